@@ -48,11 +48,9 @@ MODEL, and what --data holds, one per line (a malformed one is an error, or skip
   encoder-decoder, attention-decoder
                                      two files of sentences, one the translation of the other
   module-network                     questions as programs of CLEVR, in JSON; what is seen in pictures is made up
-  graph-attention                    made-up molecules only
-  mixture-of-experts, pointer-decoder
-                                     made-up points only
-In td-tree-lstm, parser, mixture-of-experts and pointer-decoder what comes next depends on values: a mini-batch is
-computed in rounds, and lower bounds are of the rounds.
+  mixture-of-experts                 made-up points only
+In td-tree-lstm, parser and mixture-of-experts what comes next depends on values: a mini-batch is computed in rounds,
+and lower bounds are of the rounds.
 """
 
 

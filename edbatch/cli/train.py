@@ -51,9 +51,7 @@ a mini-batch is minimised, the mean per place is shown. What is right, each afte
                                      the next word of the translation, or its end
   parser                             the transition that makes the arcs of --data (which must not cross)
   module-network                     the answer of --data (what is made up has none)
-  graph-attention                    whether an atom is part of a ring
   mixture-of-experts                 the class of a point
-  pointer-decoder                    the next point around the middle
 Samples without labels are left out, and counted. Tables have rows for the words of what is held out, too, which are
 not learned.
 

@@ -1,29 +1,21 @@
-"""Lattices of characters and words with a tag at every node, and made-up ones."""
+"""Lattices of characters and words with a tag at every node."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from edbatch.base.files import write_atomically
-from edbatch.data.lines import clipped
-from edbatch.data.stream import Line, Stream, attempt
-from edbatch.data.stream import lines as lines_of
+from edbatch.data.stream import Line, Path, Stream, attempt, blocks, clipped, lines
 from edbatch.errors import EdBatchError
 
 _INTEGERS = re.compile(r"\s*[0-9]{1,9}(\s+[0-9]{1,9})*\s*", re.ASCII)
 
 
 class Arc(NamedTuple):
-    """What ends at a node: a character, if it begins at the node just before, else a word.
-
-    Attributes:
-        source: the node where it begins.
-        id: number of the character or of the word; the two are numbered apart.
-    """
+    """An arc to a node: where it begins, and the number of a character, if that is just before, else of a word."""
 
     source: int
     id: int
@@ -87,150 +79,99 @@ def sizes(lattices: Sequence[Lattice]) -> Sizes:
     return Sizes(characters + 1, words + 1, tags + 1)
 
 
-def stream_lattices(path: str | os.PathLike[str], skip_bad: bool = False) -> Stream[Lattice]:
-    """The lattices of a file, one at a time; file and errors as of `read_lattices`.
+def stream_lattices(path: Path, skip_bad: bool = False) -> Stream[Lattice]:
+    """The lattices of a file, each read when it is asked for.
 
-    Args:
-        skip_bad: skip lattices with a malformed line, up to the next blank line, and count them (`.skipped`). Without
-            a first line that says how many there are, nothing is read.
+    First their number, on a line of its own. Then per lattice: the number of nodes; their tags on one line; and a line
+    per node, `k source id source id ...`: the number of arcs that end there, and of each arc where it begins and its
+    id. Blank lines are skipped between lattices, and with `skip_bad` lattices with a malformed line, up to the next
+    blank line.
     """
     return Stream(_lattices(path), "lattices", f"{path}: no lattices in it", skip_bad)
 
 
-def read_lattices(path: str | os.PathLike[str], skip_bad: bool = False) -> list[Lattice]:
-    """Read a file of lattices.
-
-    First their number, on a line of its own. Then per lattice: the number of nodes; their tags on one line; and a line
-    per node, `k source id source id ...`: the number of arcs that end there, and of each arc where it begins and what
-    it is. Blank lines are skipped, and with `skip_bad` malformed lattices up to the next blank line.
-
-    Raises:
-        EdBatchError: the file cannot be read, has no lattices, ends early or goes on after the last; or a line is not
-            what the format says. The message names file and line, and what was expected there.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "lattices.txt"
-        >>> _ = path.write_text("1\\n2\\n0 3\\n0\\n1 0 7\\n")
-        >>> read_lattices(path)
-        [Lattice(tags=[0, 3], arcs=[(), (Arc(source=0, id=7),)])]
-    """
+def read_lattices(path: Path, skip_bad: bool = False) -> list[Lattice]:
+    """All lattices of a file; arguments and errors as of `stream_lattices`."""
     return stream_lattices(path, skip_bad).take()
 
 
-def write_lattices(path: str | os.PathLike[str], lattices: Iterable[Lattice]) -> None:
-    """Write lattices so that `read_lattices` gives them back.
-
-    Raises:
-        EdBatchError: the file cannot be written.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "lattices.txt"
-        >>> lattices = [Lattice([0, 1], [(), (Arc(0, 7),)]), Lattice([2], [()])]
-        >>> write_lattices(path, lattices)
-        >>> read_lattices(path) == lattices
-        True
-    """
+def write_lattices(path: Path, lattices: Iterable[Lattice]) -> None:
+    """Write lattices, with a blank line after each."""
     texts = [f"{lattice}\n\n" for lattice in lattices]
     write_atomically(path, f"{len(texts)}\n{''.join(texts)}")
 
 
-class _Lines:
-    """The lines of a file that are not blank, one after the other, as integers."""
+class _Rows:
+    """The lines of a file as integers."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = path
-        self.ended = False
-        self._lines = lines_of(path)
-        self._last: Line | None = None
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._number = 0  # of the last line that was read
-        self._after_blank = self._again = False
-        self._taken = 0  # of this lattice
+        self._ended = False
+        self._blocks = blocks(self._lines())
+        self._block: Iterator[Line] = iter(())
 
-    def begin(self) -> None:
-        """What is taken next begins a lattice."""
-        self._taken = 0
+    def _lines(self) -> Iterator[Line]:
+        for line in lines(self._path):
+            self._number = line.number
+            yield line
+        self._number, self._ended = self._number + 1, True
 
-    def take(self, expected: str, fits: Callable[[list[int]], bool]) -> list[int]:
-        """The next line, which must be what was `expected`."""
-        line = self._next()
-        self._taken += 1
-        text = None if line is None else line.text
-        if text is not None and _INTEGERS.fullmatch(text):
-            integers = [int(part) for part in text.split()]
+    def next_block(self) -> bool:
+        """Go to the line after a blank one, if there is any."""
+        self._block = next(self._blocks, iter(()))
+        return not self._ended
+
+    def take(self, expected: str, fits: Callable[[list[int]], bool], begins: bool = False) -> list[int]:
+        """The next line, which must be what was `expected`; it `begins` a lattice, before which lines may be blank."""
+        line = self._next(begins)
+        if line is not None and _INTEGERS.fullmatch(line.text):
+            integers = [int(part) for part in line.text.split()]
             if fits(integers):
                 return integers
-        raise self._error(expected, text)
-
-    def recover(self) -> None:
-        """After an error, go to where the next lattice may begin: behind a blank line."""
-        if self._after_blank and self._taken > 1:
-            self._again = True  # the malformed lattice ended before this line
-            return
-        for line in self._lines:
-            self._number = line.number
-            if line.is_blank:
-                return
-        self.ended = True
+        raise self._error(expected, line)
 
     def close(self) -> None:
         """There must be no further line."""
-        if (line := self._next()) is not None:
-            raise self._error("nothing after the last lattice", line.text)
+        if (line := self._next(begins=True)) is not None:
+            raise self._error("nothing after the last lattice", line)
 
-    def _next(self) -> Line | None:
-        if self._again:
-            self._again = False
-            return self._last
-        self._after_blank = False
-        for line in self._lines:
-            self._number = line.number
-            if not line.is_blank:
-                self._last = line
-                return line
-            self._after_blank = True
-        self._number, self.ended = self._number + 1, True
-        return None
+    def _next(self, begins: bool) -> Line | None:
+        line = next(self._block, None)
+        return next(self._block, None) if line is None and begins and self.next_block() else line
 
-    def _error(self, expected: str, text: str | None) -> EdBatchError:
-        found = "the end" if text is None else repr(clipped(text.strip()))
-        return EdBatchError(f"{self.path}:{self._number}: expected {expected}, found {found}")
+    def _error(self, expected: str, line: Line | None) -> EdBatchError:
+        nothing = "the end" if self._ended else "a blank line"
+        found = nothing if line is None else repr(clipped(line.text.strip()))
+        return EdBatchError(f"{self._path}:{self._number}: expected {expected}, found {found}")
 
 
-def _lattices(path: str | os.PathLike[str]) -> Iterator[Lattice | EdBatchError]:
-    lines = _Lines(path)
-    (count,) = lines.take("the number of lattices, from 1 on", _is_count)
+def _lattices(path: Path) -> Iterator[Lattice | EdBatchError]:
+    rows = _Rows(path)
+    (count,) = rows.take("the number of lattices, from 1 on", _is_count, begins=True)
     for number in range(1, count + 1):
-        lattice = attempt(_read_lattice, lines, f"lattice {number} of {count}")
+        lattice = attempt(_read_lattice, rows, f"lattice {number} of {count}")
         yield lattice
-        if isinstance(lattice, EdBatchError):
-            lines.recover()
-            if lines.ended:
-                return
-    if error := attempt(lines.close):
+        if isinstance(lattice, EdBatchError) and not rows.next_block():
+            return
+    if error := attempt(rows.close):
         yield error
 
 
-def _read_lattice(lines: _Lines, name: str) -> Lattice:
-    lines.begin()
-    (nodes,) = lines.take(f"the number of nodes of {name}, from 1 on", _is_count)
-    tags = lines.take(f"the {nodes} tags of {name}", lambda found: len(found) == nodes)
-    arcs = []
-    for node in range(nodes):
+def _read_lattice(rows: _Rows, name: str) -> Lattice:
+    (nodes,) = rows.take(f"the number of nodes of {name}, from 1 on", _is_count, begins=True)
+    tags = rows.take(f"the {nodes} tags of {name}", lambda found: len(found) == nodes)
+    lattice = Lattice(tags, [()])
+    rows.take(f"'0', no arcs to node 0, of {name}", lambda found: found == [0])
+    for node in range(1, nodes):
 
         def fits(found: list[int], node: int = node) -> bool:
-            arcs, sources = found[0], found[1::2]
-            return len(found) == 1 + 2 * arcs and (arcs > 0) == (node > 0) and all(source < node for source in sources)
+            return len(found) == 1 + 2 * found[0] > 1 and all(source < node for source in found[1::2])
 
-        what = (
-            f"'k source id ...' with the arcs to node {node}, from nodes before it,"
-            if node
-            else "'0', no arcs to node 0,"
-        )
-        found = lines.take(f"{what} of {name}", fits)
-        arcs.append(tuple(map(Arc, found[1::2], found[2::2])))
-    return Lattice(tags, arcs)
+        expected = f"'k source id ...' with the arcs to node {node}, from nodes before it, of {name}"
+        found = rows.take(expected, fits)
+        lattice.arcs.append(tuple(map(Arc, found[1::2], found[2::2])))
+    return lattice
 
 
 def _is_count(found: list[int]) -> bool:

@@ -1,26 +1,18 @@
-"""Programs that answer questions about pictures, in the JSON of CLEVR (Johnson et al. 2017), and made-up ones."""
+"""Programs that answer questions about pictures, in the JSON of CLEVR (Johnson et al. 2017)."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from edbatch.data.lines import clipped, write_samples
-from edbatch.data.stream import Stream, stream_samples
+from edbatch.data.stream import Path, Stream, clipped, stream_samples, write_samples
 from edbatch.errors import EdBatchError
 
 
 class Step(NamedTuple):
-    """One function of a program.
-
-    Attributes:
-        function: its name.
-        inputs: the positions of the steps whose results it takes, which come before it.
-        values: words that it takes.
-    """
+    """One function of a program: its name, the positions of the steps before it whose results it takes, and words."""
 
     function: str
     inputs: tuple[int, ...]
@@ -39,12 +31,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A question, what answers it, and the answer.
-
-    Attributes:
-        question: its text; may be empty.
-        steps: at least one; the last gives the answer.
-        answer: None where it is not known.
+    """A question (its text may be empty), the steps to its answer, and the answer, None where it is not known.
 
     Example:
         >>> text = '{"question": "How many?", "program": [{"function": "scene", "inputs": [], "value_inputs": []},'
@@ -67,21 +54,9 @@ class Program:
 
 
 def parse_program(text: str, place: str = "program") -> Program:
-    """Read one question as JSON: an object with `program`, and perhaps `question` and `answer`; what else there is is
-    left out.
+    """Read one question as JSON: an object with `program`, and perhaps `question` and `answer`; the rest is left out.
 
-    Args:
-        text: the whole object.
-        place: where the text comes from, for error messages.
-
-    Raises:
-        EdBatchError: the text is no such object, or a step takes what is not before it; the message names place and
-            step.
-
-    Example:
-        >>> parse_program('{"program": [{"function": "count", "inputs": [0]}]}', "questions.jsonl:7")
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: questions.jsonl:7: step 0: expected "inputs" among the steps before it, found [0]
+    Where it is no such object, or a step takes what is not before it, an EdBatchError names `place` and the step.
     """
     try:
         found = json.loads(text)
@@ -112,39 +87,20 @@ def _step(found: Any, place: str, at: int) -> Step:
     return Step(function, tuple(inputs), tuple(values))
 
 
-def stream_programs(path: str | os.PathLike[str], skip_bad: bool = False) -> Stream[Program]:
-    """The programs of a file, one at a time; file and errors as of `read_programs`.
+def stream_programs(path: Path, skip_bad: bool = False) -> Stream[Program]:
+    """The programs of a file, one per line as JSON, each read when it is asked for; blank lines are skipped, and with
+    `skip_bad` lines that hold no program.
 
-    Args:
-        skip_bad: skip lines that hold no program, and count them (`.skipped`).
+    CLEVR itself is one object per file, `{"info": ..., "questions": [...]}`; `jq -c '.questions[]'` makes lines of it.
     """
     return stream_samples(path, parse_program, "programs", '{"question": "How many?", "program": [...]}', skip_bad)
 
 
-def read_programs(path: str | os.PathLike[str], skip_bad: bool = False) -> list[Program]:
-    """Read a file with one question per line, as JSON; blank lines are skipped, and with `skip_bad` malformed ones.
-
-    CLEVR itself is one object per file, `{"info": ..., "questions": [...]}`; `jq -c '.questions[]'` makes lines of it.
-
-    Raises:
-        EdBatchError: the file cannot be read or holds no program, or a line is none; the message names file, line and
-            step, and what was expected there.
-    """
+def read_programs(path: Path, skip_bad: bool = False) -> list[Program]:
+    """All programs of a file; arguments and errors as of `stream_programs`."""
     return stream_programs(path, skip_bad).take()
 
 
-def write_programs(path: str | os.PathLike[str], programs: Iterable[Program]) -> None:
-    """Write programs, one per line, so that `read_programs` gives them back.
-
-    Raises:
-        EdBatchError: the file cannot be written.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "programs.jsonl"
-        >>> programs = [Program("How many?", [Step("scene", (), ()), Step("count", (0,), ())], "3")]
-        >>> write_programs(path, programs)
-        >>> read_programs(path) == programs
-        True
-    """
+def write_programs(path: Path, programs: Iterable[Program]) -> None:
+    """Write programs, one per line."""
     write_samples(path, programs)

@@ -1,9 +1,8 @@
-"""Made-up questions about scenes of simple bodies, with the functions of CLEVR, so that tests need no data set."""
+"""Random questions about scenes of simple bodies, with the functions of CLEVR."""
 
 from __future__ import annotations
 
-from random import Random
-
+from edbatch.data.draws import Draws
 from edbatch.data.programs import Program, Step
 
 ATTRIBUTES = {
@@ -16,16 +15,13 @@ RELATIONS = ["left", "right", "behind", "front"]
 
 
 def random_programs(n: int, seed: int) -> list[Program]:
-    """`n` made-up programs of 3 to 14 steps, chains and trees, without answers.
+    """`n` programs of 3 to 14 steps, chains and trees, without answers.
 
     Half have 4 to 8 steps, 5.9 on average, one in ten over 9; of 673 programs made from CLEVR's templates half have 4
-    to 7, 5.8 on average, one in ten over 8, 11 at most. Equal seeds give equal programs, in every version of Python;
-    fewer programs are the first of more.
+    to 7, 5.8 on average, one in ten over 8, 11 at most.
 
     Example:
         >>> program = random_programs(1, seed=3)[0]
-        >>> program.question
-        ''
         >>> for step in program.steps:
         ...     print(step.module, *step.inputs)
         scene
@@ -33,34 +29,30 @@ def random_programs(n: int, seed: int) -> list[Program]:
         filter_shape[cube] 1
         count 2
     """
-    random = Random(seed)
-    return [_Question(random).program for _ in range(n)]
+    draws = Draws(seed)
+    return [_Question(draws).program for _ in range(n)]
 
 
 class _Question:
     """Grows one program; each method adds steps and returns the last one's position."""
 
-    def __init__(self, random: Random) -> None:
-        self._random = random
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
         self.program = Program("", [])
-        kind = random.random()
+        kind = draws.fraction()
         if kind < 0.45:
             self._add("count", self._bodies())
         elif kind < 0.6:
             self._add("exist", self._bodies())
         elif kind < 0.9:
-            self._add(f"query_{self._one_of(list(ATTRIBUTES))}", self._add("unique", self._bodies()))
+            self._add(f"query_{self._draws.one_of(list(ATTRIBUTES))}", self._add("unique", self._bodies()))
         elif kind < 0.96:
             counts = [self._add("count", self._filtered(self._add("scene"))) for _ in range(2)]
-            self._add(self._one_of(["less_than", "greater_than", "equal_integer"]), *counts)
+            self._add(self._draws.one_of(["less_than", "greater_than", "equal_integer"]), *counts)
         else:
-            asked = self._one_of(list(ATTRIBUTES))
+            asked = self._draws.one_of(list(ATTRIBUTES))
             ends = [self._add("unique", self._filtered(self._add("scene"))) for _ in range(2)]
             self._add(f"equal_{asked}", *[self._add(f"query_{asked}", end) for end in ends])
-
-    def _one_of(self, words: list[str]) -> str:
-        # random() alone is promised to be the same in every version of Python.
-        return words[int(len(words) * self._random.random())]
 
     def _add(self, function: str, *inputs: int, value: str | None = None) -> int:
         self.program.steps.append(Step(function, inputs, () if value is None else (value,)))
@@ -69,22 +61,22 @@ class _Question:
     def _filtered(self, at: int) -> int:
         """One attribute or more, each at most once."""
         for name, values in ATTRIBUTES.items():
-            if self._random.random() < 0.4:
-                at = self._add(f"filter_{name}", at, value=self._one_of(values))
+            if self._draws.chance(0.4):
+                at = self._add(f"filter_{name}", at, value=self._draws.one_of(values))
         if self.program.steps[at].function.startswith("filter"):
             return at
-        name = self._one_of(list(ATTRIBUTES))
-        return self._add(f"filter_{name}", at, value=self._one_of(ATTRIBUTES[name]))
+        name = self._draws.one_of(list(ATTRIBUTES))
+        return self._add(f"filter_{name}", at, value=self._draws.one_of(ATTRIBUTES[name]))
 
     def _bodies(self) -> int:
         """The bodies that a question is about."""
         found = self._filtered(self._add("scene"))
-        kind = self._random.random()
+        kind = self._draws.fraction()
         if kind < 0.2:
-            beside = self._add("relate", self._add("unique", found), value=self._one_of(RELATIONS))
+            beside = self._add("relate", self._add("unique", found), value=self._draws.one_of(RELATIONS))
             return self._filtered(beside)
         if kind < 0.3:
-            return self._add(f"same_{self._one_of(list(ATTRIBUTES))}", self._add("unique", found))
+            return self._add(f"same_{self._draws.one_of(list(ATTRIBUTES))}", self._add("unique", found))
         if kind < 0.42:
-            return self._add(self._one_of(["union", "intersect"]), found, self._filtered(self._add("scene")))
+            return self._add(self._draws.one_of(["union", "intersect"]), found, self._filtered(self._add("scene")))
         return found

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from itertools import groupby, islice
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from tqdm import tqdm
 
-from edbatch.base.files import checked_path
+from edbatch.base.files import checked_path, write_atomically
 from edbatch.errors import EdBatchError
+
+Path: TypeAlias = str | os.PathLike[str]
+WORD = re.compile(r"\S+", re.ASCII)  # a no-break space is part of a word
 
 _Sample = TypeVar("_Sample")
 _Unit = TypeVar("_Unit")
@@ -23,14 +27,8 @@ class Stream(Generic[_Sample]):
         found: samples, and in place of a malformed one its error.
         what: the samples are called.
         nothing: the message where there are none.
-        skip_bad: malformed samples are skipped and counted; otherwise the first ends the reading, as an error.
-
-    Attributes:
-        skipped: how many malformed ones were skipped so far.
-        first_skipped: the message of the first of them, which names file and line; None before.
-
-    Raises:
-        EdBatchError: where samples are asked for: a file cannot be read, a sample is malformed, or there are none.
+        skip_bad: malformed samples are skipped and counted (`skipped`; `first_skipped` is the message of the first of
+            them, which names file and line); otherwise the first ends the reading, as an error.
 
     Example:
         >>> import pathlib, tempfile
@@ -74,21 +72,15 @@ class Stream(Generic[_Sample]):
 
 
 class Line(NamedTuple):
-    """A line of a file, as it is there.
+    """A line of a file: its number, from 1 on, and its bytes, without what ends it."""
 
-    Attributes:
-        path: of the file.
-        number: of the line, from 1 on.
-        raw: its bytes, without what ends it.
-    """
-
-    path: str | os.PathLike[str]
+    path: Path
     number: int
     raw: bytes
 
     @property
     def place(self) -> str:
-        """For messages."""
+        """File and number, for messages."""
         return f"{self.path}:{self.number}"
 
     @property
@@ -98,23 +90,15 @@ class Line(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What it says.
-
-        Raises:
-            EdBatchError: it is no UTF-8.
-        """
+        """The text; an EdBatchError where it is no UTF-8."""
         try:
             return self.raw.decode()
         except UnicodeDecodeError as error:
             raise EdBatchError(f"{self.place}: not UTF-8 text (byte {error.start} of the line)") from None
 
 
-def lines(path: str | os.PathLike[str]) -> Iterator[Line]:
-    """The lines of a file, one at a time.
-
-    Raises:
-        EdBatchError: the file is missing or cannot be read.
-    """
+def lines(path: Path) -> Iterator[Line]:
+    """The lines of a file, one at a time."""
     try:
         with open(checked_path(path), "rb") as file:
             for number, raw in enumerate(file, start=1):
@@ -123,8 +107,18 @@ def lines(path: str | os.PathLike[str]) -> Iterator[Line]:
         raise EdBatchError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
+def filled_lines(path: Path) -> Iterator[Line]:
+    """The lines of a file that are not blank."""
+    return (line for line in lines(path) if not line.is_blank)
+
+
+def blocks(lines: Iterable[Line]) -> Iterator[Iterator[Line]]:
+    """Lines in groups, each as far as the next blank line; a group ends when the next one is asked for."""
+    return (block for is_blank, block in groupby(lines, lambda line: line.is_blank) if not is_blank)
+
+
 def attempt(read: Callable[..., _Sample], *args: Any) -> _Sample | EdBatchError:
-    """What `read` gives, or the error that it raises."""
+    """The result of `read`, or the error that it raises."""
     try:
         return read(*args)
     except EdBatchError as error:
@@ -132,13 +126,12 @@ def attempt(read: Callable[..., _Sample], *args: Any) -> _Sample | EdBatchError:
 
 
 def parsed(units: Iterable[_Unit], parse: Callable[[_Unit], _Sample]) -> Iterator[_Sample | EdBatchError]:
-    """What `parse` makes of each part of a file, or the error that it raises."""
-    for unit in units:
-        yield attempt(parse, unit)
+    """The sample of each part of a file, or the error that parsing it raises."""
+    return (attempt(parse, unit) for unit in units)
 
 
 def stream_samples(
-    path: str | os.PathLike[str], parse: Callable[[str, str], _Sample], what: str, such_as: str, skip_bad: bool
+    path: Path, parse: Callable[[str, str], _Sample], what: str, such_as: str, skip_bad: bool
 ) -> Stream[_Sample]:
     """The samples of a file with one on every line; blank lines are skipped.
 
@@ -148,6 +141,15 @@ def stream_samples(
         such_as: one of them.
         skip_bad: see `Stream`.
     """
-    filled = (line for line in lines(path) if not line.is_blank)
-    found = parsed(filled, lambda line: parse(line.text, line.place))
+    found = parsed(filled_lines(path), lambda line: parse(line.text, line.place))
     return Stream(found, what, f"{path}: no {what} in it; expected one per line, such as {such_as}", skip_bad)
+
+
+def write_samples(path: Path, samples: Iterable[object]) -> None:
+    """Write samples, as texts, one per line."""
+    write_atomically(path, "".join(f"{sample}\n" for sample in samples))
+
+
+def clipped(text: str) -> str:
+    """The first 40 characters of a text, to be shown in a message."""
+    return text if len(text) <= 40 else f"{text[:40]}..."

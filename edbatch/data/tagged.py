@@ -1,18 +1,13 @@
-"""Sentences with a tag for every word, in the form `word|TAG word|TAG ...`, and made-up ones."""
+"""Sentences with a tag for every word, in the form `word|TAG word|TAG ...`, and random ones."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from random import Random
 
-from edbatch.data.lines import clipped, write_samples
-from edbatch.data.stream import Stream, stream_samples
+from edbatch.data.draws import Draws
+from edbatch.data.stream import WORD, Path, Stream, clipped, stream_samples, write_samples
 from edbatch.errors import EdBatchError
-
-_TOKEN = re.compile(r"\S+", re.ASCII)  # a no-break space is part of a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +35,10 @@ class TaggedSentence:
 def parse_tagged(text: str, place: str = "sentence") -> TaggedSentence:
     """Read one sentence. A word may contain `|`, a tag may not.
 
-    Args:
-        text: the whole sentence.
-        place: where the text comes from, for error messages.
-
-    Raises:
-        EdBatchError: a word has no tag, or there are no words; the message names place and column.
-
-    Example:
-        >>> parse_tagged("Minoru|I-PER plays", "news.txt:7")
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: news.txt:7: column 14: expected word|TAG, found 'plays'
+    Where a word has no tag, or there are no words, an EdBatchError names `place` and the column.
     """
     sentence = TaggedSentence([], [])
-    for match in _TOKEN.finditer(text):
+    for match in WORD.finditer(text):
         word, _, tag = match[0].rpartition("|")
         if not word or not tag:
             raise EdBatchError(f"{place}: column {match.start() + 1}: expected word|TAG, found {clipped(match[0])!r}")
@@ -64,38 +49,19 @@ def parse_tagged(text: str, place: str = "sentence") -> TaggedSentence:
     return sentence
 
 
-def stream_tagged(path: str | os.PathLike[str], skip_bad: bool = False) -> Stream[TaggedSentence]:
-    """The sentences of a file, one at a time; file and errors as of `read_tagged`.
-
-    Args:
-        skip_bad: skip lines with a word that has no tag, and count them (`.skipped`).
-    """
+def stream_tagged(path: Path, skip_bad: bool = False) -> Stream[TaggedSentence]:
+    """The sentences of a file, one per line, each read when it is asked for; blank lines are skipped, and with
+    `skip_bad` lines with a word that has no tag."""
     return stream_samples(path, parse_tagged, "sentences", "Minoru|I-PER plays|O", skip_bad)
 
 
-def read_tagged(path: str | os.PathLike[str], skip_bad: bool = False) -> list[TaggedSentence]:
-    """Read a file with one sentence per line; blank lines are skipped, and with `skip_bad` malformed ones.
-
-    Raises:
-        EdBatchError: the file cannot be read or holds no sentence, or a word has no tag; the message names file, line
-            and column.
-    """
+def read_tagged(path: Path, skip_bad: bool = False) -> list[TaggedSentence]:
+    """All sentences of a file; arguments and errors as of `stream_tagged`."""
     return stream_tagged(path, skip_bad).take()
 
 
-def write_tagged(path: str | os.PathLike[str], sentences: Iterable[TaggedSentence]) -> None:
-    """Write sentences, one per line, so that `read_tagged` gives them back.
-
-    Raises:
-        EdBatchError: the file cannot be written.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "tagged.txt"
-        >>> write_tagged(path, random_tagged(3, seed=0))
-        >>> read_tagged(path) == random_tagged(3, seed=0)
-        True
-    """
+def write_tagged(path: Path, sentences: Iterable[TaggedSentence]) -> None:
+    """Write sentences, one per line."""
     write_samples(path, sentences)
 
 
@@ -115,14 +81,13 @@ OTHER = ["today", "again", "quietly", "on", "Monday", "after", "a", "long", "wee
 
 
 def random_tagged(n: int, seed: int, clauses: int = 4) -> list[TaggedSentence]:
-    """`n` made-up sentences of 3 to about 40 words whose tags can be learned.
+    """`n` sentences of 3 to about 40 words whose tags can be learned.
 
     Each has 1 to `clauses` clauses of about six words. Half of them have 9 to 22 words, 16 on average; with `clauses=6`
     12 to 31, 23 on average, as in WikiNER (1,300 sentences: half have 14 to 29, 23.5 on average, one in ten over 41).
 
     The tag of a word follows from the word and its two neighbours. One name in two is a new one of two or three
     syllables, told by its ending, so that a tagger that sees characters has something to see.
-    Equal seeds give equal sentences, in every version of Python; fewer sentences are the first of more.
 
     Example:
         >>> for sentence in random_tagged(2, seed=4):
@@ -130,39 +95,34 @@ def random_tagged(n: int, seed: int, clauses: int = 4) -> list[TaggedSentence]:
         Paris|I-PER said|O founded|O Brosoft|I-ORG .|O
         Norez|I-PER said|O week|O reported|O .|O
     """
-    random = Random(seed)
-    return [_sentence(random, clauses) for _ in range(n)]
+    draws = Draws(seed)
+    return [_sentence(draws, clauses) for _ in range(n)]
 
 
-def _sentence(random: Random, clauses: int) -> TaggedSentence:
-    def one_of(words: list[str]) -> str:
-        # random() alone is promised to be the same in every version of Python.
-        return words[int(len(words) * random.random())]
-
+def _sentence(draws: Draws, clauses: int) -> TaggedSentence:
     def name(tag: str) -> str:
-        if random.random() < 0.5:
-            return one_of(ANY_NAME)
-        stem = one_of(SYLLABLES) + (one_of(SYLLABLES).lower() if random.random() < 0.5 else "")
-        return stem + one_of(ENDINGS[tag])
+        if draws.chance(0.5):
+            return draws.one_of(ANY_NAME)
+        stem = draws.one_of(SYLLABLES) + (draws.one_of(SYLLABLES).lower() if draws.chance(0.5) else "")
+        return stem + draws.one_of(ENDINGS[tag])
 
     def add(word: str, tag: str = "O") -> None:
-        words.append(word)
-        tags.append(tag)
+        sentence.words.append(word)
+        sentence.tags.append(tag)
 
-    words: list[str] = []
-    tags: list[str] = []
-    for clause in range(1 + int(clauses * random.random())):
+    sentence = TaggedSentence([], [])
+    for clause in range(1 + draws.below(clauses)):
         if clause:
-            add(one_of([",", "and", "while"]))
-        tag = one_of(list(AFTER))
+            add(draws.one_of([",", "and", "while"]))
+        tag = draws.one_of(list(AFTER))
         add(name(tag), tag)
-        add(one_of(AFTER[tag]))
-        for _ in range(int(3 * random.random())):
-            tag = one_of(list(BEFORE))
-            before = one_of(BEFORE[tag])
+        add(draws.one_of(AFTER[tag]))
+        for _ in range(draws.below(3)):
+            tag = draws.one_of(list(BEFORE))
+            before = draws.one_of(BEFORE[tag])
             add(before, "I-PER" if before in FIRST_NAMES else "O")
             add(name(tag), tag)
-        for _ in range(int(4 * random.random())):
-            add(one_of(OTHER))
+        for _ in range(draws.below(4)):
+            add(draws.one_of(OTHER))
     add(".")
-    return TaggedSentence(words, tags)
+    return sentence

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from edbatch.data.lines import clipped, write_samples
-from edbatch.data.stream import Stream, stream_samples
+from edbatch.data.stream import Path, Stream, clipped, stream_samples, write_samples
 from edbatch.errors import EdBatchError
 
-_TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)  # a no-break space is part of a word
-_LABEL = re.compile(r"[0-9]{1,18}")
+# A bracket and a label, with the word of a leaf or without, or a closing bracket; a no-break space is no blank.
+_PART = re.compile(r"\s*(?:\(\s*([0-9]{1,18})(?![^()\s])(?:\s+([^()\s]+)\s*\))?|(\)))", re.ASCII)
+_TOKEN = re.compile(r"\(\s*[^()\s]*|\)|[^()\s]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,79 +88,42 @@ class Tree:
 def parse_tree(text: str, place: str = "tree") -> Tree:
     """Read one tree: `(label word)` is a leaf, `(label child child ...)` an inner node. No recursion.
 
-    Args:
-        text: the whole tree, on one line or several.
-        place: where the text comes from, for error messages.
-
-    Raises:
-        EdBatchError: the text is no tree; the message names place and column, and what was expected there.
+    Where the text is no tree, an EdBatchError names `place`, the column, and what was expected there.
 
     Example:
         >>> parse_tree("(3 (2 so) good)", "reviews.txt:7")
         Traceback (most recent call last):
-        edbatch.errors.EdBatchError: reviews.txt:7: column 11: expected '(' or ')', found 'good'
+        edbatch.errors.EdBatchError: reviews.txt:7: column 11: expected '(label' or ')', found 'good'
     """
     tree = Tree([], [], [])
-    opened: list[_Node] = []  # the nodes around the place
-    for match in _TOKEN.finditer(text):
-        token, top = match[0], opened[-1] if opened else None
-        if token == "(" and (top.may_have_children if top else not tree.labels):
-            opened.append(_Node())
-        elif top is None:
-            raise _error(place, match, "'('" if not tree.labels else "nothing after the tree")
-        elif token == ")" and (top.word is not None or top.children):
-            opened.pop()
-            assert top.label is not None
-            node = tree._add(top.label, top.word, tuple(top.children))
-            if opened:
-                opened[-1].children.append(node)
-        elif top.label is None and _LABEL.fullmatch(token):
-            top.label = int(token)
-        elif top.may_have_word and token not in ("(", ")"):
-            top.word = token
-        else:
-            raise _error(place, match, top.expects())
-    if opened or not tree.labels:
-        missing = f"{opened[-1].expects()} ({len(opened)} '(' not closed)" if opened else "'('"
-        raise EdBatchError(f"{place}: column {len(text.rstrip()) + 1}: expected {missing}, found the end")
+    opened: list[tuple[int, list[int]]] = []  # of the nodes around the place label and children
+    at, end = 0, len(text.rstrip())
+    while at < end and (match := _PART.match(text, at)) and (opened or not tree.labels):
+        label, word, closes = match.groups()
+        if closes and not (opened and opened[-1][1]):
+            break
+        at = match.end()
+        if label and not word:
+            opened.append((int(label), []))
+            continue
+        inner, children = opened.pop() if closes else (int(label), [])
+        node = tree._add(inner, word, tuple(children))
+        if opened:
+            opened[-1][1].append(node)
+    if at < end or opened or not tree.labels:
+        found = _TOKEN.search(text, at)
+        expected = "nothing after the tree" if tree.labels else "'(' and a label (0, 1, 2, ...)"
+        if opened:
+            label, children = opened[-1]
+            expected = "'(label' or ')'" if children else f"a word and ')', or '(label', after the label {label}"
+        place = f"{place}: column {1 + (found.start() if found else end)}"
+        raise EdBatchError(f"{place}: expected {expected}, found {repr(clipped(found[0])) if found else 'the end'}")
     return tree
 
 
-class _Node:
-    """A node that is not closed yet."""
-
-    def __init__(self) -> None:
-        self.label: int | None = None
-        self.word: str | None = None
-        self.children: list[int] = []
-
-    @property
-    def may_have_children(self) -> bool:
-        return self.label is not None and self.word is None
-
-    @property
-    def may_have_word(self) -> bool:
-        return self.may_have_children and not self.children
-
-    def expects(self) -> str:
-        if self.label is None:
-            return "a label (0, 1, 2, ...) after '('"
-        if self.word is not None:
-            return f"')' after the word {self.word!r}"
-        return "'(' or ')'" if self.children else f"a word or a child after the label {self.label}"
-
-
-def _error(place: str, match: re.Match[str], expected: str) -> EdBatchError:
-    return EdBatchError(f"{place}: column {match.start() + 1}: expected {expected}, found {clipped(match[0])!r}")
-
-
-def stream_trees(path: str | os.PathLike[str], skip_bad: bool = False, binary: bool = False) -> Stream[Tree]:
-    """The trees of a file, one at a time; file and errors as of `read_trees`.
-
-    Args:
-        skip_bad: skip lines that are no trees, and count them (`.skipped`).
-        binary: give every tree as `Tree.binarized` does.
-    """
+def stream_trees(path: Path, skip_bad: bool = False, binary: bool = False) -> Stream[Tree]:
+    """The trees of a file, one per line, each read when it is asked for; blank lines are skipped, and with `skip_bad`
+    lines that are no trees. With `binary` every tree is given as `Tree.binarized` does."""
 
     def parse(text: str, place: str) -> Tree:
         tree = parse_tree(text, place)
@@ -170,28 +132,11 @@ def stream_trees(path: str | os.PathLike[str], skip_bad: bool = False, binary: b
     return stream_samples(path, parse, "trees", "(3 (2 so) (4 good))", skip_bad)
 
 
-def read_trees(path: str | os.PathLike[str], skip_bad: bool = False) -> list[Tree]:
-    """Read a file with one tree per line; blank lines are skipped, and with `skip_bad` those that are no trees.
-
-    Raises:
-        EdBatchError: the file cannot be read or holds no tree, or a line is no tree; the message names file,
-            line and column, and what was expected there.
-    """
+def read_trees(path: Path, skip_bad: bool = False) -> list[Tree]:
+    """All trees of a file; arguments and errors as of `stream_trees`."""
     return stream_trees(path, skip_bad).take()
 
 
-def write_trees(path: str | os.PathLike[str], trees: Iterable[Tree]) -> None:
-    """Write trees, one per line, so that `read_trees` gives them back.
-
-    Raises:
-        EdBatchError: the file cannot be written.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "trees.txt"
-        >>> trees = [parse_tree("(4 good)"), parse_tree("(3 (2 so) (4 good))")]
-        >>> write_trees(path, trees)
-        >>> read_trees(path) == trees
-        True
-    """
+def write_trees(path: Path, trees: Iterable[Tree]) -> None:
+    """Write trees, one per line."""
     write_samples(path, trees)

@@ -9,10 +9,8 @@ ROOT = 0  # of a sentence whose words are 1, 2, ...; it is the last of the buffe
 
 
 class Move(IntEnum):
-    """What a transition does: `SHIFT` puts the first of the buffer on the stack.
-
-    `LEFT` and `RIGHT` take the top of the stack away, with an arc from the first of the buffer, or from what is below.
-    """
+    """A transition: `SHIFT` puts the first of the buffer on the stack; `LEFT` and `RIGHT` take the top of the stack
+    away, with an arc from the first of the buffer, or from what is below."""
 
     SHIFT = 0
     LEFT = 1
@@ -20,15 +18,7 @@ class Move(IntEnum):
 
 
 class Configuration:
-    """A parser's state: a stack, a buffer, and the arcs there are.
-
-    Args:
-        length: words of the sentence.
-
-    Attributes:
-        stack: word numbers, the top last.
-        buffer: word numbers, the first last; the root is behind all words.
-        heads: of each word, -1 where there is none yet.
+    """The state of a parser of a sentence of `length` words: a stack, a buffer, and the arcs there are.
 
     Example:
         >>> state = Configuration(2)
@@ -39,9 +29,9 @@ class Configuration:
     """
 
     def __init__(self, length: int) -> None:
-        self.stack: list[int] = []
-        self.buffer = [ROOT, *range(length, 0, -1)]
-        self.heads = [-1] * length
+        self.stack: list[int] = []  # word numbers, the top last
+        self.buffer = [ROOT, *range(length, 0, -1)]  # the first last; the root is behind all words
+        self.heads = [-1] * length  # of each word, -1 where there is none yet
 
     @property
     def is_over(self) -> bool:

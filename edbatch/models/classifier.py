@@ -1,4 +1,4 @@
-"""What networks with a softmax at every node, word or step have in common."""
+"""A softmax at every node, word or step of a network."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ class Classifier:
     """
 
     def __init__(self, model: eb.ParameterCollection, dim: int, labels: int) -> None:
-        place = type(self).__name__
-        dim, labels = checked_sizes(place, model, dim=dim, labels=labels)
+        dim, labels = checked_sizes(type(self).__name__, model, dim=dim, labels=labels)
         self.W_out = model.add_parameters((labels, dim), name="W_out")
         self.b_out = model.add_parameters((labels,), name="b_out")
 

@@ -17,38 +17,23 @@ from edbatch.policy import Policy, TypedGraph
 
 MiniBatch = Sequence[Any]
 Probabilities = Callable[[MiniBatch], list[list[eb.Expression]]]  # per sample, vectors
+SUMS = ("batches", "lower_bound", "viewed", "gathered", "gathered_bytes", "fallbacks")  # of reports
 
 
 class Prediction(NamedTuple):
-    """What is most probable at every place of a sample.
-
-    Attributes:
-        best: int[places], the entry of the largest probability.
-        probability: float[places], that probability.
-    """
+    """The largest probability at every place of a sample, and its entry: int[places], float[places]."""
 
     best: NDArray[np.integer]
     probability: NDArray[np.floating]
 
 
-SUMS = ("batches", "lower_bound", "viewed", "gathered", "gathered_bytes", "fallbacks")  # of reports
-
-
 @dataclass
 class Measured:
-    """What one policy did on all mini-batches.
+    """Results of one policy on all mini-batches: sums of what `edbatch.Report` has of each, and more."""
 
-    Attributes:
-        predictions: one per sample.
-        difference: the largest difference of any probability from the first of the policies.
-        seconds: by stage, the sum over the mini-batches. "reading" copies the values to the caller.
-        batches, lower_bound, viewed, gathered, gathered_bytes, fallbacks: sums over the mini-batches, as in
-            `edbatch.Report`.
-    """
-
-    predictions: list[Prediction] = field(default_factory=list)
-    difference: float = 0.0
-    seconds: dict[str, float] = field(default_factory=dict)
+    predictions: list[Prediction] = field(default_factory=list)  # one per sample
+    difference: float = 0.0  # the largest of any probability from the first of the policies
+    seconds: dict[str, float] = field(default_factory=dict)  # by stage; "reading" copies the values to the caller
     batches: int = 0
     lower_bound: int = 0
     viewed: int = 0
@@ -63,20 +48,13 @@ class Measured:
 
 
 class _Run(NamedTuple):
-    values: list[NDArray[np.floating]]  # per place [labels]
-    places: list[int]  # per sample
+    values: list[list[NDArray[np.floating]]]  # per sample and place [labels]
     report: eb.Report
     seconds: dict[str, float]
 
 
 def record(probabilities: Probabilities, mini_batch: MiniBatch) -> TypedGraph:
-    """The graph of a mini-batch as a policy sees it; runs nothing but programs.
-
-    Example:
-        >>> table = eb.ParameterCollection().add_lookup_parameters((10, 3))
-        >>> record(lambda samples: [[eb.softmax(table[w]) for w in words] for words in samples], [[1, 2], [3]])
-        TypedGraph(... nodes, ... edges, ... types)
-    """
+    """The graph of a mini-batch as a policy sees it; runs nothing but programs."""
     with eb.Graph() as graph:
         probabilities(mini_batch)
     return graph.typed_graph()
@@ -96,36 +74,22 @@ def compare(
         mini_batches: at least one, each of at least one sample.
         policies: by any name. The first is the reference for the values.
         rounds: how often each mini-batch runs under each policy.
-
-    Example:
-        >>> table = eb.ParameterCollection().add_lookup_parameters((10, 3))
-        >>> policies = {name: eb.get_policy(name) for name in ("none", "critical-path")}
-        >>> def probabilities(samples):
-        ...     return [[eb.softmax(table[word]) for word in words] for words in samples]
-        >>> measured = compare(probabilities, [[[1, 2], [3]]], policies, rounds=1)
-        >>> measured["none"].batches > measured["critical-path"].batches == measured["critical-path"].lower_bound
-        True
-        >>> [len(prediction.best) for prediction in measured["none"].predictions]
-        [2, 1]
     """
-    names = list(policies)
-    for name in names:
-        _run(probabilities, mini_batches[0], policies[name])
-    measured = {name: Measured() for name in names}
-    with tqdm(
-        total=len(mini_batches) * rounds, desc="comparing policies", unit="mini-batch", delay=1, leave=False,
-        disable=None,
-    ) as bar:  # fmt: skip
-        for index, mini_batch in enumerate(mini_batches):
-            runs: dict[str, list[_Run]] = {name: [] for name in names}
-            for turn in range(index, index + rounds):
-                first = turn % len(names)
-                for name in names[first:] + names[:first]:
-                    runs[name].append(_run(probabilities, mini_batch, policies[name]))
-                bar.update()
-            reference = runs[names[0]][0].values
-            for name in names:
-                _add(measured[name], runs[name], reference)
+    for policy in policies.values():
+        _run(probabilities, mini_batches[0], policy)
+    measured = {name: Measured() for name in policies}
+    turns = tqdm(total=len(mini_batches) * rounds, desc="comparing policies", delay=1, leave=False, disable=None)
+    for index, mini_batch in enumerate(mini_batches):
+        runs: dict[str, list[_Run]] = {name: [] for name in policies}
+        for turn in range(index, index + rounds):
+            first = turn % len(policies)
+            for name in [*policies][first:] + [*policies][:first]:
+                runs[name].append(_run(probabilities, mini_batch, policies[name]))
+            turns.update()
+        reference = _joined(next(iter(runs.values()))[0])
+        for name, found in measured.items():
+            _add(found, runs[name], reference)
+    turns.close()
     return measured
 
 
@@ -133,23 +97,24 @@ def _run(probabilities: Probabilities, mini_batch: MiniBatch, policy: Policy) ->
     start = perf_counter()
     with eb.Graph(policy=policy) as graph:
         of_samples = probabilities(mini_batch)
-        values = eb.forward([p for of_sample in of_samples for p in of_sample])
+        values = iter(eb.forward([p for of_sample in of_samples for p in of_sample]))
     total = perf_counter() - start
     report = graph.report()
-    stages = dict(report.seconds)
-    return _Run(list(values), list(map(len, of_samples)), report, stages | {"reading": total - sum(stages.values())})
+    seconds = dict(report.seconds) | {"reading": total - sum(report.seconds.values())}
+    return _Run([list(islice(values, len(of_sample))) for of_sample in of_samples], report, seconds)
 
 
-def _add(measured: Measured, runs: list[_Run], reference: list[NDArray[np.floating]]) -> None:
+def _joined(run: _Run) -> NDArray[np.floating]:
+    return np.concatenate([value for of_sample in run.values for value in of_sample])
+
+
+def _add(measured: Measured, runs: list[_Run], reference: NDArray[np.floating]) -> None:
     """Add one mini-batch, with the times of its median run."""
-    values = iter(runs[0].values)
-    for places in runs[0].places:
-        of_sample = list(islice(values, places))
+    for of_sample in runs[0].values:
         best, probability = [p.argmax() for p in of_sample], [p.max() for p in of_sample]
         measured.predictions.append(Prediction(np.array(best), np.array(probability)))
-    joined = np.concatenate(reference)
     for run in runs:
-        measured.difference = max(measured.difference, float(np.abs(np.concatenate(run.values) - joined).max()))
+        measured.difference = max(measured.difference, float(np.abs(_joined(run) - reference).max()))
     by_time = sorted(runs, key=lambda run: sum(run.seconds.values()))
     for stage, seconds in by_time[(len(runs) - 1) // 2].seconds.items():
         measured.seconds[stage] = measured.seconds.get(stage, 0.0) + seconds

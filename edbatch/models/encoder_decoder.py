@@ -1,15 +1,17 @@
-"""LSTM encoder-decoder: the encoder's last state starts the decoder (Sutskever et al. 2014)."""
+"""LSTM encoder-decoders: the encoder's last state starts the decoder (Sutskever et al. 2014), or the decoder attends to
+all its outputs (Luong et al. 2015, global and input-feeding)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import edbatch as eb
 from edbatch.base.numbers import checked_integer
 from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
-from edbatch.models.recurrent import State
+from edbatch.models.recurrent import Bidirectional, State
 
 
 class EncoderDecoder(Classifier):
@@ -40,32 +42,111 @@ class EncoderDecoder(Classifier):
         start: int = 1,
         end: int = 2,
     ) -> None:
+        place = type(self).__name__
         source_words, target_words, dim = checked_sizes(
-            "EncoderDecoder", model, source_words=source_words, target_words=target_words, dim=dim
+            place, model, source_words=source_words, target_words=target_words, dim=dim
         )
-        self.start = checked_integer("EncoderDecoder", "start", start, least=0)
-        self.end = checked_integer("EncoderDecoder", "end", end, least=0)
+        self.start = checked_integer(place, "start", start, least=0)
+        self.end = checked_integer(place, "end", end, least=0)
+        self.dim = dim
+        self._check()
         self.embed_source = model.add_lookup_parameters((source_words, dim), name="embed_source")
         self.embed_target = model.add_lookup_parameters((target_words, dim), name="embed_target")
-        self.encoder = LSTM(model, dim, dim, name="encoder")
-        self.decoder = LSTM(model, dim, dim, name="decoder")
+        self._add_layers(model)
         super().__init__(model, dim, target_words)
 
-    def encode(self, source: Iterable[int]) -> State:
-        """The decoder's state after the encoder has read a sentence."""
+    def _check(self) -> None:
+        """Refuse sizes that the layers cannot have."""
+
+    def _add_layers(self, model: eb.ParameterCollection) -> None:
+        self.encoder: Any = LSTM(model, self.dim, self.dim, name="encoder")
+        self.decoder = LSTM(model, self.dim, self.dim, name="decoder")
+
+    def encode(self, source: Sequence[int]) -> Any:
+        """The state before the first word: that of the decoder after the encoder has read a sentence."""
         _, state = self.encoder.initial_state().read([eb.lookup(self.embed_source, word) for word in source])
         return self.decoder.initial_state(*state.vectors)
 
-    def speak(self, state: State, word: int) -> tuple[State, eb.Expression]:
+    def speak(self, state: Any, word: int) -> tuple[Any, eb.Expression]:
         """The state after a word, and the scores [target_words] of the next; see `models.generation`."""
         after = state.add_input(eb.lookup(self.embed_target, word))
         return after, self.scores(after.output())
 
-    def hidden(self, source: Iterable[int], target: Iterable[int]) -> list[eb.Expression]:
-        """The decoder's outputs [dim] from which each word of `target`, and then its end, are predicted."""
+    def hidden(self, source: Sequence[int], target: Sequence[int]) -> list[eb.Expression]:
+        """The vectors [dim] from which each word of `target`, and then its end, are predicted."""
         inputs = [eb.lookup(self.embed_target, word) for word in (self.start, *target)]
         return self.encode(source).transduce(inputs)
 
-    def loss(self, source: Iterable[int], target: Sequence[int]) -> eb.Expression:
+    def loss(self, source: Sequence[int], target: Sequence[int]) -> eb.Expression:
         """The sum of the cross-entropies of the words of `target` and of its end."""
         return self.cross_entropies(self.hidden(source, target), (*target, self.end))
+
+
+class Attending(NamedTuple):
+    """The state of a decoder with attention."""
+
+    memory: eb.ExpressionList  # the encoder's outputs, one of each source word
+    decoder: State
+    fed: eb.Expression  # the last output, which is part of the next input
+
+
+class AttentionEncoderDecoder(EncoderDecoder):
+    """Reads a sentence in both directions, then says another; at each word it attends to the sentence it has read.
+
+    Arguments as of `EncoderDecoder`; `dim` is an even number.
+    """
+
+    def _check(self) -> None:
+        if self.dim % 2:
+            place = type(self).__name__
+            raise eb.EdBatchError(f"{place}: dim={self.dim}; expected an even number, half of it for each direction")
+
+    def _add_layers(self, model: eb.ParameterCollection) -> None:
+        dim = self.dim
+        ways = [LSTM(model, dim, dim // 2, name=f"encoder.{way}") for way in ("forward", "backward")]
+        self.encoder = Bidirectional(*ways)
+        self.decoder = LSTM(model, 2 * dim, dim, name="decoder")
+        self.W_memory = model.add_parameters((dim, dim), name="W_memory")
+        self.W_attended = model.add_parameters((dim, 2 * dim), name="W_attended")
+
+    def encode(self, source: Sequence[int]) -> Attending:
+        """The state before the first word; the source has at least one."""
+        if not len(source):
+            raise eb.EdBatchError("AttentionEncoderDecoder: expected a source of at least one word, got none")
+        read = self.encoder.transduce([eb.lookup(self.embed_source, word) for word in source])
+        return Attending(eb.ExpressionList(read), self.decoder.initial_state(), eb.zeros(self.dim))
+
+    @eb.cell
+    def query(self, h: eb.Expression) -> eb.Expression:
+        """What the decoder's output asks of the memory (Luong's "general" score)."""
+        return self.W_memory @ h
+
+    @eb.cell
+    def attended(self, context: eb.Expression, h: eb.Expression) -> eb.Expression:
+        """The decoder's output with what it attended to (Luong's eq. 5)."""
+        return eb.tanh(self.W_attended @ eb.concatenate([context, h]))
+
+    @eb.cell
+    def next_input(self, word: int, fed: eb.Expression) -> eb.Expression:
+        """The embedding of a word beside the last output."""
+        return eb.concatenate([eb.lookup(self.embed_target, word), fed])
+
+    def read(self, state: Attending, word: int) -> Attending:
+        """The state after a word; `fed` is what the next is predicted from."""
+        decoder = state.decoder.add_input(self.next_input(word, state.fed))
+        h = decoder.output()
+        context = eb.attention(self.query(h), state.memory, state.memory, scale=False)
+        return Attending(state.memory, decoder, self.attended(context, h))
+
+    def speak(self, state: Attending, word: int) -> tuple[Attending, eb.Expression]:
+        """The state after a word, and the scores [target_words] of the next; see `models.generation`."""
+        after = self.read(state, word)
+        return after, self.scores(after.fed)
+
+    def hidden(self, source: Sequence[int], target: Sequence[int]) -> list[eb.Expression]:
+        """The vectors [dim] from which each word of `target`, and then its end, are predicted."""
+        state, found = self.encode(source), []
+        for word in (self.start, *target):
+            state = self.read(state, word)
+            found.append(state.fed)
+        return found

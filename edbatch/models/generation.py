@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,11 +13,7 @@ from edbatch.errors import shown
 
 
 class Speaker(Protocol):
-    """A network that scores the next word.
-
-    Attributes:
-        start, end: numbers of the words before the first, and after the last.
-    """
+    """A network that scores the next word; `start`, `end`: numbers of the words before the first and after the last."""
 
     start: int
     end: int
@@ -29,15 +26,12 @@ class Speaker(Protocol):
 
 
 async def greedy(network: Speaker, source: Any, longest: int = 100) -> list[int]:
-    """The words with the best score at each step; a program for `edbatch.run`.
+    """The words with the best score at each step, without the one that ends them; a program for `edbatch.run`.
 
     Args:
         network: that scores them.
-        source: what its `encode` takes.
+        source: argument of its `encode`.
         longest: a sentence that has not ended after so many words is cut off.
-
-    Returns:
-        Without the word that ends it.
 
     Example:
         >>> import edbatch as eb
@@ -47,16 +41,11 @@ async def greedy(network: Speaker, source: Any, longest: int = 100) -> list[int]
         >>> [len(words) <= most for words, most in zip(found, (7, 3))]
         [True, True]
     """
-    longest = checked_integer("greedy", "longest", longest)
-    state, word = network.encode(source), network.start
-    words: list[int] = []
-    while len(words) < longest:
-        state, scores = network.speak(state, word)
-        word = int(await eb.argmax(scores))
-        if word == network.end:
-            break
-        words.append(word)
-    return words
+
+    async def best(scores: eb.Expression) -> int:
+        return int(await eb.argmax(scores))
+
+    return await _said(network, source, checked_integer("greedy", "longest", longest), best)
 
 
 async def sampled(
@@ -67,19 +56,25 @@ async def sampled(
     Args:
         network, source, longest: as of `greedy`.
         random: draws; one for each sentence, so that it does not matter what else runs.
-        temperature: scores are divided by it: below 1 the probable words become more so.
-
-    Raises:
-        EdBatchError: the temperature is no positive number.
+        temperature: scores are divided by it, a number above 0: below 1 the probable words become more so.
     """
-    longest = checked_integer("sampled", "longest", longest)
     if not is_real(temperature) or not temperature > 0:
         raise eb.EdBatchError(f"sampled: temperature={shown(temperature)}; expected a number above 0")
+
+    async def one(scores: eb.Expression) -> int:
+        return drawn(await eb.softmax(scores / temperature), random.random())
+
+    return await _said(network, source, checked_integer("sampled", "longest", longest), one)
+
+
+async def _said(
+    network: Speaker, source: Any, longest: int, choose: Callable[[eb.Expression], Awaitable[int]]
+) -> list[int]:
     state, word = network.encode(source), network.start
     words: list[int] = []
     while len(words) < longest:
         state, scores = network.speak(state, word)
-        word = drawn(await eb.softmax(scores / temperature), random.random())
+        word = await choose(scores)
         if word == network.end:
             break
         words.append(word)
@@ -93,12 +88,8 @@ def drawn(probabilities: np.ndarray, share: float) -> int:
 
 
 class Hypothesis(NamedTuple):
-    """A sentence, or the beginning of one.
-
-    Attributes:
-        words: without the one that ends it.
-        score: the sum of the log probabilities of its words, and of its end once it has ended.
-    """
+    """A sentence, or the beginning of one, without its end; `score`: the sum of the log probabilities of its words, and
+    of its end once it has ended."""
 
     words: tuple[int, ...]
     score: float
@@ -114,14 +105,6 @@ async def beam(network: Speaker, source: Any, width: int, longest: int = 100) ->
     Args:
         network, source, longest: as of `greedy`; what has not ended after `longest` words is among the results.
         width: number of hypotheses; with 1, it is `greedy`.
-
-    Example:
-        >>> import edbatch as eb
-        >>> from edbatch.models import EncoderDecoder, generation
-        >>> network = EncoderDecoder(eb.ParameterCollection(seed=0), source_words=10, target_words=12, dim=4)
-        >>> (found,) = eb.run([generation.beam(network, [5, 6], width=3, longest=4)])
-        >>> len(found), found[0].score >= found[1].score
-        (3, True)
     """
     width = checked_integer("beam", "width", width)
     longest = checked_integer("beam", "longest", longest)

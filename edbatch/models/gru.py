@@ -9,15 +9,7 @@ from edbatch.models.recurrent import Recurrent
 class GRU(Recurrent):
     """GRU as in cuDNN and PyTorch: z, r = σ(W x + U h + b), n = tanh(W x + b + r (U h + b_n)), h' = (1 - z) n + z h.
 
-    Arguments as of `LSTM`; the new values that recurrent dropout drops are n.
-
-    Example:
-        >>> import edbatch as eb
-        >>> gru = GRU(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
-        >>> with eb.Graph():
-        ...     y = gru.initial_state().add_input(eb.ones(3)).output()
-        >>> y.shape
-        (2,)
+    Arguments as of `Recurrent`; the new values that recurrent dropout drops are n.
     """
 
     prefix = "gru"
@@ -28,7 +20,7 @@ class GRU(Recurrent):
         self.b_n = model.add_parameters((self.dim,), name=f"{name}.b_n")
 
     @eb.cell
-    def step(self, x: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]
+    def step(self, x: eb.Expression, h: eb.Expression) -> eb.Expression:
         """The next state [dim]."""
         z, r, n = eb.split(self.W @ x + self.b, 3)
         u_z, u_r, u_n = eb.split(self.U @ h, 3)
@@ -41,23 +33,14 @@ class SimpleRNN(Recurrent):
     """h' = tanh(W x + U h + b) (Elman 1990); arguments as of `GRU`.
 
     It keeps nothing of the state as it is, so that it has no recurrent dropout.
-
-    Example:
-        >>> import edbatch as eb
-        >>> rnn = SimpleRNN(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
-        >>> with eb.Graph():
-        ...     outputs = rnn.initial_state(eb.ones(2)).transduce([eb.zeros(3)] * 2)
-        >>> len(outputs)
-        2
     """
 
     prefix = "rnn"
-    gates = 1
 
     def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
         super().__init__(model, input_dim, dim, name)
 
     @eb.cell
-    def step(self, x: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]
+    def step(self, x: eb.Expression, h: eb.Expression) -> eb.Expression:
         """The next state [dim]."""
         return eb.tanh(self.W @ x + self.b + self.U @ h)

@@ -23,9 +23,6 @@ class LanguageModel(Classifier):
         start, end: numbers of the words that begin and end every sentence.
         dropout: rate at which outputs are dropped on their way to the next layer and to the scores, in training.
 
-    Raises:
-        EdBatchError: a size is no positive integer, or `dropout` is out of range.
-
     Example:
         >>> import edbatch as eb
         >>> from edbatch.models import LanguageModel

@@ -5,17 +5,14 @@ from __future__ import annotations
 import edbatch as eb
 from edbatch.models.recurrent import Recurrent
 
+Vectors = tuple[eb.Expression, eb.Expression]
+
 
 class LSTM(Recurrent):
     """LSTM (Hochreiter and Schmidhuber 1997, with forget gates): i, f, o = σ(W x + U h + b), u = tanh(W x + U h + b),
     c' = f c + i u, h' = o tanh(c').
 
-    Args:
-        model: collection that the parameters are added to, under `name`.
-        input_dim, dim: sizes of input and state.
-        name: prefix of its parameters' names; one that is free by default.
-        recurrent_dropout: rate at which new values u are dropped before they go into the state, in training; see
-            `Recurrent`.
+    Arguments as of `Recurrent`; the new values that recurrent dropout drops are u.
 
     Example:
         >>> import edbatch as eb
@@ -31,9 +28,7 @@ class LSTM(Recurrent):
     gates = 4  # input, forget, output, update
 
     @eb.cell
-    def step(  # type: ignore[override]
-        self, x: eb.Expression, h: eb.Expression, c: eb.Expression
-    ) -> tuple[eb.Expression, eb.Expression]:
+    def step(self, x: eb.Expression, h: eb.Expression, c: eb.Expression) -> Vectors:
         """Output and cell state [dim]."""
         i, f, o, u = eb.split(self.W @ x + self.b + self.U @ h, 4)
         c = eb.sigmoid(f) * c + eb.sigmoid(i) * eb.dropout(eb.tanh(u), self.recurrent_dropout)
@@ -44,12 +39,6 @@ class CoupledLSTM(Recurrent):
     """LSTM whose input gate is what its forget gate leaves: c' = f c + (1 - f) u (Greff et al. 2017, "CIFG").
 
     Arguments as of `LSTM`.
-
-    Example:
-        >>> import edbatch as eb
-        >>> lstm = CoupledLSTM(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
-        >>> lstm.W.shape
-        (6, 3)
     """
 
     prefix = "lstm"
@@ -57,9 +46,7 @@ class CoupledLSTM(Recurrent):
     gates = 3  # forget, output, update
 
     @eb.cell
-    def step(  # type: ignore[override]
-        self, x: eb.Expression, h: eb.Expression, c: eb.Expression
-    ) -> tuple[eb.Expression, eb.Expression]:
+    def step(self, x: eb.Expression, h: eb.Expression, c: eb.Expression) -> Vectors:
         """Output and cell state [dim]."""
         f, o, u = eb.split(self.W @ x + self.b + self.U @ h, 3)
         f = eb.sigmoid(f)
@@ -71,12 +58,6 @@ class PeepholeLSTM(Recurrent):
     """LSTM whose gates see the cell state: i, f = σ(... + p c), o = σ(... + p c') (Gers and Schmidhuber 2000).
 
     Arguments as of `LSTM`.
-
-    Example:
-        >>> import edbatch as eb
-        >>> lstm = PeepholeLSTM(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
-        >>> lstm.p_o.shape
-        (2,)
     """
 
     prefix = "lstm"
@@ -90,9 +71,7 @@ class PeepholeLSTM(Recurrent):
         )
 
     @eb.cell
-    def step(  # type: ignore[override]
-        self, x: eb.Expression, h: eb.Expression, c: eb.Expression
-    ) -> tuple[eb.Expression, eb.Expression]:
+    def step(self, x: eb.Expression, h: eb.Expression, c: eb.Expression) -> Vectors:
         """Output and cell state [dim]."""
         i, f, o, u = eb.split(self.W @ x + self.b + self.U @ h, 4)
         new = eb.dropout(eb.tanh(u), self.recurrent_dropout)

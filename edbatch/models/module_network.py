@@ -16,8 +16,7 @@ class ModuleNetwork(Classifier):
     """Executes programs over features of a picture: each function is a network of two convolutions (section 3.2, and
     the paper's supplement: residual blocks), a classifier reads what the last one gives.
 
-    Modules of one kind run together, over all programs and pictures of a mini-batch: the workload that Suarez and Zhu
-    (2019) batch by sorting.
+    Modules of one kind run together, over all programs and pictures: the workload of Suarez and Zhu (2019).
 
     Args:
         model: collection that the parameters are added to.
@@ -26,9 +25,6 @@ class ModuleNetwork(Classifier):
         channels: channels between modules.
         side: height and width of the features, an even number.
         labels: number of answers.
-
-    Raises:
-        EdBatchError: a size is no positive integer, `side` is odd, or a function takes another number of inputs.
 
     Example:
         >>> import edbatch as eb
@@ -58,10 +54,7 @@ class ModuleNetwork(Classifier):
         takes = {name: checked_integer(place, name, inputs, 0, 2) for name, inputs in modules.items()}
         self.channels = channels
         self.stem = _Convolution(model, "stem", features, channels, 3)
-        self.modules = {
-            name: (_Binary if inputs == 2 else _Unary)(model, f"module.{name}", channels)
-            for name, inputs in takes.items()
-        }
+        self.modules = {name: _Module(model, f"module.{name}", inputs, channels) for name, inputs in takes.items()}
         self.last = _Convolution(model, "last", channels, channels, 1)
         super().__init__(model, channels * (side // 2) ** 2, labels)
 
@@ -71,14 +64,11 @@ class ModuleNetwork(Classifier):
         return {step.module: len(step.inputs) for steps in programs for step in steps}
 
     def hidden(self, steps: Sequence[Any], picture: eb.Expression) -> eb.Expression:
-        """What a program leads to [channels * (side / 2)^2]; `scores` and `cross_entropy` go on from it.
+        """The result of a program [channels * (side / 2)^2]; `scores` and `cross_entropy` go on from it.
 
         Args:
             steps: a list of `edbatch.data.programs.Step`, each after those it takes.
             picture: features [features, side, side].
-
-        Raises:
-            EdBatchError: a step has no module, or takes another number of inputs.
         """
         seen = eb.relu(self.stem(picture))
         results: list[eb.Expression] = []
@@ -113,30 +103,16 @@ class _Convolution:
         return eb.conv2d(x, self.weight, self.bias, padding=self.padding)
 
 
-class _Unary:
-    """x -> relu(x + conv(relu(conv(x)))."""
+class _Module:
+    """x -> relu(x + conv(relu(conv(x)))); a convolution brings two inputs together before."""
 
-    inputs = 1
-
-    def __init__(self, model: eb.ParameterCollection, name: str, channels: int) -> None:
+    def __init__(self, model: eb.ParameterCollection, name: str, inputs: int, channels: int) -> None:
+        self.inputs = max(inputs, 1)
         self.first = _Convolution(model, f"{name}.first", channels, channels, 3)
         self.second = _Convolution(model, f"{name}.second", channels, channels, 3)
+        self.join = _Convolution(model, f"{name}.join", 2 * channels, channels, 1) if inputs == 2 else None
 
     @eb.cell
-    def apply(self, x: eb.Expression) -> eb.Expression:
+    def apply(self, *xs: eb.Expression) -> eb.Expression:
+        x = eb.relu(self.join(eb.concatenate(list(xs)))) if self.join else xs[0]
         return eb.relu(x + self.second(eb.relu(self.first(x))))
-
-
-class _Binary(_Unary):
-    """A convolution brings two inputs together; then as of one."""
-
-    inputs = 2
-
-    def __init__(self, model: eb.ParameterCollection, name: str, channels: int) -> None:
-        super().__init__(model, name, channels)
-        self.join = _Convolution(model, f"{name}.join", 2 * channels, channels, 1)
-
-    @eb.cell
-    def apply(self, x: eb.Expression, y: eb.Expression) -> eb.Expression:  # type: ignore[override]
-        joined = eb.relu(self.join(eb.concatenate([x, y])))
-        return eb.relu(joined + self.second(eb.relu(self.first(joined))))

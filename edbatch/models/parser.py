@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations
 from random import Random
 from typing import NamedTuple
 
@@ -40,10 +40,6 @@ class _Stack:
         self.states.pop()
         return self.vectors.pop()
 
-    @property
-    def output(self) -> eb.Expression:
-        return self.states[-1].output()
-
 
 class _Parse:
     """A sentence that is being parsed: the configuration, and the vectors of what is in it."""
@@ -55,14 +51,13 @@ class _Parse:
         self._stack = _Stack(parser.stack.initial_state())
         self._buffer = _Stack(parser.buffer.initial_state())
         self._actions = parser.actions.initial_state()
-        self.scores: list[eb.Expression] = []  # of all actions, at every step so far
         for word in (parser.words, *reversed(words)):  # the root's vector is behind those of words
             self._buffer.push(eb.lookup(parser.embed_word, word))
 
-    @property
-    def features(self) -> tuple[eb.Expression, eb.Expression, eb.Expression]:
-        """Outputs of the LSTMs over the stack, the buffer, and the transitions so far."""
-        return self._stack.output, self._buffer.output, self._actions.output()
+    def scores(self) -> eb.Expression:
+        """Of all actions, from the LSTMs over the stack, the buffer, and the transitions so far."""
+        states = self._stack.states[-1], self._buffer.states[-1], self._actions
+        return self._parser.scores(*(state.output() for state in states))
 
     def allowed(self) -> np.ndarray:
         """Whether each action can be made."""
@@ -120,13 +115,9 @@ class TransitionParser:
     def __init__(self, model: eb.ParameterCollection, words: int, relations: int, dim: int) -> None:
         words, relations, dim = checked_sizes("TransitionParser", model, words=words, relations=relations, dim=dim)
         self.words = words  # the number of the root, which follows those of words
-        self.known = [
-            Action(Move.SHIFT, -1),
-            *(Action(move, relation) for move in (Move.LEFT, Move.RIGHT) for relation in range(relations)),
-        ]
-        moves = [
-            tuple(move for move, there in zip(Move, which, strict=True) if there) for which in product(*[(0, 1)] * 3)
-        ]
+        arcs = [Action(move, relation) for move in (Move.LEFT, Move.RIGHT) for relation in range(relations)]
+        self.known = [Action(Move.SHIFT, -1), *arcs]
+        moves = [some for n in range(4) for some in combinations(Move, n)]
         self.allowed = {some: np.array([action.move in some for action in self.known]) for some in moves}
         self.embed_word = model.add_lookup_parameters((words + 1, dim), name="embed_word")
         self.embed_action = model.add_lookup_parameters((len(self.known), dim), name="embed_action")
@@ -162,45 +153,45 @@ class TransitionParser:
         Returns:
             Per word the number of its head (words count from 1, 0 is the root), and of its relation.
         """
-        parse = await self._parsed(words)
+        parse, _ = await self._parsed(words)
         return parse.configuration.heads, parse.relations
 
-    async def step_scores(self, words: Sequence[int]) -> list[eb.Expression]:
-        """The scores of all actions at every step of `parse`; a program."""
-        return (await self._parsed(words)).scores
+    async def answer(self, words: Sequence[int]) -> list[eb.Expression]:
+        """Probabilities of all actions at every step of `parse`; a program."""
+        return [eb.softmax(scores) for scores in (await self._parsed(words))[1]]
 
-    def scores_along(self, words: Sequence[int], actions: Sequence[int]) -> list[eb.Expression]:
-        """The scores of all actions at every step, where these are made, by their numbers in `known`."""
-        parse = _Parse(self, words)
+    async def guided(self, words: Sequence[int], actions: Sequence[int]) -> list[eb.Expression]:
+        """Scores of all actions at every step, where these are made, by their numbers in `known`; a program."""
+        parse, found = _Parse(self, words), []
         for action in actions:
-            parse.scores.append(self.scores(*parse.features))
+            found.append(parse.scores())
             parse.apply(action)
-        return parse.scores
-
-    async def _parsed(self, words: Sequence[int]) -> _Parse:
-        parse = _Parse(self, words)
-        while not parse.configuration.is_over:
-            parse.scores.append(self.scores(*parse.features))
-            parse.apply(_best(await parse.scores[-1], parse.allowed()))
-        return parse
+        return found
 
     async def loss(
         self, words: Sequence[int], heads: Sequence[int], relations: Sequence[int], explore: float, random: Random
     ) -> list[eb.Expression]:
-        """What it costs to decide otherwise than the dynamic oracle, a loss for each step; a program.
+        """The cost of deciding otherwise than the dynamic oracle, a loss for each step; a program.
 
         Args:
-            heads, relations: what is right.
+            heads, relations: those that are right.
             explore: how often the best action is made, be it right or not; otherwise the best that is right.
             random: decides that; one for each sentence, so that it does not matter what else runs.
         """
         parse, losses = _Parse(self, words), []
         while not parse.configuration.is_over:
-            scores = self.scores(*parse.features)
+            scores = parse.scores()
             allowed, good = parse.allowed(), parse.good(heads, relations)
             losses.append(self.loss_of(scores, _added(allowed), _added(good)))
             parse.apply(_best(await scores, allowed if random.random() < explore else good))
         return losses
+
+    async def _parsed(self, words: Sequence[int]) -> tuple[_Parse, list[eb.Expression]]:
+        parse, found = _Parse(self, words), list[eb.Expression]()
+        while not parse.configuration.is_over:
+            found.append(parse.scores())
+            parse.apply(_best(await found[-1], parse.allowed()))
+        return parse, found
 
 
 def _best(scores: np.ndarray, among: np.ndarray) -> int:

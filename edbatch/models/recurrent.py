@@ -14,17 +14,14 @@ from edbatch.models.arguments import checked_rate, checked_sizes
 
 
 class Layer:
-    """What layers whose steps change a state have in common; a layer adds its parameters in `_add_parameters`.
+    """A layer with a state of vectors [dim]; it adds its parameters in `_add_parameters`.
 
     Args:
         model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of input and state.
-        name: prefix of its parameters' names; one that is free by default.
-        recurrent_dropout: rate at which the new values are dropped that a step mixes into the state, in training. What
-            is in the state stays: it is not lost over long sequences (Semeniuta et al. 2016).
-
-    Attributes:
-        prefix: how the name begins that is free by default.
+        name: prefix of its parameters' names; one that is free, and begins with `prefix`, by default.
+        recurrent_dropout: rate at which the new values are dropped that go into a state, in training. What is in the
+            state stays: it is not lost over long sequences (Semeniuta et al. 2016).
 
     Raises:
         EdBatchError: a size is no positive integer, `recurrent_dropout` is out of range, or the name is none or taken.
@@ -54,30 +51,26 @@ class Layer:
 
 
 class Recurrent(Layer):
-    """What recurrent layers have in common; a layer says how many `gates` it has and defines `step`.
+    """A recurrent layer: it says how many `gates` it has and defines `step`, a cell of input and state.
 
-    A step is one cell of input and state. Its products with the input do not wait for the state: those of all inputs
-    run first, in one batch, and only what needs the state runs step by step (see `eb.cell`).
-
-    Arguments as of `Layer`.
+    The products with the input do not wait for the state: those of all inputs run first, in one batch, and only what
+    needs the state runs step by step (see `eb.cell`). Arguments as of `Layer`.
 
     Attributes:
         states: number of state vectors; the first is the output.
         gates: number of vectors of size `dim` that a step computes from input and state.
+        step: from an input [input_dim] and the state vectors the next ones (one, or a tuple).
     """
 
     prefix = "recurrent"
     states = 1
     gates = 1
+    step: Any
 
     def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
         self.W = model.add_parameters((self.gates * self.dim, input_dim), name=f"{name}.W")
         self.U = model.add_parameters((self.gates * self.dim, self.dim), name=f"{name}.U")
         self.b = model.add_parameters((self.gates * self.dim,), name=f"{name}.b")
-
-    def step(self, x: eb.Expression, *state: eb.Expression) -> Any:
-        """The next state vectors (one, or a tuple) from an input [input_dim] and the state."""
-        raise NotImplementedError
 
     def initial_state(self, *vectors: eb.Expression) -> State:
         """A state to start from: zeros, or the given vectors (one per state vector).
@@ -98,11 +91,7 @@ class Recurrent(Layer):
 
 @dataclass(frozen=True)
 class State:
-    """The state of a layer after some inputs; taking another input gives a new state and leaves this as it is.
-
-    Args:
-        layer: the layer.
-        vectors: its state vectors, each [dim].
+    """The state vectors [dim] of a layer after some inputs; another input gives a new state and leaves this as it is.
 
     Example:
         >>> import edbatch as eb
@@ -160,12 +149,7 @@ class State:
 
 @dataclass(frozen=True)
 class StackedState:
-    """The states of layers on top of one another; used like a `State`.
-
-    Args:
-        states: of the layers, from below.
-        dropout: see `Stacked`.
-    """
+    """The states of layers on top of one another, from below; used like a `State`."""
 
     states: tuple[State, ...]
     dropout: float = 0.0
@@ -193,25 +177,10 @@ class StackedState:
 
 
 class Stacked:
-    """Layers on top of one another: each takes the output of the one below.
+    """Layers on top of one another, from below: each takes the output of the one below.
 
-    Args:
-        layers: from below.
-        dropout: rate at which outputs are dropped on their way from one layer to the next, in training (as of
-            PyTorch's layers): anew at every step.
-
-    Raises:
-        EdBatchError: no layers, or `dropout` is out of range.
-
-    Example:
-        >>> import edbatch as eb
-        >>> from edbatch.models import LSTM
-        >>> model = eb.ParameterCollection(seed=0)
-        >>> two = Stacked([LSTM(model, 3, 4, name="low"), LSTM(model, 4, 2, name="high")])
-        >>> with eb.Graph():
-        ...     outputs = two.initial_state().transduce([eb.zeros(3), eb.ones(3)])
-        >>> [y.shape for y in outputs]
-        [(2,), (2,)]
+    `dropout` is the rate at which outputs are dropped on their way from one layer to the next, in training (as of
+    PyTorch's layers): anew at every step.
     """
 
     def __init__(self, layers: Sequence[Recurrent], dropout: float = 0.0) -> None:
@@ -227,7 +196,6 @@ class Stacked:
 
 
 def _is_layer(found: Any) -> bool:
-    """Whether sequences can be read by it, whoever wrote it."""
     return callable(getattr(found, "initial_state", None))
 
 
@@ -248,11 +216,9 @@ class Bidirectional:
     def __init__(self, forward: Recurrent | Stacked, backward: Recurrent | Stacked) -> None:
         for way, layer in {"forward": forward, "backward": backward}.items():
             if not _is_layer(layer):
-                raise eb.EdBatchError(
-                    f"Bidirectional: {way}: expected a recurrent layer or a stack, got {shown(layer)}"
-                )
-        self.forward = forward
-        self.backward = backward
+                expected = "expected a recurrent layer or a stack"
+                raise eb.EdBatchError(f"Bidirectional: {way}: {expected}, got {shown(layer)}")
+        self.forward, self.backward = forward, backward
 
     def transduce(self, xs: Sequence[eb.Expression]) -> list[eb.Expression]:
         """Per input the output of reading up to it from the left beside that of reading up to it from the right."""

@@ -68,11 +68,7 @@ class BiLSTMTagger(Classifier):
     def hidden(self, words: Sequence[Word]) -> list[eb.Expression]:
         """Per word the hidden layer [dim] of the perceptron, over the outputs of reading up to it from either side.
 
-        Args:
-            words: per word its number, or the numbers of its characters.
-
-        Raises:
-            EdBatchError: a word without characters, or a tagger that knows none.
+        A word is its number, or the numbers of its characters, where the tagger knows them.
         """
         xs = [self.word(word) for word in words]
         right = self.right.initial_state().transduce(xs)
@@ -85,10 +81,8 @@ class BiLSTMTagger(Classifier):
         if isinstance(word, int) or not isinstance(word, Sequence):  # the second question takes longer
             return eb.lookup(self.embed, word)
         if self.characters is None or not word:
-            raise eb.EdBatchError(
-                f"BiLSTMTagger.word({list(word)}): expected the number of a word"
-                + ("; made without characters=..." if self.characters is None else " or at least one character")
-            )
+            other = "; made without characters=..." if self.characters is None else " or at least one character"
+            raise eb.EdBatchError(f"BiLSTMTagger.word({list(word)}): expected the number of a word{other}")
         xs = [eb.lookup(self.characters, character) for character in word]
         right = self.spell_right.initial_state().transduce(xs)
         left = self.spell_left.initial_state().transduce(xs[::-1])

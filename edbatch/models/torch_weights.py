@@ -25,22 +25,15 @@ Target = eb.Parameter | tuple[eb.Parameter, eb.Parameter] | Level | Stacked | Se
 def from_torch(target: Target, state: Mapping[str, Any], prefix: str = "") -> None:
     """Give parameters the values of a PyTorch module.
 
-    ============================================  ==========================================================
-    target                                        the module whose `state_dict()` is given
-    ============================================  ==========================================================
-    matrix W, or a pair (W, b)                    `nn.Linear` without and with bias
-    look-up table                                 `nn.Embedding`
-    `LSTM`, `GRU`, `SimpleRNN`                    `nn.LSTM`, `nn.GRU`, `nn.RNN` (tanh) of one layer
-    `Stacked`                                     the same with `num_layers`
-    `Bidirectional`                               the same with `bidirectional=True`, one layer
-    list of `Bidirectional`, lowest first         the same with `num_layers`: each reads what the one below gives
-    ============================================  ==========================================================
+    A matrix W or a pair (W, b) is an `nn.Linear`, a look-up table an `nn.Embedding`, and an `LSTM`, `GRU` or
+    `SimpleRNN` an `nn.LSTM`, `nn.GRU` or `nn.RNN` (tanh) of one layer. `Stacked` is one with `num_layers`,
+    `Bidirectional` one with `bidirectional=True`, and a list of `Bidirectional`, the lowest first, one with both.
 
     Layers without bias get zeros for it. PyTorch has two biases where one would do; ours is their sum, except for the
     new state of a GRU, where the second one is scaled by the reset gate in both libraries.
 
     Args:
-        target: what to load into.
+        target: parameters or layers to load into.
         state: names to tensors (on the CPU) or arrays; of any float dtype that NumPy has.
         prefix: only names that begin with it count, without it: "encoder.lstm.", say, of a larger module.
 
@@ -63,10 +56,17 @@ def from_torch(target: Target, state: Mapping[str, Any], prefix: str = "") -> No
         raise eb.EdBatchError(f"from_torch: expected names to tensors, as of module.state_dict(), got {what}")
     if not isinstance(prefix, str):
         raise eb.EdBatchError(f"from_torch: expected a prefix of names, got {shown(prefix)}")
-    source = _Source(state, prefix)
-    found = [(parameter, value) for parameter, value in _values(target, source) if value is not None]
-    wrong = [f"{name}: missing" for name in source.missing]
-    wrong += [f"{name}: not used by {_name(target)}" for name in source.left()]
+    given = {name: value for name, value in state.items() if name.startswith(prefix)}
+    wrong: list[str] = []
+
+    def take(name: str, optional: bool = False) -> np.ndarray | None:
+        if prefix + name in given:
+            return eb.from_dlpack(given.pop(prefix + name), f"from_torch: {prefix + name}")
+        wrong.extend([] if optional else [f"{prefix + name}: missing"])
+        return None
+
+    found = [(parameter, value) for parameter, value in _values(target, take) if value is not None]
+    wrong += [f"{name}: not used by {_name(target)}" for name in given]
     wrong += [reason for parameter, value in found if (reason := _misfit(parameter, value))]
     if wrong:
         raise eb.EdBatchError(f"from_torch: nothing was loaded: {'; '.join(wrong)}")
@@ -86,49 +86,25 @@ def _misfit(parameter: eb.Parameter, value: np.ndarray) -> str:
     return ""
 
 
-class _Source:
-    """A state dict that knows what has been read and what was missing."""
-
-    def __init__(self, state: Mapping[str, Any], prefix: str) -> None:
-        self.state = state
-        self.prefix = prefix
-        self.read: set[str] = set()
-        self.missing: list[str] = []
-
-    def get(self, name: str, optional: bool = False) -> np.ndarray | None:
-        """The array of a name; None, and noted unless it is optional, if there is none."""
-        name = self.prefix + name
-        if name not in self.state:
-            self.missing += [] if optional else [name]
-            return None
-        self.read.add(name)
-        return eb.from_dlpack(self.state[name], f"from_torch: {name}")
-
-    def left(self) -> list[str]:
-        """The names under the prefix that nobody has read."""
-        return [name for name in self.state if name.startswith(self.prefix) and name not in self.read]
-
-
-def _values(target: Target, source: _Source) -> Iterator[tuple[eb.Parameter, np.ndarray | None]]:
-    """The parameters of a target with their values; None where the source lacks what it takes."""
+def _values(target: Target, take: Any) -> Iterator[tuple[eb.Parameter, np.ndarray | None]]:
+    """The parameters of a target with their values; None where the state lacks what it takes."""
     if isinstance(target, eb.Parameter):
-        yield target, source.get("weight")
+        yield target, take("weight")
     elif isinstance(target, tuple) and len(target) == 2 and all(isinstance(part, eb.Parameter) for part in target):
-        yield target[0], source.get("weight")  # type: ignore[misc]
-        yield target[1], source.get("bias")  # type: ignore[misc]
+        yield target[0], take("weight")  # type: ignore[misc]
+        yield target[1], take("bias")  # type: ignore[misc]
     else:
         levels = target.layers if isinstance(target, Stacked) else target if isinstance(target, list) else [target]
         if not levels:
             raise eb.EdBatchError("from_torch: expected a layer to load into, got an empty list")
         for number, level in enumerate(levels):
-            if isinstance(level, Bidirectional):
-                yield from _recurrent(level.forward, f"l{number}", source)
-                yield from _recurrent(level.backward, f"l{number}_reverse", source)
-            else:
-                yield from _recurrent(level, f"l{number}", source)
+            both = isinstance(level, Bidirectional)
+            yield from _recurrent(level.forward if both else level, f"l{number}", take)
+            if both:
+                yield from _recurrent(level.backward, f"l{number}_reverse", take)
 
 
-def _recurrent(layer: Any, end: str, source: _Source) -> Iterator[tuple[eb.Parameter, np.ndarray | None]]:
+def _recurrent(layer: Any, end: str, take: Any) -> Iterator[tuple[eb.Parameter, np.ndarray | None]]:
     if type(layer) not in GATES:
         raise eb.EdBatchError(
             f"from_torch: {_name(layer)} has no equivalent in PyTorch; expected a parameter, a pair (W, b), "
@@ -142,10 +118,10 @@ def _recurrent(layer: Any, end: str, source: _Source) -> Iterator[tuple[eb.Param
         parts = np.split(value, len(gates))
         return np.concatenate([parts[gate] for gate in gates])
 
-    yield layer.W, ordered(source.get(f"weight_ih_{end}"))
-    yield layer.U, ordered(source.get(f"weight_hh_{end}"))
-    of_input = source.get(f"bias_ih_{end}", optional=True)
-    of_state = source.get(f"bias_hh_{end}", optional=of_input is None)
+    yield layer.W, ordered(take(f"weight_ih_{end}"))
+    yield layer.U, ordered(take(f"weight_hh_{end}"))
+    of_input = take(f"bias_ih_{end}", optional=True)
+    of_state = take(f"bias_hh_{end}", optional=of_input is None)
     if of_input is None:
         of_input = of_state = np.zeros(layer.b.shape)
     elif of_state is None or of_input.shape != of_state.shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,24 +62,21 @@ class TreeGenerator(Classifier):
         return left, State(self.right, state.vectors).add_input(left.output())
 
     def losses(self, tree: Tree, state: State) -> list[eb.Expression]:
-        """A cross-entropy for each node of a tree that begins in this state.
-
-        Raises:
-            EdBatchError: a node is neither a word nor a pair.
-        """
-        found, waiting = [], [(tree, state)]
-        while waiting:
-            node, state = waiting.pop()
-            if isinstance(node, tuple) and len(node) == 2:
-                found.append(self.cross_entropy(state.output(), self.words))
-                waiting += zip(node, self.children(state), strict=True)
-            else:
-                found.append(self.cross_entropy(state.output(), self._word(node)))
-        return found
+        """A cross-entropy for each node of a tree that begins in this state; its leaves are words, its nodes pairs."""
+        return [self.cross_entropy(state.output(), label) for label, state in self._nodes(tree, state)]
 
     def loss(self, tree: Tree, topic: int) -> eb.Expression:
         """The sum of the cross-entropies of all nodes."""
         return eb.sum(self.losses(tree, self.root(topic)))
+
+    async def guided(self, tree: Tree, topic: int, right: object = None) -> list[eb.Expression]:
+        """Scores of every word, and of two children, at every node: itself, its left side, its right; a program."""
+        return [self.scores(state.output()) for _, state in self._nodes(tree, self.root(topic))]
+
+    async def answer(self, tree: Tree, topic: int) -> list[eb.Expression]:
+        """Their probabilities; a program that waits for those of a node before anything is computed below it, as when a
+        tree grows ("TD-TreeLSTM" of Jeong et al. 2018)."""
+        return await self._answered(tree, self.root(topic))
 
     async def grow(self, topic: int, deepest: int, random: np.random.Generator | None = None) -> Tree:
         """A tree; a program for `edbatch.run`, in which the two sides of a tree grow at once.
@@ -86,11 +84,34 @@ class TreeGenerator(Classifier):
         Args:
             topic: of what kind.
             deepest: nodes this deep are words.
-            random: draws what a node becomes; None: what is most probable.
+            random: draws what a node becomes; None: the most probable.
         """
         deepest = checked_integer("grow", "deepest", deepest, least=0)
         draw = None if random is None else stream(int(random.integers(1 << 63)), 0)
         return await self._grown(self.root(topic), deepest, draw)
+
+    def _nodes(self, tree: Tree, state: State) -> Iterator[tuple[int, State]]:
+        """The label and the state of every node."""
+        waiting = [(tree, state)]
+        while waiting:
+            node, state = waiting.pop()
+            if isinstance(node, tuple) and len(node) == 2:
+                yield self.words, state
+                waiting += reversed([*zip(node, self.children(state), strict=True)])
+            elif isinstance(node, int) and 0 <= node < self.words:
+                yield node, state
+            else:
+                expected = f"expected a word below {self.words} or two trees"
+                raise eb.EdBatchError(f"TreeGenerator: {expected}, got {shown(node)}")
+
+    async def _answered(self, tree: Tree, state: State) -> list[eb.Expression]:
+        shares = self.probabilities(state.output())
+        await shares
+        if not isinstance(tree, tuple):
+            return [shares]
+        sides = zip(tree, self.children(state), strict=True)
+        left, right = await eb.all(*[self._answered(side, below) for side, below in sides])
+        return [shares, *left, *right]
 
     async def _grown(self, state: State, deepest: int, draw: int | None) -> Any:
         shares = await eb.softmax(self.scores(state.output()))
@@ -103,8 +124,3 @@ class TreeGenerator(Classifier):
         sides = [None if draw is None else stream(draw, side) for side in range(2)]
         left, right = self.children(state)
         return tuple(await eb.all(self._grown(left, deepest - 1, sides[0]), self._grown(right, deepest - 1, sides[1])))
-
-    def _word(self, node: Any) -> int:
-        if not isinstance(node, int) or not 0 <= node < self.words:
-            raise eb.EdBatchError(f"TreeGenerator: expected a word below {self.words} or two trees, got {shown(node)}")
-        return node

@@ -6,6 +6,8 @@ import edbatch as eb
 from edbatch.models.arguments import checked_rate, checked_sizes
 from edbatch.models.tree_network import TreeNetwork
 
+TreeState = tuple[eb.Expression, eb.Expression]
+
 
 class TreeLSTM(TreeNetwork):
     """Constituency TreeLSTM over binary trees whose leaves are words.
@@ -16,9 +18,6 @@ class TreeLSTM(TreeNetwork):
         labels: number of classes.
         dim: size of embeddings, hidden and cell states.
         recurrent_dropout: rate at which new values are dropped before they go into a cell state, in training.
-
-    Raises:
-        EdBatchError: `recurrent_dropout` is out of range.
 
     Example:
         >>> import edbatch as eb
@@ -48,7 +47,7 @@ class TreeLSTM(TreeNetwork):
         super().__init__(model, dim, labels)
 
     @eb.cell
-    def leaf(self, word: int) -> tuple[eb.Expression, eb.Expression]:
+    def leaf(self, word: int) -> TreeState:
         """Hidden and cell state of a word."""
         gates, update = eb.split(eb.affine(self.W, eb.lookup(self.embed, word), self.b_leaf), self.leaf_gates)
         i, o = eb.split(eb.sigmoid(gates), 2)
@@ -56,11 +55,13 @@ class TreeLSTM(TreeNetwork):
         return o * eb.tanh(c), c
 
     @eb.cell
-    def compose(
-        self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression
-    ) -> tuple[eb.Expression, eb.Expression]:
+    def compose(self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression) -> TreeState:
         """Hidden and cell state of a node with two children."""
-        gates, update = eb.split(eb.affine(self.U, eb.concatenate([h1, h2]), self.b), self.gates)
+        return self._composed(self.U, self.b, (h1, c1), (h2, c2))
+
+    def _composed(self, U: eb.Parameter, b: eb.Parameter, left: TreeState, right: TreeState) -> TreeState:
+        (h1, c1), (h2, c2) = left, right
+        gates, update = eb.split(eb.affine(U, eb.concatenate([h1, h2]), b), self.gates)
         i, o, f1, f2 = eb.split(eb.sigmoid(gates), 4)
         c = i * eb.dropout(eb.tanh(update), self.recurrent_dropout) + f1 * c1 + f2 * c2
         return o * eb.tanh(c), c

@@ -1,4 +1,4 @@
-"""TreeLSTMs with parameters by position (N-ary), and by a type drawn for every node."""
+"""TreeLSTMs over any number of children (child-sum, N-ary), and with a type drawn for every node."""
 
 from __future__ import annotations
 
@@ -8,37 +8,67 @@ from hashlib import shake_128
 import edbatch as eb
 from edbatch.base.numbers import checked_integer
 from edbatch.models.recurrent import Layer
-from edbatch.models.tree_lstm import TreeLSTM
-from edbatch.models.trees import TreeState
+from edbatch.models.tree_lstm import TreeLSTM, TreeState
 
 
-class NaryTreeLSTM(Layer):
-    """N-ary TreeLSTM (Tai et al. 2015, equations 9-14): at most N children, each place with weights of its own.
+class ChildSumTreeLSTM(Layer):
+    """Child-sum TreeLSTM (Tai et al. 2015, equations 2-8): any number of children, in any order.
 
-    A child that is missing has a state of zeros.
-
-    Args:
-        model: collection that the parameters are added to, under `name`.
-        input_dim, dim: sizes of a node's input and of its states.
-        places: the most children that a node has, N.
-        name: prefix of its parameters' names; one that is free by default.
-        recurrent_dropout: rate at which new values are dropped before they go into a node's state, in training.
-
-    Raises:
-        EdBatchError: a size is no positive integer, or `recurrent_dropout` is out of range.
+    Arguments as of `LSTM`, `input_dim` that of a node's input; dropped are the new values of a node's state.
 
     Example:
         >>> import edbatch as eb
-        >>> from edbatch.models import NaryTreeLSTM
-        >>> lstm = NaryTreeLSTM(eb.ParameterCollection(seed=0), input_dim=3, dim=2, places=3)
+        >>> lstm = ChildSumTreeLSTM(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
         >>> with eb.Graph():
-        ...     leaves = [lstm.node(eb.ones(3), []) for _ in range(2)]
+        ...     leaves = [lstm.node(eb.ones(3), []) for _ in range(3)]
         ...     h, c = lstm.node(eb.zeros(3), leaves)
         >>> h.shape
         (2,)
     """
 
     prefix = "tree"
+
+    def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
+        self._add_input_parameters(model, input_dim, name)
+        self.U = model.add_parameters((3 * self.dim, self.dim), name=f"{name}.U")
+        self.U_f = model.add_parameters((self.dim, self.dim), name=f"{name}.U_f")
+
+    def _add_input_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
+        self.W = model.add_parameters((4 * self.dim, input_dim), name=f"{name}.W")  # forget, input, output, update
+        self.b = model.add_parameters((4 * self.dim,), name=f"{name}.b")
+
+    def node(self, x: eb.Expression, children: Sequence[TreeState]) -> TreeState:
+        """Hidden and cell state of a node with input x [input_dim] over its children's states."""
+        projected = self.project(x)
+        if not children:
+            return self.combine(projected, eb.zeros(self.dim), eb.zeros(self.dim))
+        kept = eb.sum([self.keep(projected, h, c) for h, c in children])
+        return self.combine(projected, eb.sum([h for h, _ in children]), kept)
+
+    @eb.cell
+    def project(self, x: eb.Expression) -> eb.Expression:
+        """W x + b [4 dim]: ready before the children are."""
+        return eb.affine(self.W, x, self.b)
+
+    @eb.cell
+    def keep(self, projected: eb.Expression, h: eb.Expression, c: eb.Expression) -> eb.Expression:
+        """What the forget gate leaves of one child's cell state [dim]."""
+        return eb.sigmoid(projected[: self.dim] + self.U_f @ h) * c
+
+    @eb.cell
+    def combine(self, projected: eb.Expression, h_sum: eb.Expression, kept: eb.Expression) -> TreeState:
+        """The node's states from the sums over its children."""
+        i, o, u = eb.split(projected[self.dim :] + self.U @ h_sum, 3)
+        c = eb.sigmoid(i) * eb.dropout(eb.tanh(u), self.recurrent_dropout) + kept
+        return eb.sigmoid(o) * eb.tanh(c), c
+
+
+class NaryTreeLSTM(ChildSumTreeLSTM):
+    """N-ary TreeLSTM (Tai et al. 2015, equations 9-14): at most N children, each place with weights of its own.
+
+    A child that is missing has a state of zeros. Arguments as of `ChildSumTreeLSTM`, and `places`: the most children
+    that a node has, N.
+    """
 
     def __init__(
         self,
@@ -54,10 +84,9 @@ class NaryTreeLSTM(Layer):
         super().__init__(model, input_dim, dim, name, recurrent_dropout=recurrent_dropout)
 
     def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
-        dim, n = self.dim, self.places
-        self.W = model.add_parameters((4 * dim, input_dim), name=f"{name}.W")  # forget, input, output, update
-        self.b = model.add_parameters((4 * dim,), name=f"{name}.b")
-        self.U = model.add_parameters(((n + 3) * dim, n * dim), name=f"{name}.U")  # N forgets, input, output, update
+        self._add_input_parameters(model, input_dim, name)
+        shape = ((self.places + 3) * self.dim, self.places * self.dim)  # N forgets, input, output, update
+        self.U = model.add_parameters(shape, name=f"{name}.U")
 
     def node(self, x: eb.Expression, children: Sequence[TreeState]) -> TreeState:
         """Hidden and cell state of a node with input x [input_dim] over its children's states, by place.
@@ -72,19 +101,13 @@ class NaryTreeLSTM(Layer):
         return self.combine(self.project(x), *[vector for state in states for vector in state])
 
     @eb.cell
-    def project(self, x: eb.Expression) -> eb.Expression:
-        """W x + b [4 dim]: ready before the children are."""
-        return eb.affine(self.W, x, self.b)
-
-    @eb.cell
     def combine(self, projected: eb.Expression, *states: eb.Expression) -> TreeState:
         """The node's states from h and c of every place."""
-        hs, cs = states[::2], states[1::2]
-        below = eb.split(self.U @ eb.concatenate(list(hs)), self.places + 3)
+        below = eb.split(self.U @ eb.concatenate(list(states[::2])), self.places + 3)
         x_f, x_i, x_o, x_u = eb.split(projected, 4)
         i, o = eb.sigmoid(x_i + below[-3]), eb.sigmoid(x_o + below[-2])
         c = i * eb.dropout(eb.tanh(x_u + below[-1]), self.recurrent_dropout)
-        for u_f, kept in zip(below, cs, strict=False):
+        for u_f, kept in zip(below, states[1::2], strict=False):
             c = c + eb.sigmoid(x_f + u_f) * kept
         return o * eb.tanh(c), c
 
@@ -100,25 +123,7 @@ class TreeLSTM2Type(TreeLSTM):
     """TreeLSTM whose inner nodes are of two types, each with parameters of its own (ED-Batch, Chen et al. 2023,
     "TreeLSTM-2Type"). The type of a node is drawn from a seed and the tree's words: it is the same in every epoch.
 
-    Args:
-        model: collection that the parameters are added to.
-        words: size of the vocabulary.
-        labels: number of classes.
-        dim: size of embeddings, hidden and cell states.
-        seed: what the types are drawn from.
-        recurrent_dropout: rate at which new values are dropped before they go into a cell state, in training.
-
-    Raises:
-        EdBatchError: `seed` is no integer from 0 on, or `recurrent_dropout` is out of range.
-
-    Example:
-        >>> import edbatch as eb
-        >>> from edbatch.models import TreeLSTM2Type
-        >>> lstm = TreeLSTM2Type(eb.ParameterCollection(seed=0), words=10, labels=5, dim=4, seed=1)
-        >>> with eb.Graph():
-        ...     hidden = lstm.hidden([3, 7, None], [(), (), (0, 1)])
-        >>> hidden[-1].shape, lstm.types([3, 7, None]) == lstm.types([3, 7, None])
-        ((4,), True)
+    Arguments as of `TreeLSTM`, and `seed`, from which the types are drawn.
     """
 
     def __init__(
@@ -143,16 +148,13 @@ class TreeLSTM2Type(TreeLSTM):
     @eb.cell
     def compose_second(self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression) -> TreeState:
         """Hidden and cell state of a node of the second type."""
-        gates, update = eb.split(eb.affine(self.U_second, eb.concatenate([h1, h2]), self.b_second), self.gates)
-        i, o, f1, f2 = eb.split(eb.sigmoid(gates), 4)
-        c = i * eb.dropout(eb.tanh(update), self.recurrent_dropout) + f1 * c1 + f2 * c2
-        return o * eb.tanh(c), c
+        return self._composed(self.U_second, self.b_second, (h1, c1), (h2, c2))
 
     def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:
         """Hidden vector of every node; arguments as of `TreeLSTM.hidden`."""
         nodes: list[TreeState] = []
         leaf, compose = self.leaf, (self.compose, self.compose_second)
-        for word, below, kind in zip(words, children, node_types(words, self.seed), strict=True):
+        for word, below, kind in zip(words, children, self.types(words), strict=True):
             if word is not None:
                 nodes.append(leaf(word))
             else:

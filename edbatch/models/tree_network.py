@@ -1,26 +1,26 @@
-"""What networks over binary trees with a softmax at every node have in common."""
+"""Networks over binary trees with a softmax at every node."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import edbatch as eb
 from edbatch.models.classifier import Classifier
 
-State = tuple[eb.Expression, eb.Expression]
-
 
 class TreeNetwork(Classifier):
-    """A node's state are two expressions, of which the first is its hidden vector; a network defines `leaf` and
-    `compose`. Arguments as of `Classifier`."""
+    """A softmax over the hidden vector of every node; a network defines `leaf` and `compose`.
 
-    def leaf(self, word: int) -> State:
-        """The state of a word."""
-        raise NotImplementedError
+    Arguments as of `Classifier`.
 
-    def compose(self, a1: eb.Expression, a2: eb.Expression, b1: eb.Expression, b2: eb.Expression) -> State:
-        """The state of a node over those of its two children."""
-        raise NotImplementedError
+    Attributes:
+        states: expressions that a node's state consists of, 1 or 2; the first is its hidden vector.
+    """
+
+    states = 2
+    leaf: Any  # from the number of a word to its state
+    compose: Any  # from the states of two children, (h1, h2) or (h1, c1, h2, c2), to that of their node
 
     def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:
         """Hidden vector of every node.
@@ -31,16 +31,19 @@ class TreeNetwork(Classifier):
 
         No recursion: a tree may be as deep as memory allows.
         """
-        nodes: list[State] = []
-        leaf, compose = self.leaf, self.compose
+        nodes: list[Any] = []
+        leaf, compose, single = self.leaf, self.compose, self.states == 1
         for word, below in zip(words, children, strict=True):
             if word is not None:
                 nodes.append(leaf(word))
+                continue
+            left, right = below
+            if single:
+                nodes.append(compose(nodes[left], nodes[right]))
             else:
-                left, right = below
                 (a1, a2), (b1, b2) = nodes[left], nodes[right]  # in a call, they would be joined to a tuple first
                 nodes.append(compose(a1, a2, b1, b2))
-        return [vector for vector, _ in nodes]
+        return nodes if single else [h for h, _ in nodes]
 
     def loss(
         self, words: Sequence[int | None], children: Sequence[tuple[int, ...]], labels: Iterable[int]

@@ -1,17 +1,16 @@
-"""Recursive networks without gates: TreeRNN, and RNTN with a tensor; and the full trees of Tree-FC."""
+"""Recursive networks without gates over binary trees of words: TreeRNN, RNTN with a tensor, MV-RNN with matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import numpy as np
 
 import edbatch as eb
 from edbatch.models.arguments import checked_sizes
-from edbatch.models.classifier import Classifier
-from edbatch.models.recurrent import Layer
+from edbatch.models.tree_network import TreeNetwork
 
 
-class TreeRNN(Classifier):
-    """Recursive network over binary trees whose leaves are words (Socher et al. 2011): p = tanh(W [a; b] + bias).
+class TreeRNN(TreeNetwork):
+    """Recursive network (Socher et al. 2011): p = tanh(W [a; b] + bias).
 
     Args:
         model: collection that the parameters are added to.
@@ -28,6 +27,8 @@ class TreeRNN(Classifier):
         >>> hidden[-1].shape
         (4,)
     """
+
+    states = 1
 
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
         words, labels, dim = checked_sizes(type(self).__name__, model, words=words, labels=labels, dim=dim)
@@ -47,30 +48,11 @@ class TreeRNN(Classifier):
         """Vector [dim] of a node over its children's."""
         return eb.tanh(eb.affine(self.W, eb.concatenate([a, b]), self.b))
 
-    def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:
-        """Vector of every node; arguments as of `TreeLSTM.hidden`."""
-        nodes: list[eb.Expression] = []
-        for word, below in zip(words, children, strict=True):
-            nodes.append(self.compose(*(nodes[child] for child in below)) if word is None else self.leaf(word))
-        return nodes
-
-    def loss(
-        self, words: Sequence[int | None], children: Sequence[tuple[int, ...]], labels: Iterable[int]
-    ) -> eb.Expression:
-        """The sum of the cross-entropies of all nodes; arguments as of `hidden`, and per node its label."""
-        return self.cross_entropies(self.hidden(words, children), labels)
-
 
 class RNTN(TreeRNN):
     """Recursive neural tensor network (Socher et al. 2013, section 4.3): p = tanh([a; b]ᵀ V [a; b] + W [a; b] + bias).
 
     V has a matrix of 2 dim x 2 dim for every entry of p. Arguments as of `TreeRNN`.
-
-    Example:
-        >>> import edbatch as eb
-        >>> from edbatch.models import RNTN
-        >>> RNTN(eb.ParameterCollection(seed=0), words=10, labels=5, dim=4).V.shape
-        (32, 8)
     """
 
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
@@ -86,48 +68,32 @@ class RNTN(TreeRNN):
         return eb.tanh(bilinear + eb.affine(self.W, both, self.b))
 
 
-class TreeFC(Layer):
-    """A fully-connected layer over complete binary trees (Looks et al. 2017, section 4.1; Xu et al. 2018, Tree-FC):
-    h = relu(W [h1; h2] + b). The papers' trees have 256 leaves.
+class MVRNN(TreeNetwork):
+    """Matrix-vector recursive network (Socher et al. 2012): p = tanh(W [B a; A b]), P = W_M [A; B].
 
-    Arguments as of `TreeGRU`; there is no new value to drop.
-
-    Example:
-        >>> import edbatch as eb
-        >>> from edbatch.models import TreeFC
-        >>> tree = TreeFC(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
-        >>> with eb.Graph() as graph:
-        ...     h = tree.root([eb.ones(3)] * 256)
-        >>> h.shape
-        (2,)
+    Every word and phrase is a vector and a matrix that changes its neighbour's vector. Arguments as of `TreeRNN`, `dim`
+    the size of vectors and of both sides of matrices: a word has dim * (dim + 1) parameters.
     """
 
-    prefix = "tree"
-
-    def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
-        self.W_leaf = model.add_parameters((self.dim, input_dim), name=f"{name}.W_leaf")
-        self.W = model.add_parameters((self.dim, 2 * self.dim), name=f"{name}.W")
-        self.b = model.add_parameters((self.dim,), name=f"{name}.b")
-
-    @eb.cell
-    def leaf(self, x: eb.Expression) -> eb.Expression:
-        """State [dim] of a leaf with input x [input_dim]."""
-        return self.W_leaf @ x
+    def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
+        words, labels, dim = checked_sizes("MVRNN", model, words=words, labels=labels, dim=dim)
+        self.vectors = model.add_lookup_parameters((words, dim), name="vectors")
+        self.matrices = model.add_lookup_parameters((words, dim, dim), name="matrices")
+        # Near the identity, at which a word leaves its neighbour as it is.
+        self.matrices.set_value(np.eye(dim) + 0.1 * self.matrices.value())
+        self.W = model.add_parameters((dim, 2 * dim), name="W")
+        self.W_M = model.add_parameters((dim, 2 * dim), name="W_M")
+        super().__init__(model, dim, labels)
 
     @eb.cell
-    def compose(self, h1: eb.Expression, h2: eb.Expression) -> eb.Expression:
-        """State [dim] of a node over its children's."""
-        return eb.relu(eb.affine(self.W, eb.concatenate([h1, h2]), self.b))
+    def leaf(self, word: int) -> tuple[eb.Expression, eb.Expression]:
+        """Vector [dim] and matrix [dim, dim] of a word."""
+        return eb.lookup(self.vectors, word), eb.lookup(self.matrices, word)
 
-    def root(self, xs: Sequence[eb.Expression]) -> eb.Expression:
-        """State [dim] of the root over as many leaves as there are inputs, a power of two.
-
-        Raises:
-            EdBatchError: there are 3, 5, 6, ... inputs, or none.
-        """
-        if not len(xs) or len(xs) & (len(xs) - 1):
-            raise eb.EdBatchError(f"TreeFC.root: expected 1, 2, 4, 8, ... inputs, got {len(xs)}")
-        level = [self.leaf(x) for x in xs]
-        while len(level) > 1:
-            level = [self.compose(*level[at : at + 2]) for at in range(0, len(level), 2)]
-        return level[0]
+    @eb.cell
+    def compose(
+        self, a: eb.Expression, A: eb.Expression, b: eb.Expression, B: eb.Expression
+    ) -> tuple[eb.Expression, eb.Expression]:
+        """Vector and matrix of a node over its children's."""
+        p = eb.tanh(self.W @ eb.concatenate([B @ a, A @ b]))
+        return p, self.W_M @ eb.concatenate([A, B])

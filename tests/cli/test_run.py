@@ -132,7 +132,7 @@ def test_bad_input_leaves_old_predictions(fails, trees, tmp_path):
     broken = tmp_path / "broken.txt"
     broken.write_text("(3 good)\n(3 (2 so\n")
     command = ("run", "tree-lstm", "--out", out, "--trees")
-    assert fails(*command, broken).startswith(f"{broken}:2: column 9: expected ')' after the word 'so'")
+    assert fails(*command, broken).startswith(f"{broken}:2: column 7: expected a word and ')'")
     assert fails(*command, tmp_path / "none.txt").startswith(f"{tmp_path}/none.txt: cannot be read")
     assert fails(*command, trees, "--policy", "fastest").startswith("no policy is named 'fastest'")
     assert out.read_text() == "old"
@@ -179,20 +179,20 @@ def test_files_of_every_kind(edbatch_json, fails, tmp_path):
     assert (result["samples"], result["places"]) == (2, 2)
     write_programs(a, random_programs(6, seed=0))
     assert edbatch_json("run", "module-network", "--data", a, *SMALL)["places"] == 6
-    expected = "--data of graph-attention: no files are read, molecules are made up; got 1 file"
-    assert fails("run", "graph-attention", "--data", a) == expected
+    expected = "--data of mixture-of-experts: no files are read, points are made up; got 1 file"
+    assert fails("run", "mixture-of-experts", "--data", a) == expected
 
 
 def test_malformed_samples_are_skipped_and_counted(edbatch, edbatch_json, fails, tmp_path):
     path = tmp_path / "trees.txt"
     path.write_text("(3 (2 so) (4 good))\n(3 (2 so\n(1 bad)\n")
     command = ("run", "tree-lstm", "--data", path, *SMALL)
-    assert fails(*command).startswith(f"{path}:2: column 9")
+    assert fails(*command).startswith(f"{path}:2: column 7")
     result = edbatch_json(*command, "--skip-bad")
     assert (result["samples"], result["skipped"]) == (2, 1)
-    assert result["first_skipped"].startswith(f"{path}:2: column 9")
+    assert result["first_skipped"].startswith(f"{path}:2: column 7")
     out = edbatch(*command, "--skip-bad")[1].splitlines()
-    assert out[2].startswith(f"skipped 1 malformed sample, the first: {path}:2: column 9")
+    assert out[2].startswith(f"skipped 1 malformed sample, the first: {path}:2: column 7")
     assert edbatch_json(*command, "--limit", 1)["samples"] == 1  # what follows is not read
 
 

@@ -62,7 +62,7 @@ def test_a_table_of_epochs(edbatch):
     assert float(lines[-1].split()[2]) < float(lines[4].split()[2])
 
 
-@pytest.mark.parametrize("name", ["tagger", "pointer-decoder"])  # and a program over values
+@pytest.mark.parametrize("name", ["tagger", "mixture-of-experts"])  # and a program over values
 def test_json(name, edbatch_json, tmp_path):
     found = edbatch_json("train", name, *TINY, "--save", tmp_path / "run", "--optimizer", "rmsprop")
     assert (found["samples"], found["held_out"], found["steps"], found["resumed_at"]) == (18, 2, 15, 0)

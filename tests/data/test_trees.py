@@ -1,13 +1,9 @@
-"""Trees: parsing, printing, binarizing, files; every error names its place."""
+"""Trees: parsing, printing, binarizing, files."""
 
-import re
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edbatch import EdBatchError
-from edbatch.data.trees import Tree, parse_tree, read_trees, write_trees
+from edbatch.data.trees import Tree, parse_tree, read_trees, stream_trees, write_trees
 
 WORDS = st.text(st.characters(exclude_characters="() \t\n\r\f\v", exclude_categories=["Cs"]), min_size=1)
 NODES = st.recursive(
@@ -90,49 +86,6 @@ def test_whitespace_is_free():
     assert str(parse_tree("  (3(2 a)\n\t(2  b ) )  ")) == "(3 (2 a) (2 b))"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "column 1: expected '(', found the end"),
-        ("word", "column 1: expected '(', found 'word'"),
-        (")", "column 1: expected '(', found ')'"),
-        ("()", "column 2: expected a label (0, 1, 2, ...) after '(', found ')'"),
-        ("((2 a))", "column 2: expected a label (0, 1, 2, ...) after '(', found '('"),
-        ("(good)", "column 2: expected a label (0, 1, 2, ...) after '(', found 'good'"),
-        ("(-1 a)", "column 2: expected a label (0, 1, 2, ...) after '(', found '-1'"),
-        ("(1.5 a)", "column 2: expected a label (0, 1, 2, ...) after '(', found '1.5'"),
-        (f"({'9' * 5000} a)", "after '(', found '9999999999999999999999999999999999999999...'"),
-        ("(3)", "column 3: expected a word or a child after the label 3, found ')'"),
-        ("(3 (2))", "column 6: expected a word or a child after the label 2, found ')'"),
-        ("(3 so good)", "column 7: expected ')' after the word 'so', found 'good'"),
-        ("(3 so (4 good))", "column 7: expected ')' after the word 'so', found '('"),
-        ("(3 (2 so) good)", "column 11: expected '(' or ')', found 'good'"),
-        ("(3 (2 so)", "column 10: expected '(' or ')' (1 '(' not closed), found the end"),
-        ("(3 (2 so", "column 9: expected ')' after the word 'so' (2 '(' not closed), found the end"),
-        ("(3 so))", "column 7: expected nothing after the tree, found ')'"),
-        ("(3 so) (4 good)", "column 8: expected nothing after the tree, found '('"),
-    ],
-)
-def test_errors_name_place_and_expectation(text, message):
-    with pytest.raises(EdBatchError, match=re.escape(message)) as error:
-        parse_tree(text, "here")
-    assert str(error.value).startswith("here: column ")
-
-
-def test_files_skip_blank_lines_and_name_the_line_of_an_error(tmp_path):
-    path = tmp_path / "trees.txt"
-    path.write_text("(3 so)\r\n\n   \n(4 good)\n")
-    assert [tree.words for tree in read_trees(path)] == [["so"], ["good"]]
-    path.write_text("(3 so)\n\n(4 good\n")
-    with pytest.raises(EdBatchError, match=r"trees.txt:3: column 8: expected '\)' after the word 'good'"):
-        read_trees(path)
-
-
-def test_empty_and_missing_files(tmp_path):
-    (tmp_path / "empty.txt").write_text("\n \n")
-    with pytest.raises(EdBatchError, match=r"empty.txt: no trees in it; expected one per line"):
-        read_trees(tmp_path / "empty.txt")
-    with pytest.raises(EdBatchError, match=r"none.txt: cannot be read"):
-        read_trees(tmp_path / "none.txt")
-    with pytest.raises(EdBatchError, match=r"none/trees.txt: cannot be written"):
-        write_trees(tmp_path / "none" / "trees.txt", [])
+def test_trees_can_be_binary(tmp_path):
+    (tmp_path / "trees.txt").write_text("(1 (2 a) (2 b) (3 c))\n")
+    assert list(stream_trees(tmp_path / "trees.txt", binary=True)) == [parse_tree("(1 (1 (2 a) (2 b)) (3 c))")]

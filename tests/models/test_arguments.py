@@ -50,8 +50,3 @@ def test_stacks(odd):
         models.Stacked(odd)
     with pytest.raises(eb.EdBatchError, match="Bidirectional: backward: expected a recurrent layer or a stack, got"):
         models.Bidirectional(models.LSTM(eb.ParameterCollection(), 3, 4), odd)
-
-
-def test_numbers_of_numpy_are_rates():
-    layer = models.LSTM(eb.ParameterCollection(), 2, 2, recurrent_dropout=np.float32(0.25))
-    assert layer.recurrent_dropout == 0.25

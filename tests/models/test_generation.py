@@ -1,6 +1,5 @@
 """Sentences said word by word: together as one by one; a beam finds what a search of all sentences finds."""
 
-import asyncio
 from itertools import product
 
 import numpy as np
@@ -23,13 +22,6 @@ def made(kind, words=WORDS, scale=3.0, dtype="float64"):
     return model, network
 
 
-def one_by_one(programs):
-    async def run():
-        return [await program for program in programs]
-
-    return asyncio.run(run())
-
-
 WAYS = {
     "greedy": lambda network, k: generation.greedy(network, SOURCES[k], longest=5 + k),
     "sampled": lambda network, k: generation.sampled(network, SOURCES[k], np.random.default_rng(k), 5 + k, 0.7),
@@ -43,9 +35,9 @@ WAYS = {
 def test_together_as_one_by_one(kind, way, limit):
     _, network = made(kind)
     found = []
-    for run in (lambda programs: eb.run(programs, limit=limit), one_by_one):
+    for most in (limit, 1):
         with eb.Graph(dtype="float64", policy="sufficient"):
-            found.append(run([WAYS[way](network, k) for k in range(len(SOURCES))]))
+            found.append(eb.run([WAYS[way](network, k) for k in range(len(SOURCES))], limit=most))
     if way == "beam":
         for a, b in zip(*found, strict=True):
             assert [one.words for one in a] == [one.words for one in b]
@@ -53,15 +45,6 @@ def test_together_as_one_by_one(kind, way, limit):
     else:
         assert found[0] == found[1]
         assert len({tuple(words) for words in found[0]}) > 2
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_beam_of_one_is_greedy(kind):
-    _, network = made(kind)
-    with eb.Graph(dtype="float64", policy="sufficient"):
-        words = eb.run([generation.greedy(network, source, 6) for source in SOURCES[:4]])
-        beams = eb.run([generation.beam(network, source, 1, 6) for source in SOURCES[:4]])
-    assert [list(found[0].words) for found in beams] == words
 
 
 def test_draws_have_their_probabilities():
@@ -121,93 +104,6 @@ def test_a_wide_beam_finds_the_best_of_all_sentences(kind):
     assert [one.score for one in found] == sorted([one.score for one in found], reverse=True)
 
 
-def test_the_scores_of_what_is_said_are_those_of_the_loss():
-    _, network = made(AttentionEncoderDecoder)
-
-    async def score(source, words):
-        state, total, word = network.encode(source), 0.0, network.start
-        for following in (*words, network.end):
-            state, scores = network.speak(state, word)
-            total += (await eb.log_softmax(scores))[following]
-            word = following
-        return -total
-
-    with eb.Graph(dtype="float64", policy="sufficient"):
-        losses = eb.forward([network.loss(source, [5, 1, 3]) for source in SOURCES])
-        found = eb.run([score(source, [5, 1, 3]) for source in SOURCES])
-    np.testing.assert_allclose(found, losses, rtol=1e-12)
-
-
-def test_attention_is_that_of_the_equations():
-    model, network = made(AttentionEncoderDecoder, scale=1.5)
-    p = {parameter.name: parameter.value() for parameter in model}
-
-    def lstm(name, x, h, c):
-        with eb.Graph(dtype="float64"):
-            layer = {"encoder.forward": network.encoder.forward, "encoder.backward": network.encoder.backward}.get(
-                name, network.decoder
-            )
-            return eb.forward(list(layer.initial_state(eb.input(h), eb.input(c)).add_input(eb.input(x)).vectors))
-
-    def read(name, xs, size):
-        h, c, found = np.zeros(size), np.zeros(size), []
-        for x in xs:
-            h, c = lstm(name, x, h, c)
-            found.append(h)
-        return found
-
-    source, target = [3, 1, 7], [4, 8]
-    xs = [p["embed_source"][word] for word in source]
-    memory = [
-        np.concatenate(both)
-        for both in zip(read("encoder.forward", xs, 3), read("encoder.backward", xs[::-1], 3)[::-1], strict=True)
-    ]
-    h, c, fed, loss = np.zeros(6), np.zeros(6), np.zeros(6), 0.0
-    for word, following in zip([network.start, *target], [*target, network.end], strict=True):
-        h, c = lstm("decoder", np.concatenate([p["embed_target"][word], fed]), h, c)
-        scores = np.array([(p["W_memory"] @ h) @ m for m in memory])
-        weights = np.exp(scores - scores.max())
-        context = (weights / weights.sum()) @ np.array(memory)
-        fed = np.tanh(p["W_attended"] @ np.concatenate([context, h]))
-        logits = p["W_out"] @ fed + p["b_out"]
-        loss += np.log(np.exp(logits).sum()) - logits[following]
-    with eb.Graph(dtype="float64"):
-        np.testing.assert_allclose(network.loss(source, target).value(), loss, rtol=1e-10)
-
-
-@pytest.mark.parametrize("policy", ["sufficient", "none"])
-def test_gradients_against_finite_differences(policy):
-    model, network = made(AttentionEncoderDecoder, scale=1.5)
-
-    def loss():
-        with eb.Graph(dtype="float64", policy=policy):
-            return eb.sum([network.loss(source, [4, 8, 1]) for source in SOURCES[:4]])
-
-    total = loss()
-    total.backward()
-    random = np.random.default_rng(0)
-    for parameter in model:
-        before, direction = parameter.value(), random.standard_normal(parameter.shape)
-        ends = []
-        for sign in (1, -1):
-            parameter.set_value(before + sign * 1e-6 * direction)
-            ends.append(loss().value())
-        parameter.set_value(before)
-        grad = parameter.grad()
-        np.testing.assert_allclose((ends[0] - ends[1]) / 2e-6, np.sum(grad * direction), rtol=2e-5, atol=1e-7)
-
-
-def test_sources_of_all_lengths_take_the_batches_of_one_length():
-    _, network = made(AttentionEncoderDecoder)
-
-    def batches(sources):
-        with eb.Graph(dtype="float64", policy="sufficient") as graph:
-            eb.forward([network.loss(source, [4, 8, 1]) for source in sources])
-        return graph.report().batches
-
-    assert batches([[1] * n for n in (1, 2, 3, 4, 5)]) <= batches([[1] * 5] * 5) + 1
-
-
 @pytest.mark.parametrize(
     ("program", "message"),
     [
@@ -221,8 +117,3 @@ def test_arguments(program, message):
     _, network = made(AttentionEncoderDecoder, dtype="float32")
     with pytest.raises(eb.EdBatchError, match=message):
         eb.run([program(network)])
-
-
-def test_an_odd_size():
-    with pytest.raises(eb.EdBatchError, match="dim=5; expected an even number"):
-        AttentionEncoderDecoder(eb.ParameterCollection(), 3, 3, 5)

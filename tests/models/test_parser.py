@@ -1,6 +1,6 @@
-"""The transition parser: together as one by one, and it learns."""
+"""The transition parser: its moves cost what an exhaustive search finds; together as one by one; it learns."""
 
-import asyncio
+from copy import deepcopy
 from random import Random
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 import edbatch as eb
 from edbatch.data.dependencies import random_dependencies
 from edbatch.models import TransitionParser
+from edbatch.models.arc_hybrid import Configuration, Move
 
 SENTENCES = random_dependencies(12, seed=0)
 WORDS = {word: i for i, word in enumerate(sorted({word for s in SENTENCES for word in s.words}))}
@@ -24,22 +25,16 @@ def made(dtype="float64", dim=8):
     return model, TransitionParser(model, len(WORDS), len(RELATIONS), dim)
 
 
-async def all_losses(parser, explore):
-    return [await parser.loss(*numbered(s), explore, Random(k)) for k, s in enumerate(SENTENCES)]
-
-
 @pytest.mark.parametrize("policy", ["sufficient", "depth", "none"])
 @pytest.mark.parametrize("explore", [0.0, 0.7])
 def test_losses_and_gradients_are_those_of_one_by_one(policy, explore):
     model, parser = made()
     found = []
-    for together in (True, False):
+    for limit in (None, 1):
         model.zero_grad()
         with eb.Graph(dtype="float64", policy=policy):
-            if together:
-                losses = eb.run([parser.loss(*numbered(s), explore, Random(k)) for k, s in enumerate(SENTENCES)])
-            else:
-                losses = asyncio.run(all_losses(parser, explore))
+            programs = [parser.loss(*numbered(s), explore, Random(k)) for k, s in enumerate(SENTENCES)]
+            losses = eb.run(programs, limit=limit)
             total = eb.sum([loss for of_sentence in losses for loss in of_sentence])
         total.backward()
         found.append([total.value(), *(p.grad() for p in model)])
@@ -49,14 +44,10 @@ def test_losses_and_gradients_are_those_of_one_by_one(policy, explore):
 
 def test_trees_are_those_of_one_by_one():
     _, parser = made()
-
-    async def one_by_one():
-        return [await parser.parse(numbered(s)[0]) for s in SENTENCES]
-
     with eb.Graph(dtype="float64", policy="sufficient") as graph:
         together = eb.run([parser.parse(numbered(s)[0]) for s in SENTENCES])
     with eb.Graph(dtype="float64", policy="sufficient"):
-        assert asyncio.run(one_by_one()) == together
+        assert eb.run([parser.parse(numbered(s)[0]) for s in SENTENCES], limit=1) == together
     assert graph.report().batches == graph.report().lower_bound
     for (heads, relations), sentence in zip(together, SENTENCES, strict=True):
         assert len(heads) == len(relations) == len(sentence)
@@ -82,3 +73,34 @@ def test_it_learns():
 def test_an_empty_sentence():
     _, parser = made("float32")
     assert eb.run([parser.parse([]), parser.parse([1])])[0] == ([], [])
+
+
+def after(configuration, move, heads):
+    """The configuration that a move leads to, and whether it makes a right arc."""
+    then = deepcopy(configuration)
+    then.apply(move)
+    return then, move is not Move.SHIFT and then.heads[(word := configuration.stack[-1]) - 1] == heads[word - 1]
+
+
+def most(configuration, heads, known):
+    """How many right arcs can still be made."""
+    if configuration.is_over:
+        return 0
+    key = (*configuration.stack, -1, *configuration.buffer)
+    if key not in known:
+        ways = [after(configuration, move, heads) for move in configuration.allowed()]
+        known[key] = max(right + most(then, heads, known) for then, right in ways)
+    return known[key]
+
+
+def test_costs_are_those_of_an_exhaustive_search():
+    random = Random(0)
+    for sentence in [sentence for sentence in random_dependencies(200, seed=1) if len(sentence) < 9][:60]:
+        heads, known = sentence.heads, {}
+        configuration = Configuration(len(heads))
+        while not configuration.is_over:
+            now = most(configuration, heads, known)
+            for move in configuration.allowed():
+                then, right = after(configuration, move, heads)
+                assert configuration.cost(move, heads) == now - right - most(then, heads, known)
+            configuration.apply(random.choice(configuration.allowed()))

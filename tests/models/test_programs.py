@@ -1,12 +1,10 @@
 """Models whose structure follows from values: together as one by one, gradients, and the equations."""
 
-import asyncio
-
 import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.models import AdaptiveGRU, MixtureOfExperts, TreeGenerator
+from edbatch.models import MixtureOfExperts, TreeGenerator
 
 X = np.random.default_rng(0).standard_normal((12, 5))
 
@@ -19,18 +17,6 @@ def experts(chosen):
         return await layers[1].mix(await layers[0].mix(eb.input(X[k])))
 
     return model, two_layers, layers
-
-
-def pondering():
-    model = eb.ParameterCollection(seed=1, dtype="float64")
-    layer = AdaptiveGRU(model, 5, 4, most=6)
-    layer.b_halt.set_value([-0.5])
-
-    async def sequence(k):
-        found = await layer.ponder([eb.input(x) for x in X[k : k + 1 + k % 4]])
-        return eb.concatenate([*found.outputs[-1:], eb.reshape(found.cost * 0.1, (1,))])
-
-    return model, sequence, layer
 
 
 def trees():
@@ -50,23 +36,15 @@ MODELS = {
     "one of six experts": lambda: experts(1),
     "two of six experts": lambda: experts(2),
     "all experts": lambda: experts(6),
-    "adaptive computation time": pondering,
     "trees": trees,
 }
 
 
-def run_one_by_one(programs):
-    async def run():
-        return [await program for program in programs]
-
-    return asyncio.run(run())
-
-
-def results(model, program, run, policy="sufficient"):
+def results(model, program, limit=None, policy="sufficient"):
     """Values, loss and gradients."""
     model.zero_grad()
     with eb.Graph(dtype="float64", policy=policy):
-        outputs = run([program(k) for k in range(8)])
+        outputs = eb.run([program(k) for k in range(8)], limit=limit)
         loss = eb.sum([eb.sum(y * eb.input(np.cos(np.arange(y.shape[0])))) for y in outputs])
     loss.backward()
     return [*eb.forward(outputs), loss.value(), *(p.grad() for p in model)]
@@ -77,27 +55,10 @@ def results(model, program, run, policy="sufficient"):
 @pytest.mark.parametrize("limit", [None, 3])
 def test_together_as_one_by_one(name, policy, limit):
     model, program, _ = MODELS[name]()
-    alone = results(model, program, run_one_by_one)
-    together = results(model, program, lambda programs: eb.run(programs, limit=limit), policy)
+    alone = results(model, program, 1)
+    together = results(model, program, limit, policy)
     for a, b in zip(alone, together, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_gradients_against_finite_differences(name):
-    model, program, _ = MODELS[name]()
-    n = 8
-    results(model, program, eb.run)
-    grads = [p.grad().copy() for p in model]
-    random = np.random.default_rng(0)
-    for parameter, grad in zip(model, grads, strict=True):
-        before, direction = parameter.value(), random.standard_normal(parameter.shape)
-        ends = []
-        for sign in (1, -1):
-            parameter.set_value(before + sign * 1e-6 * direction)
-            ends.append(results(model, program, eb.run)[n])
-        parameter.set_value(before)
-        np.testing.assert_allclose((ends[0] - ends[1]) / 2e-6, np.sum(grad * direction), rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("chosen", [1, 2, 6])
@@ -119,33 +80,6 @@ def test_experts_are_those_of_the_equations(chosen):
     assert graph.report().batches <= len(asked) + chosen + 6  # one for each expert
 
 
-def test_pondering_is_that_of_the_equations():
-    _, _, layer = pondering()
-    w, b = layer.w_halt.value(), layer.b_halt.value()[0]
-    with eb.Graph(dtype="float64"):
-        (found,) = eb.run([layer.ponder([eb.input(x) for x in X[:3]])])
-        outputs, cost = eb.forward(found.outputs), found.cost.value()
-    state, expected_cost, all_steps = np.zeros(4), 0.0, []
-    for x, output in zip(X[:3], outputs, strict=True):
-        states, halts = [], []
-        while True:
-            with eb.Graph(dtype="float64"):
-                given = np.concatenate([x, [0.0 if states else 1.0]])
-                state = layer.layer.step(eb.input(given), eb.input(state)).value()
-            states.append(state)
-            halts.append(1 / (1 + np.exp(-(w @ state + b))))
-            if sum(halts) >= 0.99 or len(states) == 6:
-                break
-        rest = 1 - sum(halts[:-1])
-        state = sum(weight * one for weight, one in zip([*halts[:-1], rest], states, strict=True))
-        np.testing.assert_allclose(output, state, rtol=1e-11)
-        expected_cost += rest + len(states)
-        all_steps.append(len(states))
-    np.testing.assert_allclose(cost, expected_cost, rtol=1e-11)
-    assert found.steps == all_steps
-    assert max(all_steps) > 1
-
-
 def test_a_tree_generator_learns_its_trees():
     right = {0: ((1, 2), 3), 1: (4, (5, (6, 0))), 2: 3}
     model = eb.ParameterCollection(seed=1)
@@ -161,20 +95,11 @@ def test_a_tree_generator_learns_its_trees():
     assert graph.report().rounds == 4  # levels of the deepest tree
 
 
-def test_nothing_is_read():
-    _, _, layer = pondering()
-    with eb.Graph(dtype="float64"):
-        (found,) = eb.run([layer.ponder([])])
-        assert (found.outputs, found.steps, found.cost.value()) == ([], [], 0)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda model: MixtureOfExperts(model, 2, 3, 4, 3), "chosen=3; expected at most 2"),
         (lambda model: MixtureOfExperts(model, 0, 3, 4), "experts=0"),
-        (lambda model: AdaptiveGRU(model, 3, 4, epsilon=1), "epsilon=1; expected a number between 0 and 1"),
-        (lambda model: AdaptiveGRU(model, 3, 4, most=0), "most=0"),
         (lambda model: TreeGenerator(model, 3, 1, 4).loss((1, 3), 0), "expected a word below 3"),
     ],
 )

@@ -17,18 +17,15 @@ from edbatch.models.classifier import Classifier
 from edbatch.models.language_model import LanguageModel
 from edbatch.models.parser import TransitionParser
 from edbatch.models.tagger import BiLSTMTagger
-from edbatch.models.tree_rnn import TreeFC
-from edbatch.models.workloads.workload import Known, Numbered, Workload
+from edbatch.models.trees import TreeFC
+from edbatch.models.workloads.workload import Known, Numbered, Workload, distinct
 
 RARE = 5  # a word that occurs less often is read by its characters
 STEPS, LEAVES = 64, 256  # words of a sample of Cavs's Fixed-LSTM and Tree-FC
 
 
 class TreeFCOverWords(Classifier):
-    """`edbatch.models.TreeFC` over the complete binary tree whose leaves are words, with a softmax at its root.
-
-    Arguments as of `edbatch.models.TreeLSTM`.
-    """
+    """`TreeFC` over the complete binary tree whose leaves are words, with a softmax at its root."""
 
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
         super().__init__(model, dim, labels)
@@ -40,21 +37,8 @@ class TreeFCOverWords(Classifier):
         return [self.layer.root([eb.lookup(self.embed, word) for word in words])]
 
 
-class SentenceParser(TransitionParser):
-    """`edbatch.models.TransitionParser` that says how probable each transition was where it made the best."""
-
-    async def answer(self, words: Sequence[int]) -> list[eb.Expression]:
-        """Probabilities of all actions at every step; a program. Arguments as of `parse`."""
-        return [eb.softmax(scores) for scores in await self.step_scores(words)]
-
-    async def guided(self, words: Sequence[int], right: Sequence[int]) -> list[eb.Expression]:
-        """Scores of all actions at every step, where those that are right are made; a program."""
-        return self.scores_along(words, right)
-
-
 def _know_tagged(sentences: list[TaggedSentence]) -> Known:
-    tags = sorted({tag for sentence in sentences for tag in sentence.tags})
-    return {"words": list(dict.fromkeys(chain(*(sentence.words for sentence in sentences)))), "tags": tags}
+    return {"words": distinct(x.words for x in sentences), "tags": sorted(distinct(x.tags for x in sentences))}
 
 
 def _number_tagged(sentences: list[TaggedSentence], known: Known) -> Numbered:
@@ -66,7 +50,7 @@ def _know_spelled(sentences: list[TaggedSentence]) -> Known:
     """Like `_know_tagged`, of words those that are frequent, and the letters of all."""
     known = _know_tagged(sentences)
     frequent = Vocabulary(chain(*(sentence.words for sentence in sentences)), at_least=RARE)
-    letters = list(dict.fromkeys(chain(*known["words"])))
+    letters = distinct(known["words"])
     return known | {"words": [word for word in known["words"] if word in frequent], "letters": letters}
 
 
@@ -80,24 +64,20 @@ def _number_spelled(sentences: list[TaggedSentence], known: Known) -> Numbered:
     return Numbered(samples, (len(words), len(tags), len(letters)), tags)
 
 
-def _know_words(sentences: list[list[str]]) -> Known:
-    return {"words": list(dict.fromkeys(["<s>", "</s>", *chain(*sentences)]))}
-
-
 def _number_words(sentences: list[list[str]], known: Known) -> Numbered:
     words = Vocabulary(known["words"])
     return Numbered([([words[word] for word in x],) for x in sentences], (len(words),), ["<unk>", *known["words"]])
 
 
 def _number_leaves(pieces: list[list[str]], known: Known) -> Numbered:
-    """What a piece is labelled with, text does not say: there are five labels, as of sentiment."""
+    """Text does not say the label of a piece: there are five, as of sentiment."""
     samples, (words,), _ = _number_words(pieces, known)
     return Numbered(samples, (words, 5), list(range(5)))
 
 
 def _know_parsed(sentences: list[DependencySentence]) -> Known:
-    relations = sorted({relation for sentence in sentences for relation in sentence.relations})
-    return {"words": list(dict.fromkeys(chain(*(sentence.words for sentence in sentences)))), "relations": relations}
+    relations = sorted(distinct(sentence.relations for sentence in sentences))
+    return {"words": distinct(sentence.words for sentence in sentences), "relations": relations}
 
 
 def _number_parsed(sentences: list[DependencySentence], known: Known) -> Numbered:
@@ -143,23 +123,16 @@ _TEXT = Workload(
     folder=("iwslt15/tst2012.en",),
     stream=stream_sentences,
     generate=random_sentences,
-    know=_know_words,
+    know=lambda sentences: {"words": distinct([["<s>", "</s>"], *sentences])},
     numbered=_number_words,
     network=LanguageModel,
     right=lambda words: [*words, "</s>"],
 )
-_PARSED = Workload(
-    noun="sentence",
-    place="transition",
-    files=("CoNLL-U sentences",),
-    folder=(),
-    stream=stream_conllu,
-    generate=random_dependencies,
-    know=_know_parsed,
-    numbered=_number_parsed,
-    network=SentenceParser,
-    program=True,
-    right=_transitions,
+_PIECES = replace(
+    _TEXT,
+    noun="piece",
+    stream=partial(stream_pieces, length=STEPS),
+    generate=lambda n, seed: random_pieces(n, STEPS, seed),
 )
 
 NINE = {
@@ -168,15 +141,9 @@ NINE = {
 }
 OTHERS = {
     "language-model": _TEXT,
-    "language-model-fixed": replace(
-        _TEXT,
-        noun="piece",
-        stream=partial(stream_pieces, length=STEPS),
-        generate=lambda n, seed: random_pieces(n, STEPS, seed),
-    ),
+    "language-model-fixed": _PIECES,
     "tree-fc": replace(
-        _TEXT,
-        noun="piece",
+        _PIECES,
         place="root",
         stream=partial(stream_pieces, length=LEAVES),
         generate=lambda n, seed: random_pieces(n, LEAVES, seed),
@@ -184,5 +151,16 @@ OTHERS = {
         network=TreeFCOverWords,
         right=None,
     ),
-    "parser": _PARSED,
+    "parser": Workload(
+        noun="sentence",
+        place="transition",
+        files=("CoNLL-U sentences",),
+        stream=stream_conllu,
+        generate=random_dependencies,
+        know=_know_parsed,
+        numbered=_number_parsed,
+        network=TransitionParser,
+        program=True,
+        right=_transitions,
+    ),
 }

@@ -1,33 +1,30 @@
-"""What a workload is: a model, the data it reads, and how the two come together."""
+"""A workload: a model, the data it reads, and how the two come together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import edbatch as eb
 from edbatch.data.stream import Stream
 
 Known: TypeAlias = dict[str, Any]  # words, labels, sizes by name: what JSON can hold
 
+_Item = TypeVar("_Item", bound=Hashable)
+
 
 class Numbered(NamedTuple):
-    """Samples as a model takes them.
+    """Samples as a model takes them."""
 
-    Attributes:
-        samples: per sample what the model's `hidden` or `answer` takes, words as numbers.
-        sizes: of what the model has tables for, in the order of its arguments.
-        labels: what the entries of its probabilities stand for.
-    """
-
-    samples: list[tuple[Any, ...]]
-    sizes: tuple[Any, ...]
-    labels: list[Any]
+    samples: list[tuple[Any, ...]]  # the arguments of the model's `hidden` or `answer`, words as numbers
+    sizes: tuple[Any, ...]  # of the model's tables, in the order of its arguments
+    labels: list[Any]  # of the entries of its probabilities
 
 
 class Labelled(NamedTuple):
-    """A sample as a model takes it, and the number of what is right at each of its places, among all labels."""
+    """A sample as a model takes it, and the number of the right label at each of its places."""
 
     inputs: tuple[Any, ...]
     right: list[int]
@@ -41,22 +38,6 @@ class Workload:
     what a sample does depends on values, `answer(*sample)`, a program that returns the probabilities, and, if it can be
     trained, `guided(*sample, right)`, one that returns scores at every place, each after what is right before it.
 
-    Attributes:
-        noun: what a sample is called.
-        place: what each of its probabilities belongs to.
-        files: what its files hold, by position; none where samples are made up only.
-        folder: where they are in the folder that EDBATCH_DATA names, if they are there.
-        stream: samples from files, one at a time; `skip_bad` skips malformed ones. None without files.
-        generate: made-up samples, from their number and a seed.
-        know: of samples, what is to be known of them so that others can be numbered as they are; see `Known`.
-        numbered: what the model takes of samples, by what is known.
-        network: makes the model, from a collection, sizes and the size of its states.
-        root: whether only the label of the last place is predicted of a sample.
-        program: whether a network has `answer`.
-        hidden: a size of states that suits it.
-        right: from a sample as it was read what is right at each of its places, as `Numbered.labels` has it; it gives
-            None for one of which that is not known. None: the data never say, and the model cannot be trained on them.
-
     Example:
         >>> import edbatch as eb
         >>> from edbatch.models.workloads import WORKLOADS
@@ -69,22 +50,24 @@ class Workload:
         True
     """
 
-    noun: str
-    place: str
-    files: tuple[str, ...]
-    folder: tuple[str, ...]
-    stream: Callable[..., Stream[Any]] | None
-    generate: Callable[[int, int], list[Any]]
-    know: Callable[[list[Any]], Known]
+    noun: str  # for a sample
+    place: str  # what each of its probabilities belongs to
+    generate: Callable[[int, int], list[Any]]  # random samples, from their number and a seed
+    know: Callable[[list[Any]], Known]  # what is to be known of samples so that others can be numbered as they are
     numbered: Callable[[list[Any], Known], Numbered]
-    network: Callable[..., Any]
-    root: bool = False
-    program: bool = False
-    hidden: int = 128
+    network: Callable[..., Any]  # makes the model, from a collection, sizes and the size of its states
+    files: tuple[str, ...] = ()  # what they hold, by position; none where samples are random only
+    folder: tuple[str, ...] = ()  # where they are in the folder that EDBATCH_DATA names
+    stream: Callable[..., Stream[Any]] | None = None  # of samples from files; None without files
+    root: bool = False  # only the label of the last place is predicted of a sample
+    program: bool = False  # a network has `answer`
+    hidden: int = 128  # a size of states that suits it
+    # From a sample as it was read the right label at each of its places, or None where it is not known. Without it, the
+    # data never say, and the model cannot be trained on them.
     right: Callable[[Any], Sequence[Any] | None] | None = None
 
     def number(self, found: list[Any], known: Known | None = None) -> Numbered:
-        """What the model takes of samples, by what is known of others, or of these.
+        """Samples as the model takes them, by what is known of others, or of these.
 
         Raises:
             EdBatchError: they have what is not known, and cannot be left out; words can.
@@ -92,19 +75,11 @@ class Workload:
         return self.numbered(found, self.know(found) if known is None else known)
 
     def read(self, *paths: Any) -> list[Any]:
-        """All samples of files.
-
-        Raises:
-            EdBatchError: other files are expected, or they cannot be read.
-        """
+        """All samples of files; errors as of `open_files`."""
         return self.open_files(*paths).take()
 
     def open_files(self, *paths: Any, skip_bad: bool = False) -> Stream[Any]:
-        """The samples of files, one at a time.
-
-        Raises:
-            EdBatchError: another number of files is expected.
-        """
+        """The samples of files, one at a time; an EdBatchError where another number of files is expected."""
         if self.stream is None:
             raise eb.EdBatchError(f"no files are read, {self.noun}s are made up; got {_counted(len(paths))}")
         if len(paths) != len(self.files):
@@ -154,6 +129,11 @@ class Workload:
             for of_sample, (_, right) in zip(self.scores(network, samples), samples, strict=True)
             for scores, label in zip(of_sample, right, strict=True)
         ]
+
+
+def distinct(groups: Iterable[Iterable[_Item]]) -> list[_Item]:
+    """The items of all groups, each once, in the order in which they first occur."""
+    return list(dict.fromkeys(chain.from_iterable(groups)))
 
 
 def _counted(files: int) -> str:

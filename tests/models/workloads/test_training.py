@@ -10,12 +10,12 @@ from edbatch.data.dependencies import DependencySentence
 from edbatch.data.lattices import Arc, Lattice
 from edbatch.data.parallel import SentencePair
 from edbatch.data.programs import Program, Step
-from edbatch.data.random_molecules import Molecule
-from edbatch.data.random_points import LabelledPoint, Points
+from edbatch.data.random_points import LabelledPoint
 from edbatch.data.tagged import TaggedSentence
 from edbatch.data.trees import parse_tree
 from edbatch.models.workloads import WORKLOADS, get_workload
-from tests.models.equations import randomized
+from tests.models.against_torch import randomized
+from tests.models.workloads.test_workloads import softmax
 
 TREE = parse_tree("(3 (2 so) (4 (1 very) (0 good)))")
 PARSED = DependencySentence(["Mary", "sings", "loudly"], [2, 0, 2], ["nsubj", "root", "advmod"])
@@ -32,9 +32,7 @@ KNOWN = [
     ("parser", CROSSED, None),
     ("module-network", QUESTION, ["3"]),
     ("module-network", replace(QUESTION, answer=None), None),
-    ("graph-attention", Molecule(["C", "N"], [(0, 1)], [True, False]), ["ring", "chain"]),
     ("mixture-of-experts", LabelledPoint([0.1, 0.5], 1), [1]),
-    ("pointer-decoder", Points([(0.1, 0.2), (0.9, 0.9)], [1, 0]), [1, 0]),
 ]
 TRAINABLE = [name for name, workload in WORKLOADS.items() if workload.right]
 
@@ -102,28 +100,18 @@ def test_losses_are_those_of_the_probabilities(name):
     np.testing.assert_allclose(losses, expected, rtol=1e-9)
 
 
-def test_a_pointer_is_guided_along_the_right_order():
-    workload, network, samples, model = made("pointer-decoder", 3, "float64")
-    randomized(model)
-    with eb.Graph(dtype="float64"):
-        found = eb.sum(workload.losses(network, samples)).value()
-        expected = eb.sum([network.loss(points, order) for (points,), order in samples]).value()
-    assert found == pytest.approx(expected, rel=1e-9)
-
-
 def test_a_parser_that_is_guided_by_its_own_actions_scores_them_as_it_did():
     _, network, samples, model = made("parser", 3, "float64")
     randomized(model)
     for (words,), right in samples:
-        own = eb.run([network.step_scores(words)], dtype="float64")[0]
-        own = [score.value() for score in own]
+        own = [p.value() for p in eb.run([network.answer(words)], dtype="float64")[0]]
         configuration, actions = eb.models.parser.Configuration(len(words)), []
         for scores in own:
             allowed = configuration.allowed()
             actions.append(max((k for k, x in enumerate(network.known) if x.move in allowed), key=scores.__getitem__))
             configuration.apply(network.known[actions[-1]].move)
         with eb.Graph(dtype="float64"):
-            guided = eb.forward(eb.run([network.guided(words, actions)])[0])
+            guided = [softmax(scores) for scores in eb.forward(eb.run([network.guided(words, actions)])[0])]
         np.testing.assert_allclose(guided, own, rtol=1e-9)
         assert len(right) == len(own) == 2 * len(words)
 

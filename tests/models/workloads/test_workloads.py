@@ -6,20 +6,42 @@ import pytest
 import edbatch as eb
 from edbatch.data.sentences import random_sentences, write_sentences
 from edbatch.models.workloads import NINE, RARE, WORKLOADS, get_workload
-from tests.models.equations import forward
+from tests.models.against_torch import randomized
+
+DIM = 6
 
 
-def run(name, samples, way):
+def softmax(x):
+    return np.exp(x) / np.exp(x).sum()
+
+
+def made(name, n=5, seed=2):
+    """A network in float64 with its samples, their labels, and its parameters by name."""
+    workload = WORKLOADS[name]
+    samples, sizes, labels = workload.number(workload.generate(n, seed))
+    model = eb.ParameterCollection(seed=3, dtype="float64")
+    network = workload.network(model, *sizes, DIM)
+    return network, samples, labels, randomized(model)
+
+
+def outputs(name, network, samples):
+    """Per sample the probabilities at its places."""
+    with eb.Graph(dtype="float64"):
+        found = WORKLOADS[name].outputs(network, samples)
+        values = iter(eb.forward([p for of_sample in found for p in of_sample]))
+    return [[next(values) for _ in of_sample] for of_sample in found]
+
+
+def run(name, samples, policy):
     workload = WORKLOADS[name]
     numbered, sizes, labels = workload.number(samples)
     network = workload.network(eb.ParameterCollection(seed=3), *sizes, 6)
-    values, report = forward(
-        way, lambda: [p for of_sample in workload.outputs(network, numbered) for p in of_sample], "float32"
-    )
+    with eb.Graph(policy=policy) as graph:
+        values = eb.forward([p for of_sample in workload.outputs(network, numbered) for p in of_sample])
     assert all(value.ndim == 1 and len(value) <= len(labels) for value in values)
-    assert name == "pointer-decoder" or {len(value) for value in values} == {len(labels)}
+    assert {len(value) for value in values} == {len(labels)}
     np.testing.assert_allclose([value.sum() for value in values], 1, rtol=1e-5)
-    return np.concatenate(values), report
+    return np.concatenate(values), graph.report()
 
 
 def test_the_nine_of_the_paper():
@@ -33,8 +55,8 @@ def test_the_nine_of_the_paper():
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_made_up_samples(name):
     samples = WORKLOADS[name].generate(6, 1)
-    batched, report = run(name, samples, "batched")
-    single, unbatched = run(name, samples, "one at a time")
+    batched, report = run(name, samples, "sufficient")
+    single, unbatched = run(name, samples, "none")
     np.testing.assert_allclose(batched, single, atol=1e-6)
     # Six questions ask few modules in common, and six points few experts.
     at_least = {"module-network": 2, "mixture-of-experts": 2}.get(name, 3)
@@ -47,8 +69,8 @@ def test_real_samples(data_folder, name):
     if not workload.folder:
         pytest.skip("there is no real data for it")
     samples = workload.read(*(data_folder / path for path in workload.folder))[:6]
-    batched, _ = run(name, samples, "batched")
-    np.testing.assert_allclose(batched, run(name, samples, "one at a time")[0], atol=1e-6)
+    batched, _ = run(name, samples, "sufficient")
+    np.testing.assert_allclose(batched, run(name, samples, "none")[0], atol=1e-6)
 
 
 def test_only_rare_words_are_spelled():
@@ -93,3 +115,44 @@ def test_other_files_than_it_reads(tmp_path, name):
     expected = f"expected {len(workload.files)} file" if workload.files else "no files are read"
     with pytest.raises(eb.EdBatchError, match=expected):
         workload.open_files(*paths)
+
+
+def tree_gru(network, words, children):
+    hs = []
+    for word, below in zip(words, children, strict=True):
+        leaf = word is not None
+        hs.append(network.layer.leaf(network.embed[word]) if leaf else network.layer.compose(*(hs[at] for at in below)))
+    return hs
+
+
+def child_sum(network, words, children):
+    states = []
+    for word, below in zip(words, children, strict=True):
+        x = eb.zeros(DIM) if word is None else network.embed[word]
+        states.append(network.layer.node(x, [states[child] for child in below]))
+    return [h for h, _ in states]
+
+
+def tree_fc(network, words):
+    return [network.layer.root([network.embed[word] for word in words])]
+
+
+LAYERS = {"tree-gru": tree_gru, "child-sum": child_sum, "tree-fc": tree_fc}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_over_words(name):
+    network, samples, _, p = made(name)
+    for sample, found in zip(samples, outputs(name, network, samples), strict=True):
+        with eb.Graph(dtype="float64", policy="none"):
+            hidden = eb.forward(LAYERS[name](network, *sample))
+        np.testing.assert_allclose(found, [softmax(p["W_out"] @ h + p["b_out"]) for h in hidden], rtol=1e-9)
+
+
+def test_questions_have_the_answers_of_clevr():
+    network, samples, labels, _ = made("module-network")
+    assert len(labels) == 28
+    with eb.Graph(dtype="float64"):
+        (steps, picture), (expected,) = samples[0], outputs("module-network", network, samples)[0]
+        h = super(type(network), network).hidden(steps, eb.input(picture))
+        np.testing.assert_allclose(network.probabilities(h).value(), expected, rtol=1e-9)

@@ -11,7 +11,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.opened import graphs
-from edbatch.models import AdaptiveGRU, AttentionEncoderDecoder, MixtureOfExperts, TransitionParser, generation
+from edbatch.models import AttentionEncoderDecoder, MixtureOfExperts, TransitionParser, generation
 from edbatch.runtime.programs import forgetting
 
 
@@ -40,17 +40,6 @@ def translate(model):
     return lambda k: generation.beam(network, [k % 9, 1, 2][: 1 + k % 3], 2, 5)
 
 
-def ponder(model):
-    layer = AdaptiveGRU(model, 3, 4, most=5)
-    layer.b_halt.set_value([-1.0])
-
-    async def program(k):
-        found = await layer.ponder([eb.input([k, 1.0, j]) for j in range(3)])
-        return (await eb.values(found.outputs))[-1].tolist()
-
-    return program
-
-
 def mix(model):
     layers = [MixtureOfExperts(model, 5, 4, 4, 2) for _ in range(3)]
 
@@ -75,7 +64,7 @@ def flat(found):
     return [x for part in found for x in flat(part)] if isinstance(found, list | tuple) else [found]
 
 
-@pytest.mark.parametrize("make", [parse, translate, ponder, mix, draw])
+@pytest.mark.parametrize("make", [parse, translate, mix, draw])
 def test_results_are_those_of_a_graph_that_keeps_all(make, always):
     program = make(eb.ParameterCollection(seed=0))
     eb.seed(5)
