@@ -5,10 +5,9 @@ gather of one operand of a batch whose variables do not lie side by side in the 
 result, a concatenation. Its bytes are those of the operand, once: variables of a call times 8 calls, parameters once,
 whatever the number of calls. One variable for a whole batch (the x of W_i x, W_f x...) is a broadcast and counts
 nothing, for a product of stacked weights reads it once; the paper counts it, and has nothing else left. Gathering a
-call's arguments from the graph belongs to the graph and not to the cell. Counted is what three layouts would take:
+call's arguments from the graph belongs to the graph and not to the cell. Counted is what two layouts would take:
 
     planned     the compiler's
-    unplanned   `options(layout=False)`: batch by batch, results and parameters side by side as they are traced
     as written  the planned batches, with every variable at its place in the code
 
 and "copies run" is what the compiled program does copy: the parts of concatenations that are nodes of it, and results
@@ -40,9 +39,9 @@ CALLS, SIZE = 8, 64
 REPEATED = 200  # calls in one measurement of latency
 
 
-def trace(case: Case, owner: Any, size: int = SIZE, **options: bool) -> tuple[NodeType, Compiled]:
-    """The cell as it is compiled with these options."""
-    with eb.options(**options), eb.Graph():
+def trace(case: Case, owner: Any, size: int = SIZE) -> tuple[NodeType, Compiled]:
+    """The cell as it is compiled."""
+    with eb.Graph():
         getattr(owner, case.cell)(*(eb.input(value[0]) for value in case.values(1, size)))
     ((_, compiled),) = getattr(owner, case.cell).compiled(owner)
     return next(
@@ -75,12 +74,10 @@ def copies_run(type: NodeType) -> tuple[int, float]:
 def memory_kernels(case: Case) -> dict[str, tuple[int, float]]:
     """Memory kernels and kilobytes, by layout."""
     type, compiled = trace(case, case.make(eb.ParameterCollection(), SIZE))
-    _, unplanned = trace(case, case.make(eb.ParameterCollection(), SIZE), layout=False)
     layout = compiled.layout
     written = lay_out(layout.variables, layout.ops, range(len(layout.variables)))
     return {
         "planned": moved(layout, compiled),
-        "unplanned": moved(unplanned.layout, unplanned),
         "as written": moved(written, compiled),
         "copies run": copies_run(type),
     }

@@ -1,4 +1,4 @@
-"""Cells: what one node a call, blocks that stay in the cache, fused kernels and planned layouts are worth.
+"""Cells: what one node a call, blocks that stay in the cache and fused kernels are worth.
 
     EDBATCH_DATA=... python -m scripts.bench.cells [--json] [--rounds 9]
 
@@ -15,15 +15,15 @@ from edbatch.experiments.mini_batches import MiniBatches
 from scripts.bench.mini_batches import over_products, samples, source
 from scripts.bench.report import Tables, command
 
-VARIANTS = {"op by op": {"cells": False}, "cells": {"fuse": False}, "cells, fused": {}}
+VARIANTS = {"op by op": {"cells": False}, "cells": {}}
 
 
 def ratios(trees: list[Any], hidden: int, size: int, rounds: int) -> dict[str, Any]:
     """Total over products of every variant, on a few mini-batches."""
     found = over_products(MiniBatches("tree-lstm", trees[: 4 * size], hidden, size), VARIANTS, rounds)
-    fused = {f"{name}, fused": found["cells, fused"][name] for name in ("ms", "CPU ms")}
+    whole = {name: found["cells"][name] for name in ("ms", "CPU ms")}
     over = {f"{name} / products": row["total / products"] for name, row in found.items()}
-    return {"hidden": hidden, "batch": size, **fused, **over}
+    return {"hidden": hidden, "batch": size, **whole, **over}
 
 
 def tables(options: argparse.Namespace) -> Tables:

@@ -56,7 +56,7 @@ def test_generators_that_end_in_any_order(kind, order):
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_options_go_with_their_block(order):
-    changes = [{"training": False}, {"fuse": False}, {"training": True, "cells": False}]
+    changes = [{"training": False}, {"split": False}, {"training": True, "cells": False}]
     generators = [held(eb.options(**change)) for change in changes]
     for generator in generators:
         next(generator)

@@ -79,8 +79,8 @@ def test_one_cell_in_which_a_value_has_the_number_of_a_constant():
     assert y.value().tolist() == [9, 25, 49]
 
 
-@pytest.mark.parametrize("fuse", [True, False])
-def test_cells_whose_kernels_differ_in_a_constant_or_an_operand(fuse):
+@pytest.mark.parametrize("compile", ["full", "plain"])
+def test_cells_whose_kernels_differ_in_a_constant_or_an_operand(compile):
     """Whichever is first in the process: all of them, one after the other, against the same ops on numbers."""
     bodies = {
         "value 0": lambda a, b: (a + b) * a,
@@ -96,7 +96,7 @@ def test_cells_whose_kernels_differ_in_a_constant_or_an_operand(fuse):
     a, b = np.array([1.0, -2.0], np.float32), np.array([0.25, 5.0], np.float32)
     for name, body in bodies.items():
         cell = eb.cell(body)
-        with eb.options(fuse=fuse), eb.Graph(policy="none"):
+        with eb.options(compile=compile), eb.Graph(policy="none"):
             y = eb.forward([cell(eb.input(a), eb.input(b)), cell(eb.input(b), eb.input(a))])
         for given, found in zip(((a, b), (b, a)), y, strict=True):
             np.testing.assert_array_equal(found.view(np.int32), body(*given).view(np.int32), err_msg=name)

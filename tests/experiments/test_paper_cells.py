@@ -1,14 +1,10 @@
-"""The paper's cells compute what is written by hand beside them, with every step of compilation on and off."""
-
-from itertools import product
+"""The paper's cells compute what is written by hand beside them, compiled plainly and in full."""
 
 import numpy as np
 import pytest
 
 import edbatch as eb
 from edbatch.experiments.paper_cells import CASES
-
-STEPS = ("merge", "batch", "stack", "layout", "fuse")
 
 
 def run(case, owner, values, dtype, **options):
@@ -32,14 +28,13 @@ def test_a_cell_computes_what_is_written_by_hand(case, dtype):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_no_step_of_compilation_changes_the_numbers(case):
+def test_compilation_does_not_change_the_numbers(case):
     owner = case.make(eb.ParameterCollection(seed=1, dtype="float64"), 6)
     values = case.values(3, 6, "float64")
     want = run(case, owner, values, "float64", cells=False)
-    for switches in product((False, True), repeat=len(STEPS)):
-        options = dict(zip(STEPS, switches, strict=True))
-        for got, wanted in zip(run(case, owner, values, "float64", **options), want, strict=True):
-            np.testing.assert_allclose(got, wanted, rtol=1e-10, err_msg=str(options))
+    for compile in ("plain", "full"):
+        for got, wanted in zip(run(case, owner, values, "float64", compile=compile), want, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-10, err_msg=compile)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -224,13 +224,13 @@ OF_MODELS = {
     "freeze": (lambda m, W, E, x, odd: W.freeze(odd), "expected True or False", ODD_SWITCHES),
     "freeze all": (lambda m, W, E, x, odd: m.freeze(odd), "expected True or False", ODD_SWITCHES),
     "check_nan": (lambda m, W, E, x, odd: eb.Graph(check_nan=odd), "check_nan: expected True or False", ODD_SWITCHES),
-    "option": (lambda m, W, E, x, odd: eb.options(fuse=odd).__enter__(), "fuse: expected True", ODD_SWITCHES),
+    "option": (lambda m, W, E, x, odd: eb.options(split=odd).__enter__(), "split: expected True", ODD_SWITCHES),
     "precision": (
         lambda m, W, E, x, odd: eb.options(precision=odd).__enter__(),
         "expected one of float32, tf32, bf16",
         ["float16", None, 3, np.ones(2), [], {}],
     ),
-    "options": (lambda m, W, E, x, odd: eb.options(odd).__enter__(), "options by name", [1, None, {"fuse": False}]),
+    "options": (lambda m, W, E, x, odd: eb.options(odd).__enter__(), "options by name", [1, None, {"split": False}]),
     "scale_grad": (
         lambda m, W, E, x, odd: W.scale_grad(odd),
         "expected a finite number",
@@ -286,7 +286,7 @@ def test_what_they_take_still():
     for factor in (2, 0.5, np.float32(2), np.array(2.0), np.int64(1)):
         W.scale_grad(factor)
     assert W.grad().tolist() == [[4, 4], [4, 4]]
-    with eb.Graph(policy="none", check_nan=np.True_), eb.options(fuse=0):
+    with eb.Graph(policy="none", check_nan=np.True_), eb.options(split=0):
         x = eb.ones(4)
         assert len(eb.split(x, (size for size in (1, 3)))) == len(eb.split(x, np.array(2))) == 2
         assert [len(part.value()) for part in eb.split(x, [4])] == [4]

@@ -12,7 +12,7 @@ WAYS = {
     "one at a time": ("none", {}),
     "cells off": ("sufficient", {"cells": False}),
     "cells off, one at a time": ("none", {"cells": False}),
-    "not fused": ("sufficient", {"fuse": False, "stack": False}),
+    "plain": ("sufficient", {"compile": "plain"}),
 }
 every_way = pytest.mark.parametrize("way", WAYS)
 

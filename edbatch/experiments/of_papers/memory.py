@@ -49,8 +49,8 @@ EXPERIMENT = Experiment(
         for case, latencies in zip(CASES, LATENCIES, strict=True)
         for at, side in enumerate(("DyNet's allocation", "PQ tree"))
     ],
-    remark="planned: the compiler's layout; unplanned: without it, as traced; as written: the planned batches with "
-    "every variable at its place in the code; copies run: what the compiled program does copy. A memory kernel is a "
+    remark="planned: the compiler's layout; as written: the planned batches with every "
+    "variable at its place in the code; copies run: what the compiled program does copy. A memory kernel is a "
     "copy that computes nothing; one variable for a whole batch is a broadcast and counts nothing (the paper counts "
     "it, and has nothing else left). The paper's latencies are those of its own kernels.",
 )  # fmt: skip

@@ -24,7 +24,7 @@ def test_counted_products_are_those_of_the_graph(tasks, name):
     task = tasks[name]
     (samples,) = task.mini_batches(5, 1)
     network = task.network(eb.ParameterCollection(seed=0), 8)
-    with eb.options(split=False, stack=False), eb.Graph() as graph:
+    with eb.options(split=False, compile="plain"), eb.Graph() as graph:
         for sample in samples:
             for h in network.hidden(*sample[:-1]):
                 network.probabilities(h)

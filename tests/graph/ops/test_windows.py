@@ -127,7 +127,7 @@ def test_a_network_in_a_cell_is_what_it_is_without():
             return found, graph
 
     want, _ = results(network)
-    for options in ({}, {"fuse": False}, {"recompute": True}, {"merge": False, "batch": False}):
+    for options in ({}, {"compile": "plain"}, {"recompute": True}):
         got, graph = results(eb.cell(network), **options)
         for a, c in zip(want, got, strict=True):
             np.testing.assert_allclose(c, a, rtol=1e-9, atol=1e-12)
@@ -190,7 +190,7 @@ def test_what_does_not_fit_is_refused(call, message):
         call(eb.zeros((2, 3, 3)), eb.input(np.ones((4, 2, 2, 2))))
 
 
-@pytest.mark.parametrize("options", [{}, {"cells": False}, {"fuse": False}, {"batch": False}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"cells": False}, {"compile": "plain"}], ids=str)
 @pytest.mark.parametrize(
     "moves", [{"kernel_size": 1, "stride": 2}, {"kernel_size": 2}, {"kernel_size": (1, 2)}], ids=str
 )

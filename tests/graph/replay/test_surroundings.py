@@ -9,9 +9,7 @@ import pytest
 import edbatch as eb
 from tests.graph.replay.models import Model, loss, same
 
-OPTIONS = [
-    {name: False} for name in ("cells", "split", "layout", "fuse", "merge", "batch", "stack", "record", "training")
-]
+OPTIONS = [*({name: False} for name in ("cells", "split", "record", "training")), {"compile": "plain"}]
 
 
 def step(model, words, weight):
