@@ -18,7 +18,7 @@ from edbatch.graph.cell.split_batches import split_clashing, split_repeats
 from edbatch.graph.cell.stacking import stacked
 from edbatch.graph.options import Options
 from edbatch.memory.layout import Layout, Reach, clashing, plan_layout
-from edbatch.policy.branch_and_bound import Batching, fewest_batches
+from edbatch.runtime.compile.fewest_batches import Batching, fewest_batches
 from edbatch.runtime.compile.layout import Model, describe, in_order_of_batches
 from edbatch.runtime.compile.tables import operand_rows, storage_rows
 
