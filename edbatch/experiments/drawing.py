@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
+from edbatch.base.drawing import format_of, missing, write_figure
 from edbatch.base.later import Later
-from edbatch.base.picture import format_of, missing, write_figure
 from edbatch.experiments.charts import COLOURS, THEIRS, Rows
 from edbatch.experiments.experiment import Experiment
 

@@ -29,11 +29,12 @@ class Machine(NamedTuple):
 @compiled(small=True)
 def run(
     columns: Columns, table: StateTable, encoding: int, to_policy: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, bool]:
-    """Schedule a graph: (order, offsets, types, unseen states, whether an unknown type stood in one).
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+    """Schedule a graph: (order, offsets, types, int32[decisions], whether an unknown type stood in a state).
 
-    In an unseen state the rule `critical-path` decides. The work ahead is looked at from the first state on that needs
-    it. `to_policy` (int32[T]) translates the graph's types to the policy's letters; -1 is an unknown type.
+    The decisions are numbers of states, -1 for unseen ones, in which the rule `critical-path` decides. The work ahead
+    is looked at from the first state on that needs it. `to_policy` (int32[T]) translates the graph's types to the
+    policy's letters; -1 is an unknown type.
     """
     graph = GraphColumns(*columns)
     type_count = len(to_policy)
@@ -41,35 +42,39 @@ def run(
     critical, looked = not_critical(), False
     kinds = np.empty(type_count, np.int32)
     machine = Machine(table, to_policy, np.empty(type_count, np.int32))
-    unseen, unknown = 0, False
+    states = np.empty(len(graph.types), np.int32)
+    decisions, unknown = 0, False
     while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
         choice = without_choice(encoding, frontier, kinds, count)
         if choice < 0:
             if encoding >= CRITICAL and not looked:
                 critical, looked = new_critical(graph, frontier), True
-            choice = decide(machine, encoding, frontier, record, critical, kinds, count)
-        if choice < 0:
-            unseen += 1
-            for other in kinds[:count]:
-                unknown |= to_policy[other] < 0
-            if not looked:
-                critical, looked = new_critical(graph, frontier), True
-            choice = most_ahead(critical, frontier, kinds, count)
+            state = state_of(machine, encoding, frontier, record, critical, kinds, count)
+            states[decisions] = state
+            decisions += 1
+            if state >= 0:
+                choice = table.choice[state]
+            else:
+                for other in kinds[:count]:
+                    unknown |= to_policy[other] < 0
+                if not looked:
+                    critical, looked = new_critical(graph, frontier), True
+                choice = most_ahead(critical, frontier, kinds, count)
         if looked:
             run_critical_batch(graph, frontier, record, critical, kinds[choice])
         else:
             run_batch(graph, frontier, record, kinds[choice])
     nodes, offsets, batch_types = finished(record)
-    return nodes, offsets, batch_types, unseen, unknown
+    return nodes, offsets, batch_types, states[:decisions].copy(), unknown
 
 
 @compiled(small=True)
-def decide(
+def state_of(
     machine: Machine, encoding: int, frontier: Frontier, record: Record, critical: Critical, kinds: np.ndarray,
     count: int,
 ) -> int:  # fmt: skip
-    """The position in `kinds` of the type that the table chooses, or -1 in an unseen state."""
+    """The number of the state that the frontier is in, or -1."""
     table, to_policy, letters = machine
     for index in range(count):
         letters[index] = to_policy[kinds[index]]
@@ -77,5 +82,4 @@ def decide(
             return -1
     done = record.offsets[record.length[0]] / len(record.order)
     mark = encode(encoding, frontier, critical, letters, kinds, count, done)
-    state, _ = find(table, letters, count, mark)
-    return table.choice[state] if state >= 0 else -1
+    return find(table, letters, count, mark)[0]

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, most_ahead, new_critical, run_critical_batch
+from edbatch.policy.critical import Critical, most_ahead, new_critical, restart, run_critical_batch
 from edbatch.policy.encodings import encode, without_choice
 from edbatch.policy.frontier import Frontier, Record, new_frontier, new_record, ready_types
-from edbatch.policy.ratio import Blockers, fill, new_blockers, total_of
-from edbatch.policy.state_table import StateTable, copy_states, insert, new_table
+from edbatch.policy.ratio import new_blockers, no_blockers, total_of, unblock
+from edbatch.policy.state_table import StateTable, insert
 from edbatch.policy.typed_graph import GraphColumns, TypedGraph
 
 TABLE_FULL = -1
@@ -17,15 +17,10 @@ NO_TEACHER = np.empty(0, np.int32)
 
 
 class Arena(NamedTuple):
-    """A training graph with its starting position and room for one episode."""
+    """A training graph with room for one episode."""
 
     graph: GraphColumns
-    start: Frontier
-    start_blockers: Blockers
-    frontier: Frontier
-    blockers: Blockers
-    critical: Critical
-    start_reach: np.ndarray
+    critical: Critical  # looks at the first frontier again when an episode begins
     record: Record
     to_policy: np.ndarray  # int32[T]: the policy's letter of each of the graph's types
     states: np.ndarray  # int32[n]: per decision the state,
@@ -35,54 +30,15 @@ class Arena(NamedTuple):
 
 def new_arena(graph: TypedGraph, to_policy: np.ndarray) -> Arena:
     """The arena of a graph; `to_policy` translates its types to the policy's letters."""
-    kinds, nodes = len(graph.names), len(graph)
-    columns = GraphColumns(*graph.columns())
-    start = new_frontier(columns, kinds)
-    blockers = new_blockers(columns, start)
-    for kind in np.flatnonzero(blockers.row >= 0):
-        fill(columns, blockers, int(kind))
-    critical = new_critical(columns, start)
-    return Arena(
-        columns,
-        start,
-        blockers,
-        Frontier(*(column.copy() for column in start)),
-        Blockers(*(column.copy() for column in blockers)),
-        critical,
-        critical.reach.copy(),
-        new_record(nodes),
-        to_policy,
-        np.empty(nodes, np.int32),
-        np.empty(nodes, np.int32),
-        np.empty(nodes, np.float64),
-    )
+    columns, n = GraphColumns(*graph.columns()), len(graph)
+    critical = new_critical(columns, new_frontier(columns, len(graph.names)))
+    room = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.float64)
+    return Arena(columns, critical, new_record(n), to_policy, *room)
 
 
 def work_of(arena: Arena) -> int:
-    """What an episode costs: nodes, edges, and the counts of the path ratio."""
-    return plain_work_of(arena) + arena.blockers.waiting.size
-
-
-def plain_work_of(arena: Arena) -> int:
-    """The same where no path ratio is asked for: nodes, edges, and the work ahead."""
+    """What an episode costs: nodes, edges, and the work ahead."""
     return len(arena.graph.types) + len(arena.graph.users) + arena.critical.depths.size
-
-
-@compiled
-def restart(arena: Arena) -> None:
-    """Undo all batches."""
-    arena.frontier.missing[:] = arena.start.missing
-    arena.frontier.pool[:] = arena.start.pool
-    arena.frontier.begin[:] = arena.start.begin
-    arena.frontier.end[:] = arena.start.end
-    blockers, start = arena.blockers, arena.start_blockers
-    for kind in range(len(blockers.seen)):
-        if blockers.seen[kind] != start.seen[kind]:  # the others have not changed
-            blockers.waiting[blockers.row[kind]] = start.waiting[start.row[kind]]
-            blockers.total[kind] = start.total[kind]
-            blockers.seen[kind] = start.seen[kind]
-    arena.critical.reach[:] = arena.start_reach
-    arena.record.length[0] = 0
 
 
 @compiled
@@ -103,8 +59,11 @@ def episode(
     enter the table with the choice of the rule `critical-path`.
     The number of batches is left in `arena.record.length[0]`.
     """
-    graph, frontier, blockers, record = arena.graph, arena.frontier, arena.blockers, arena.record
-    restart(arena)
+    graph, critical, record = arena.graph, arena.critical, arena.record
+    frontier = new_frontier(graph, len(arena.to_policy))
+    blockers = new_blockers(graph, len(arena.to_policy)) if alpha > 0 else no_blockers()
+    restart(critical, frontier)
+    record.length[0] = 0
     kinds, letters = np.empty(len(arena.to_policy), np.int32), np.empty(len(arena.to_policy), np.int32)
     decisions, taught = 0, 0
     while record.offsets[record.length[0]] < len(graph.types):
@@ -114,7 +73,7 @@ def episode(
         position = without_choice(encoding, frontier, kinds, count)
         decides = position < 0
         if decides:
-            state = enter(arena, table, encoding, kinds, letters, count)
+            state = enter(arena, table, encoding, frontier, kinds, letters, count)
             if state < 0:
                 return TABLE_FULL
             if len(sequence) > 0:
@@ -136,17 +95,21 @@ def episode(
         if decisions > 0:
             ratio = 1.0  # of a type that is ready alone
             if decides and alpha > 0:
-                total = total_of(graph, frontier, blockers, kind)
-                ratio = (frontier.end[kind] - frontier.begin[kind]) / total
+                ratio = (frontier.end[kind] - frontier.begin[kind]) / total_of(frontier, blockers, kind)
             arena.rewards[decisions - 1] += alpha * ratio - 1.0
-        run_critical_batch(graph, frontier, record, arena.critical, kind)
+        if alpha > 0:
+            unblock(graph, frontier, blockers, kind)
+        run_critical_batch(graph, frontier, record, critical, kind)
     return decisions
 
 
 @compiled
-def enter(arena: Arena, table: StateTable, encoding: int, kinds: np.ndarray, letters: np.ndarray, count: int) -> int:
+def enter(
+    arena: Arena, table: StateTable, encoding: int, frontier: Frontier, kinds: np.ndarray, letters: np.ndarray,
+    count: int,
+) -> int:  # fmt: skip
     """The number of the present state, with kinds[:count] in its order; a new one chooses by the rule."""
-    frontier, record = arena.frontier, arena.record
+    record = arena.record
     for index in range(count):
         letters[index] = arena.to_policy[kinds[index]]
     done = record.offsets[record.length[0]] / len(record.order)
@@ -199,15 +162,3 @@ def take_best(table: StateTable) -> None:
         position = best_tried(table, state)
         if position >= 0:
             table.choice[state] = position
-
-
-def decisions_of(graph: TypedGraph, table: StateTable, encoding: int, to_policy: np.ndarray) -> list[int]:
-    """The table's states in which a policy decides when it schedules `graph`; others are left out."""
-    known = int(table.size[0])
-    # a trajectory meets at most one new state per node: with that room the table is never full
-    room = new_table(known + len(graph), len(table.letters) + len(graph) * len(graph.names))
-    arena = new_arena(graph, to_policy)
-    decisions = episode(
-        arena, copy_states(table, room, 0), encoding, 0.0, 0.0, False, NO_TEACHER, np.random.default_rng(0)
-    )
-    return [int(state) for state in arena.states[:decisions] if state < known]

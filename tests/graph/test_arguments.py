@@ -79,7 +79,6 @@ def one_argument_odd():
         lambda odd: eb.seed(odd),
         lambda odd: eb.device(odd),
         lambda odd: eb.get_policy(odd),
-        lambda odd: eb.get_policy(f"beam:{'9' * 5000}"),
         lambda odd: eb.device(f"cuda:{'9' * 5000}"),
     ]
     schedules = [value for value in vars(eb.schedules).values() if inspect.isclass(value)]

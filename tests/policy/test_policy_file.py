@@ -27,15 +27,14 @@ def test_an_fsm_survives_a_round_trip(saved, random_graph):
     assert loaded.table() == policy.table()
     assert loaded.training == policy.training
     assert loaded.transitions == policy.transitions
-    assert loaded.to_dot() == policy.to_dot()
     for seed in range(10):
         graph = random_graph(seed, 60, 4)
         assert loaded.schedule(graph).order.tolist() == policy.schedule(graph).order.tolist()
 
 
 def test_a_heuristic_survives_a_round_trip(tmp_path):
-    Heuristic("beam:7").save(tmp_path / "beam.json")
-    assert get_policy(tmp_path / "beam.json").name == "beam:7"
+    Heuristic("agenda").save(tmp_path / "agenda.json")
+    assert get_policy(tmp_path / "agenda.json").name == "agenda"
 
 
 def test_a_learned_heuristic_keeps_its_training(saved, tmp_path):

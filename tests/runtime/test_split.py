@@ -22,7 +22,7 @@ from edbatch.policy import recorded
 from tests.arrays import on_host
 
 IN, DIM, OUT = 3, 4, 5
-POLICIES = ["none", "depth", "agenda", "agenda-remaining", "sufficient", "sufficient-direct"]
+POLICIES = ["none", "depth", "agenda", "sufficient", "critical-path"]
 LENGTHS = (6, 1, 3, 6, 2)
 
 

@@ -15,7 +15,6 @@ from edbatch.policy import Policy, TypedGraph, get_policy, learn, lower_bound, r
 from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.heuristics import RULES
 
-SEARCHES = ("greedy", "beam")  # meant for off-line use: minutes on some graphs
 SORT, CRITICAL = "learned, sort", "learned, critical"
 HIDDEN = 8  # a policy does not see sizes
 
@@ -60,10 +59,9 @@ def rows_of(cases: Sequence[Case], rounds: int) -> list[Row]:
     ]
 
 
-def policies_from(seen: list[TypedGraph], setting: Setting) -> dict[str, Policy]:
+def policies_from(seen: list[TypedGraph]) -> dict[str, Policy]:
     """Rules, and what is learned with every encoding."""
-    rules = [rule for rule in RULES if rule not in SEARCHES and rule != "none"]
-    rules += [] if setting.quick else ["greedy", "beam:100"]
+    rules = [rule for rule in RULES if rule != "none"]
     learned = {f"learned, {encoding}": learn(seen, encoding=encoding, progress=False) for encoding in ENCODINGS}
     return {rule: get_policy(rule) for rule in rules} | learned
 
@@ -86,11 +84,11 @@ def measure(setting: Setting, point: Point) -> list[Row]:
     name = point["workload"]
     if name in NINE:
         found = split(name, setting, HIDDEN, 16 if setting.quick else 64)
-        policies = policies_from(found.graphs(found.learned), setting)
+        policies = policies_from(found.graphs(found.learned))
         return rows_of([Case(policies, graph) for graph in found.graphs(found.held_out)], setting.rounds)
     graphs = [read_graph(path) for path in recorded(setting.folder)[name]]
     others = [[*graphs[:at], *graphs[at + 1 :]] for at in range(len(graphs))]
-    cases = [Case(policies_from(seen, setting), graph) for seen, graph in zip(others, graphs, strict=True)]
+    cases = [Case(policies_from(seen), graph) for seen, graph in zip(others, graphs, strict=True)]
     return rows_of(cases, setting.rounds)
 
 

@@ -38,7 +38,7 @@ def test_recorded_graphs_are_scheduled_by_what_has_not_seen_them(folder, monkeyp
     )
     rows = measure(setting, {"workload": "recorded treenn"})
     by_side = {row["side"]: row for row in rows}
-    assert {"depth", "sufficient", "greedy", "beam:100"} < by_side.keys()
+    assert {"depth", "sufficient", "critical-path"} < by_side.keys()
     assert {f"learned, {encoding}" for encoding in ENCODINGS} < by_side.keys()
     assert all(row["worst"] >= row["batches / bound"] >= 1 for row in rows)
     assert all(row["batches"] == pytest.approx(row["batches / bound"] * row["bound"]) for row in rows)
