@@ -157,14 +157,14 @@ class _Drawing:
         for before, after in pairwise(points):
             pull = ahead * min(max(abs(after[0] - before[0]) / 2, TURN / 2), 2 * TURN)
             corners += [(before[0] + pull, before[1]), (after[0] - pull, after[1]), after]
-        said = tuple(sum(part * at[axis] for part, at in zip(SAID, corners, strict=False)) for axis in (0, 1))
+        said_x, said_y = (sum(part * at[axis] for part, at in zip(SAID, corners, strict=False)) for axis in (0, 1))
         if arrow.tail == arrow.head:
-            top, side, said = y + height / 2, width / 4, (x, y + height / 2 + 1.5 * LINE)
+            top, side, said_x, said_y = y + height / 2, width / 4, x, y + height / 2 + 1.5 * LINE
             corners = [(x - side, top), (x - side, top + 2 * LINE), (x + side, top + 2 * LINE), (x + side, top)]
         shape = paths.Path(corners, [paths.Path.MOVETO] + [paths.Path.CURVE4] * (len(corners) - 1))
         look = {"arrowstyle": "-|>,head_width=2.2,head_length=4", "linewidth": 0.8, "color": "#777777", "zorder": 1}
         self._axes.add_patch(patches.FancyArrowPatch(path=shape, shrinkA=0, shrinkB=0, fill=False, **look))
-        self._text(*said, arrow.text, 7, ha="center", va="top" if below else "bottom", color="#444444")
+        self._text(said_x, said_y, arrow.text, 7, ha="center", va="top" if below else "bottom", color="#444444")
 
     def _text(self, x: float, y: float, text: str, fontsize: int = 9, **look: Any) -> None:
         self._axes.text(x, y, text, fontsize=fontsize, family="monospace", parse_math=False, zorder=3, **look)

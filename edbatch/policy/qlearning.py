@@ -11,6 +11,8 @@ from edbatch.base.numbers import checked_integer, checked_real
 from edbatch.base.stopwatch import Moment
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.policy.encodings import ENCODINGS
+from edbatch.policy.fsm import FSM
+from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy
 from edbatch.policy.trainer import CHECK_EVERY, Exploration, Trainer
 from edbatch.policy.typed_graph import TypedGraph
@@ -91,7 +93,7 @@ def learn(
     names = COMPETING if encoding == "auto" else (encoding,)
     trainers = [Trainer(graphs, ENCODINGS[name], seed) for name in names]
     episodes = min(episodes, max(CHECK_EVERY, int(seconds * WORK_PER_SECOND / trainers[0].work)))
-    found: dict[str, Policy] = {}
+    found: dict[str, FSM | Heuristic] = {}
     with tqdm(
         total=episodes * len(names), desc="learning to batch", unit="episode",
         disable=None if progress is None else not checked_flag("learn: progress", progress),
@@ -107,8 +109,8 @@ def learn(
             found[name] = trainer.policy(name, seed, how, started)
             if trainer.optimal:
                 break
-    cheap = {COMPETING[0]: CHEAP}
-    return min(found.items(), key=lambda one: sum(one[1].training.batches) * cheap.get(one[0], 1))[1]
+    costs = {name: sum(policy.training.batches) for name, policy in found.items() if policy.training}
+    return found[min(costs, key=lambda name: costs[name] * (CHEAP if name == COMPETING[0] else 1))]
 
 
 def _checked_exploration(given: Mapping[str, Any]) -> Exploration:

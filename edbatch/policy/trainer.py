@@ -14,7 +14,6 @@ from edbatch.policy.bounds import lower_bound
 from edbatch.policy.encodings import AHEAD
 from edbatch.policy.fsm import FSM
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
-from edbatch.policy.policy import Policy
 from edbatch.policy.policy_file import Training
 from edbatch.policy.refinement import LEVELS, changes
 from edbatch.policy.rollouts import (
@@ -200,7 +199,7 @@ class Trainer:
                 self.taught[rule] = [len(Heuristic(rule).schedule(graph)) for graph in self.graphs]
         return min(RUN_TIME_RULES, key=lambda rule: sum(self.taught[rule]))
 
-    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> Policy:
+    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> FSM | Heuristic:
         """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these."""
         rule, best = self.best_rule(), self.best
         most = sum(self.taught[rule])

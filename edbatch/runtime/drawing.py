@@ -30,11 +30,11 @@ def diagram_of(evaluation: Evaluation, policy: str) -> Diagram:
         title += f", run in {_counted(n_batches, 'batch', 'batches')} by {policy}"
     if waiting := int((batches == PENDING).sum()):
         title += f"; {waiting:,} have not run"
+    groups = np.arange(len(graph)).astype(graph.types.dtype)
     if len(graph) <= MOST:
-        groups, explained = np.arange(len(graph)), "A box: a node, in the colour and with the number of its batch."
+        explained = "A box: a node, in the colour and with the number of its batch."
     elif n_batches and n_batches + waiting <= MOST:
-        alone = n_batches + np.arange(len(graph))
-        groups, explained = np.where(batches == PENDING, alone, batches), "A box: a batch, with its number."
+        groups, explained = np.where(batches == PENDING, n_batches + groups, batches), "A box: a batch, with its number."
     else:
         groups, explained, batches = graph.types, "A box: the nodes of a type.", np.full(len(graph), PENDING)
     return _of_groups(Diagram(title, legend=[explained]), graph, groups, batches)
