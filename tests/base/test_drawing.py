@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from edbatch.base.drawing import Arrow, Box, Diagram, _apart, _Drawing, _laid_out
+from edbatch.base.drawing import Arrow, Box, Diagram, _apart, _laid_out
 from edbatch.errors import EdBatchError
 
 pytest.importorskip("matplotlib")
@@ -60,21 +60,6 @@ def test_arrows_of_parts_that_do_not_hang_together_bend_between_their_own_ends()
         for part in parts
     ]
     assert all(max(before) + 1 <= min(after) for before, after in pairwise(across))
-
-
-def test_what_leads_back_leaves_on_the_left_and_its_text_is_no_other_arrows(tmp_path):
-    arrows = [Arrow(0, 1, "ahead"), Arrow(1, 0, "back"), Arrow(1, 1, "again"), Arrow(1, 2, "on")]
-    drawing = _Drawing(Diagram("title", [Box("a"), Box("b"), Box("c")], arrows), "made.svg")
-    left_to_right = sorted(range(2), key=lambda box: drawing._places[box][0])
-    arrows_of = pytest.importorskip("matplotlib.patches").FancyArrowPatch
-    paths = [patch.get_path().vertices for patch in drawing._axes.patches if isinstance(patch, arrows_of)]
-    for arrow, path in zip(arrows[:2], paths, strict=False):
-        (tail, _), (head, _) = drawing._places[arrow.tail], drawing._places[arrow.head]
-        is_back = left_to_right.index(arrow.tail) > left_to_right.index(arrow.head)
-        assert (path[0][0] < tail) == is_back
-        assert min(tail, head) < min(path[:3, 0]) <= max(path[:3, 0]) < max(tail, head)  # between the two boxes
-    texts = [text.get_position() for text in drawing._axes.texts if text.get_text() in {x.text for x in arrows}]
-    assert len(set(texts)) == len(arrows)
 
 
 def test_another_ending(tmp_path):

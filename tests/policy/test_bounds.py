@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edbatch.policy import TypedGraph, lower_bound
+from tests.policy.exact import minimum_batches
 
 
 def brute_force(graph):
@@ -23,6 +24,13 @@ def brute_force(graph):
 def test_bounds_are_those_of_brute_force(random_graph, seed, types):
     graph = random_graph(seed, 14, types)
     assert lower_bound(graph) == brute_force(graph)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), types=st.integers(1, 4))
+def test_it_is_below_the_optimum(random_graph, seed, types):
+    graph = random_graph(seed, 12, types)
+    assert lower_bound(graph) <= minimum_batches(graph)
 
 
 def test_names_without_nodes_count_nothing():

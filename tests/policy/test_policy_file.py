@@ -32,15 +32,11 @@ def test_an_fsm_survives_a_round_trip(saved, random_graph):
         assert loaded.schedule(graph).order.tolist() == policy.schedule(graph).order.tolist()
 
 
-def test_a_heuristic_survives_a_round_trip(tmp_path):
-    Heuristic("agenda").save(tmp_path / "agenda.json")
-    assert get_policy(tmp_path / "agenda.json").name == "agenda"
-
-
 def test_a_learned_heuristic_keeps_its_training(saved, tmp_path):
     training = saved[0].training
     Heuristic("agenda", training).save(tmp_path / "agenda.json")
-    assert get_policy(tmp_path / "agenda.json").training == training
+    loaded = get_policy(tmp_path / "agenda.json")
+    assert (loaded.name, loaded.training) == ("agenda", training)
 
 
 def test_the_file_names_its_types(saved):

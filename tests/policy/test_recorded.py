@@ -73,9 +73,3 @@ def test_names_that_do_not_fit_on_a_line_are_refused(tmp_path):
     graph = TypedGraph.from_lists(["a\nb"], [[]])
     with pytest.raises(EdBatchError, match="does not fit on a line"):
         write_graph(tmp_path / "graph.txt", graph)
-
-
-def test_recorded_files(recorded):
-    graph = recorded("treenn-B64-G0")
-    assert len(graph) == 5194
-    assert graph.names == ("0", "1", "2", "3", "5")
