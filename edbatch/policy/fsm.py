@@ -13,7 +13,7 @@ import numpy as np
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, warn
 from edbatch.policy.encodings import ENCODINGS, describe
-from edbatch.policy.fsm_loop import run
+from edbatch.policy.fsm_loop import NO_TEACHER, NOT_CRITICAL, RANDOM, follow, new_trajectory
 from edbatch.policy.policy_file import VERSION, FSMFile, State, Training, write_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.state_table import StateTable, insert, new_table
@@ -65,7 +65,7 @@ class FSM:
         self.name = f"fsm-{encoding}"
         self.encoding = encoding
         self.types = types
-        self.states = table
+        self.states = table.copied(room=0)  # full: what it has not seen stays new to it
         self.training = training
         self.transitions = transitions or {}
         self.fallbacks = 0
@@ -81,13 +81,19 @@ class FSM:
 
         Warns once (EdBatchWarning) when types unknown to the policy stood on the frontier.
         """
-        to_policy = self.letters_of(graph.names)
-        made = run(graph.columns(), self.states, ENCODINGS[self.encoding], to_policy)
-        order, offsets, types, states, unknown = made
+        schedule, states, unknown = self._follow(graph)
         self.fallbacks += int((states < 0).sum())
         if unknown and not self._warned:
             self._warn(graph.names)
-        return Schedule(order, offsets, types)
+        return schedule
+
+    def _follow(self, graph: TypedGraph) -> tuple[Schedule, Int32s, bool]:
+        """The schedule, the states in which something was decided, and whether unknown types were ready in some."""
+        trajectory = new_trajectory(len(graph))
+        how = trajectory, NOT_CRITICAL, 0.0, 0.0, False, NO_TEACHER, RANDOM
+        made = follow(graph.columns(), self.states, ENCODINGS[self.encoding], self.letters_of(graph.names), *how)
+        order, offsets, types, decisions, unknown = made
+        return Schedule(order, offsets, types), trajectory.states[:decisions], unknown
 
     def letters_of(self, names: tuple[str, ...]) -> Int32s:
         """int32[T]: this policy's number of each type name, -1 for those it does not know; the last is kept."""
@@ -182,9 +188,8 @@ class FSM:
         """The transitions between decisions, with their counts, when scheduling `graphs`; without unseen states."""
         seen: Counter[tuple[int, int]] = Counter()
         for graph in graphs:
-            states = run(graph.columns(), self.states, ENCODINGS[self.encoding], self.letters_of(graph.names))[3]
-            met = [*states[states >= 0].tolist(), END]
-            seen.update(pairwise(met))
+            _, states, _ = self._follow(graph)
+            seen.update(pairwise([*states[states >= 0].tolist(), END]))
         return dict(seen)
 
     def draw(self, path: str | os.PathLike[str]) -> None:

@@ -13,19 +13,11 @@ from edbatch.base.stopwatch import Moment
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.encodings import AHEAD
 from edbatch.policy.fsm import FSM
+from edbatch.policy.fsm_loop import NO_TEACHER, follow
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy_file import Training
 from edbatch.policy.refinement import LEVELS, changes
-from edbatch.policy.rollouts import (
-    NO_TEACHER,
-    TABLE_FULL,
-    Arena,
-    episode,
-    learn_from,
-    new_arena,
-    take_best,
-    work_of,
-)
+from edbatch.policy.rollouts import Arena, learn_from, new_arena, take_best
 from edbatch.policy.state_table import StateTable, new_table
 from edbatch.policy.typed_graph import Int32s, TypedGraph
 
@@ -73,7 +65,7 @@ class Trainer:
         self.spent = 0.0  # schedules, in mini-batches as large as the graphs
         self.types = tuple(dict.fromkeys(name for graph in graphs for name in graph.names))
         self.arenas = [self.arena(graph) for graph in graphs]
-        self.work = 1 + sum(map(work_of, self.arenas)) / len(graphs)
+        self.work = 1 + sum(arena.work for arena in self.arenas) / len(graphs)
         self.bounds = [lower_bound(graph) for graph in graphs]
         self.taught: dict[str, list[int]] = {}
         # in each state what the rule says at its first visit
@@ -96,12 +88,13 @@ class Trainer:
     def run(
         self, arena: Arena, table: StateTable, *, alpha: float = 0.0, epsilon: float = 0.0, greedy: bool = False,
         sequence: Int32s = NO_TEACHER,
-    ) -> tuple[StateTable, int]:  # fmt: skip
-        """One episode in an arena: (the table, grown if it had to be, the number of decisions)."""
+    ) -> tuple[StateTable, int, int]:  # fmt: skip
+        """One episode in an arena: (the table, grown if it had to be, number of decisions, number of batches)."""
+        how = arena.to_policy, arena.trajectory, arena.critical, alpha, epsilon, greedy, sequence, self.random
         while True:
-            decisions = episode(arena, table, self.encoding, alpha, epsilon, greedy, sequence, self.random)
-            if decisions != TABLE_FULL:
-                return table, decisions
+            _, _, types, decisions, _ = follow(arena.graph, table, self.encoding, *how)
+            if (arena.trajectory.states[:decisions] >= 0).all():
+                return table, decisions, len(types)
             table = table.copied(room=2)
 
     def check(self, table: StateTable) -> Candidate:
@@ -114,15 +107,15 @@ class Trainer:
     def check_on(self, index: int, now: Candidate) -> Candidate:
         """Follow the table's choices on one graph, where they have changed."""
         arena = self.arenas[index]
-        table, decisions = self.run(arena, now.table)
         batches, met = now.batches.copy(), now.met.copy()
-        batches[index], met[index] = int(arena.record.length[0]), Counter(arena.states[:decisions].tolist())
+        table, decisions, batches[index] = self.run(arena, now.table)
+        met[index] = Counter(arena.trajectory.states[:decisions].tolist())
         return Candidate(table, batches, met)
 
     def count(self, arena: Arena) -> None:
         """Note that an episode was run."""
         before = int(self.spent)
-        self.spent += work_of(arena) / self.work
+        self.spent += arena.work / self.work
         self.bar.update(int(self.spent) - before)
 
     def follow_teachers(self) -> None:
@@ -134,8 +127,8 @@ class Trainer:
             schedules = [Heuristic(rule).schedule(graph) for graph in self.graphs]
             self.taught[rule] = list(map(len, schedules))
             for arena, schedule in zip(self.arenas, schedules, strict=True):
-                table, decisions = self.run(arena, table, sequence=schedule.types)
-                states, positions = arena.states[:decisions].tolist(), arena.positions[:decisions].tolist()
+                table, decisions, _ = self.run(arena, table, sequence=schedule.types)
+                states, positions, _ = (column[:decisions].tolist() for column in arena.trajectory)
                 votes.update(zip(states, positions, strict=True))
             for (state, position), _ in sorted(votes.items(), key=lambda vote: (vote[1], vote[0])):
                 table.choice[state] = position  # the most frequent comes last
@@ -147,8 +140,8 @@ class Trainer:
         while self.spent - start < episodes and not self.optimal:
             arena = self.arenas[number % len(self.arenas)]
             chance = max(LEAST_EPSILON, how.epsilon * (1 - (self.spent - start) / episodes))
-            table, decisions = self.run(arena, table, alpha=how.alpha, epsilon=chance, greedy=True)
-            learn_from(arena, table, decisions, how.rate, how.discount, how.steps)
+            table, decisions, _ = self.run(arena, table, alpha=how.alpha, epsilon=chance, greedy=True)
+            learn_from(arena.trajectory, table, decisions, how.rate, how.discount, how.steps)
             self.count(arena)
             number += 1
             if number % CHECK_EVERY == 0:
@@ -219,8 +212,8 @@ class Trainer:
             return Heuristic(rule, training)
         table = best.table
         for arena in self.arenas * EVALUATIONS:  # its Q tells the value of its choices, however it came by them
-            table, decisions = self.run(arena, table, alpha=how.alpha)
-            learn_from(arena, table, decisions, how.rate, how.discount, how.steps)
+            table, decisions, _ = self.run(arena, table, alpha=how.alpha)
+            learn_from(arena.trajectory, table, decisions, how.rate, how.discount, how.steps)
         fsm = FSM(encoding, self.types, table, training)
         fsm.transitions = fsm.observe(self.graphs)
         return fsm

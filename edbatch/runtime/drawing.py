@@ -34,7 +34,10 @@ def diagram_of(evaluation: Evaluation, policy: str) -> Diagram:
     if len(graph) <= MOST:
         explained = "A box: a node, in the colour and with the number of its batch."
     elif n_batches and n_batches + waiting <= MOST:
-        groups, explained = np.where(batches == PENDING, n_batches + groups, batches), "A box: a batch, with its number."
+        groups, explained = (
+            np.where(batches == PENDING, n_batches + groups, batches),
+            "A box: a batch, with its number.",
+        )
     else:
         groups, explained, batches = graph.types, "A box: the nodes of a type.", np.full(len(graph), PENDING)
     return _of_groups(Diagram(title, legend=[explained]), graph, groups, batches)

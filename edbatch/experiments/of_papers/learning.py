@@ -35,8 +35,8 @@ def thousand_episodes(graph: TypedGraph, rounds: int) -> float:
         trainer, table = given
         (arena,) = trainer.arenas
         for number in range(1000):
-            table, decisions = trainer.run(arena, table, alpha=0.5, epsilon=0.5 * (1 - number / 1000), greedy=True)
-            learn_from(arena, table, decisions, 0.1, 0.95, 5)
+            table, decisions, _ = trainer.run(arena, table, alpha=0.5, epsilon=0.5 * (1 - number / 1000), greedy=True)
+            learn_from(arena.trajectory, table, decisions, 0.1, 0.95, 5)
 
     def given(_: int) -> tuple[Trainer, Any]:
         return Trainer([graph], ENCODINGS["sort"], 0), new_table(64, 512)
