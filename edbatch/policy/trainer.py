@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,6 @@ EVALUATIONS = 20  # passes over the graphs after which the Q of the final choice
 LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
 CERTAIN = 0.94  # times the rule's batches: what saves less of irregular graphs saves nothing of others like them
-HOPELESS = 1.01  # times the batches of before: a change that costs so much on some of the graphs is not tried on others
 
 
 class Exploration(NamedTuple):
@@ -45,7 +44,7 @@ class Candidate(NamedTuple):
 
     table: StateTable
     batches: list[int]  # per graph
-    met: list[Counter[int]]  # per graph: how often each of its states decided
+    met: Counter[int]  # how often each of its states decided
 
     @property
     def cost(self) -> int:
@@ -99,23 +98,17 @@ class Trainer:
 
     def check(self, table: StateTable) -> Candidate:
         """Follow the table's choices on every graph; states it does not hold enter it by the rule."""
-        found = Candidate(table, [0] * len(self.arenas), [Counter()] * len(self.arenas))
-        for index in range(len(self.arenas)):
-            found = self.check_on(index, found)
-        return found
-
-    def check_on(self, index: int, now: Candidate) -> Candidate:
-        """Follow the table's choices on one graph, where they have changed."""
-        arena = self.arenas[index]
-        batches, met = now.batches.copy(), now.met.copy()
-        table, decisions, batches[index] = self.run(arena, now.table)
-        met[index] = Counter(arena.trajectory.states[:decisions].tolist())
+        batches, met = [], Counter[int]()
+        for arena in self.arenas:
+            table, decisions, count = self.run(arena, table)
+            batches.append(count)
+            met.update(arena.trajectory.states[:decisions].tolist())
         return Candidate(table, batches, met)
 
-    def count(self, arena: Arena) -> None:
-        """Note that an episode was run."""
+    def count(self, episodes: float) -> None:
+        """Note that so many were run, of mini-batches as large as the graphs."""
         before = int(self.spent)
-        self.spent += arena.work / self.work
+        self.spent += episodes
         self.bar.update(int(self.spent) - before)
 
     def follow_teachers(self) -> None:
@@ -142,7 +135,7 @@ class Trainer:
             chance = max(LEAST_EPSILON, how.epsilon * (1 - (self.spent - start) / episodes))
             table, decisions, _ = self.run(arena, table, alpha=how.alpha, epsilon=chance, greedy=True)
             learn_from(arena.trajectory, table, decisions, how.rate, how.discount, how.steps)
-            self.count(arena)
+            self.count(arena.work / self.work)
             number += 1
             if number % CHECK_EVERY == 0:
                 known = table.copied(least_visits=LEAST_VISITS)
@@ -161,28 +154,18 @@ class Trainer:
 
     def refine_at(self, now: Candidate, level: str, episodes: int) -> Candidate:
         """What comes of changing the choices in states that are alike at a level."""
-        for states, positions in changes(now.table, self.encoding, level, sum(now.met, Counter())):
+        for states, positions in changes(now.table, self.encoding, level, now.met):
             choice = now.table.choice
             kept = choice[states]
-            if int(self.spent) >= episodes or (kept == positions).all():
+            if self.spent >= episodes or (kept == positions).all():
                 continue
             choice[states] = positions
-            changed = self.changed(now, set(states.tolist()))
+            self.count(len(self.arenas))
+            changed = self.check(now.table)
             if changed.cost < now.cost:
                 now = changed
             else:
                 choice[states] = kept
-        return now
-
-    def changed(self, before: Candidate, states: Set[int]) -> Candidate:
-        """What comes of a table in which the choices of some states have changed, unless it is soon seen to be bad."""
-        now = before
-        for index in range(len(self.arenas)):
-            if not states.isdisjoint(before.met[index]):
-                self.count(self.arenas[index])
-                now = self.check_on(index, now)
-                if now.cost > before.cost * HOPELESS:
-                    break
         return now
 
     def best_rule(self) -> str:
