@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import edbatch as eb
-from edbatch.base.picture import write_figure
+from edbatch.base.drawing import write_figure
 from edbatch.data.random_lattices import random_lattices
 from matplotlib.figure import Figure
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import settings
 
 import edbatch as eb
+from edbatch.base import repetition
 from edbatch.errors import EdBatchError
-from edbatch.graph import many_numbers, read_numbers
 from edbatch.graph.cell import made_anew
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
@@ -123,9 +123,8 @@ def recordings_of_this_test():
 @pytest.fixture(autouse=True)
 def cells_and_numbers_of_this_test():
     """So is whether cells are made anew too often, or numbers in types are others: tests of all ops try many."""
-    made_anew.forget()
-    many_numbers.forget()
-    read_numbers.forget()
+    repetition.forget()
+    made_anew._made.clear()
 
 
 @pytest.fixture(autouse=True)

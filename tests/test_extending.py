@@ -123,10 +123,10 @@ def test_in_a_cell_beside_others(op, sample, how):
     test_ops_in_cells.test_every_op_in_a_cell(op, sample, how)
 
 
-@pytest.mark.parametrize("fuse", [True, False])
+@pytest.mark.parametrize("compile", ["full", "plain"])
 @pytest.mark.parametrize(("op", "sample"), CASES)
-def test_fused_or_not(op, sample, fuse):
-    with eb.options(fuse=fuse):
+def test_fused_or_not(op, sample, compile):
+    with eb.options(compile=compile):
         for dtype, tolerances in TOLERANCES.items():
             test_gradients.test_gradients_equal_finite_differences(op, sample, "rows", dtype, *tolerances)
 
@@ -287,7 +287,6 @@ assert describe("majority", ["I", "O"], 1) == "I O (most)"
 """,
     "drop_double_negations.py": """
 import numpy as np
-from edbatch.graph.options import Options
 from edbatch.graph.cell.passes import prepare_for_batching
 from tests.graph.bodies import compute, names, trace
 
@@ -296,11 +295,11 @@ def function(x):
     return (-(-x)) * 2 + -(-(-x)), y, -y
 
 body = trace(function, (3,))
-prepared = prepare_for_batching(body, Options(), named=True)
+prepared = prepare_for_batching(body, plain=False, named=True)
 x = np.array([1.0, 2.0, 4.0])
 for got, want in zip(compute(prepared, x), compute(body, x), strict=True):
     np.testing.assert_array_equal(got, want)
-single = prepare_for_batching(trace(lambda x: -(-(-(-(x + 1)))) * 2, (3,)), Options())
+single = prepare_for_batching(trace(lambda x: -(-(-(-(x + 1)))) * 2, (3,)), plain=False)
 assert names(single) == ["add", "multiply"]
 """,
     "tests.fake_device": """

@@ -108,10 +108,7 @@ def results(policy):
     return found
 
 
-POLICIES = [
-    "sufficient", "sufficient-direct", "depth", "standard-sort", "improved-sort", "agenda", "agenda-remaining",
-    "greedy", "none",
-]  # fmt: skip
+POLICIES = ["sufficient", "depth", "standard-sort", "improved-sort", "agenda", "none"]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import edbatch as eb
-from edbatch.base.bars import Panel, drawn
+from edbatch.base.drawing import bars
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
 from edbatch.cli.arguments import Commands, add_command, add_json, check_output, integer
@@ -220,10 +220,8 @@ def _picture(rows: list[Row]) -> str:
         unbatched, *others = [row for row in rows if row.model == name]
         over[name] = [row.batches / row.bound for row in others]
         faster[name] = [unbatched.ms / row.ms for row in others]
-    return drawn(
-        "EdBatch: what a batching policy decides",
-        [
-            Panel("batches, over the least that any schedule needs", over, sides, line=1.0),
-            Panel("times as fast as one operation at a time", faster, sides, line=1.0),
-        ],
-    )
+    panels = {
+        "batches, over the least that any schedule needs": over,
+        "times as fast as one operation at a time": faster,
+    }
+    return bars("EdBatch: what a batching policy decides", panels, sides)

@@ -1,11 +1,10 @@
-"""`edbatch inspect`: what a policy does, as a sentence, a table or a drawing."""
+"""`edbatch inspect`: what a policy does, as a sentence, a table and a picture."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, cast
 
-from edbatch.base.later import Later
 from edbatch.base.text import printable
 from edbatch.cli.arguments import Commands, add_command, check_output
 from edbatch.cli.output import counted, print_table
@@ -14,9 +13,7 @@ from edbatch.policy import Heuristic, get_policy
 
 if TYPE_CHECKING:
     from edbatch.policy.fsm import FSM
-    from edbatch.policy.training import Training
-
-fsm_dot = Later("edbatch.policy.fsm_dot")
+    from edbatch.policy.policy_file import Training
 
 
 def add_parser(commands: Commands) -> None:
@@ -24,7 +21,6 @@ def add_parser(commands: Commands) -> None:
     description = "Show a policy: a learned one as a table, one row per state; a heuristic as a sentence."
     parser = add_command(commands, "inspect", run, "show what a policy does", description)
     parser.add_argument("policy", metavar="POLICY", help="policy file, or a heuristic by name")
-    parser.add_argument("--dot", action="store_true", help="print a learned policy as Graphviz text")
     parser.add_argument(
         "--svg", metavar="FILE", help="draw a learned policy; a name that ends with .png or .pdf works too"
     )
@@ -34,11 +30,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the policy.
 
     Raises:
-        EdBatchError: the policy cannot be read, `--dot` or `--svg` for a heuristic, or the picture cannot be drawn.
+        EdBatchError: the policy cannot be read, `--svg` for a heuristic, or the picture cannot be drawn.
     """
     policy = get_policy(arguments.policy)
     if isinstance(policy, Heuristic):
-        if arguments.dot or arguments.svg:
+        if arguments.svg:
             raise EdBatchError(f"{arguments.policy}: the rule {policy.name!r} has no states to draw")
         print(f"{policy.name}: {policy.meaning}")
         _print_training(policy.training)
@@ -47,17 +43,10 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.svg:
         check_output(arguments.svg, arguments.policy)
         machine.draw(arguments.svg)
-    _print_machine(machine, arguments.dot)
-
-
-def _print_machine(policy: FSM, as_dot: bool) -> None:
-    if as_dot:
-        print(policy.to_dot())
-        return
-    print(f"{policy.name}: {counted(len(policy.table()), 'state')} over {counted(len(policy.types), 'type')}")
-    _print_training(policy.training)
+    print(f"{machine.name}: {counted(len(machine.table()), 'state')} over {counted(len(machine.types), 'type')}")
+    _print_training(machine.training)
     print()
-    _print_states(policy)
+    _print_states(machine)
 
 
 def _print_training(training: Training | None) -> None:
@@ -73,14 +62,12 @@ def _print_training(training: Training | None) -> None:
 
 def _print_states(fsm: FSM) -> None:
     """One row per state; long type names get a short one, explained in a second table."""
-    long = any(len(name) > fsm_dot.LONGEST for name in fsm.types)
-    short = {name: f"t{number}" if long else name for number, name in enumerate(fsm.types)}
+    short = fsm.short_names()
     rows = []
-    for state, row in enumerate(fsm.table()):
-        ready = [short[name] for name in fsm.state_types(state)]
-        text = fsm_dot.describe(fsm.encoding, ready, int(fsm.states.mark[state]))
-        rows.append([state, text, short[str(row["choice"])], f"{row['q']:.2f}"])
+    for row in fsm.table():
+        text, runs = fsm.described(int(row["number"]), short), short[str(row["choice"])]
+        rows.append([row["number"], text, runs, f"{row['q']:.2f}"])
     print_table(["state", "ready types", "runs", "Q"], rows, left=3)
-    if long:
+    if list(short.values()) != list(fsm.types):
         print()
         print_table(["type", "is"], [[short[name], name] for name in fsm.types], left=2)

@@ -90,7 +90,7 @@ def other_programs() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _graph() -> Any:
-    """A graph for which the greedy rule does not find the fewest batches, so that `beam` has something to search."""
+    """A graph that leaves policies a choice."""
     draw = Random(2).random
     operands = [[below for below in range(node) if draw() < 2 / (node + 1)] for node in range(24)]
     return TypedGraph.from_lists(["abc"[int(3 * draw())] for _ in range(24)], operands)
@@ -99,7 +99,7 @@ def _graph() -> Any:
 def _schedule(rule: str) -> None:
     graph = _graph()
     get_policy(rule).schedule(graph)
-    lower_bound(graph, "direct")
+    lower_bound(graph)
 
 
 def _learn(encoding: str) -> None:

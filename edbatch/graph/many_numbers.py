@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from edbatch.base.repetition import goes_on
 from edbatch.errors import warn
 from edbatch.graph.columns import Columns
 from edbatch.graph.op import Op
@@ -11,8 +12,6 @@ from edbatch.graph.op import Op
 #: How many different numbers an op may be given for one attribute, or a cell by keyword, until it is said: each of a
 #: dozen layers may have one, and in a graph that has more it is said while it is recorded, before any is compiled.
 MANY = 13
-
-_given: dict[tuple[Op, str], set[float]] = {}
 
 
 def note_numbers(graph: Columns, op: Op, attributes: dict[str, Any]) -> None:
@@ -24,20 +23,9 @@ def note_numbers(graph: Columns, op: Op, attributes: dict[str, Any]) -> None:
     if graph.inlines:
         return
     for name, value in attributes.items():
-        if value.__class__ is not float:
-            continue
-        known = _given.setdefault((op, name), set())
-        if len(known) >= MANY:
-            continue
-        known.add(value)
-        if len(known) == MANY:
+        if value.__class__ is float and goes_on((op, name), value, MANY):
             warn(
                 f"{op.name}: {name} has been {MANY} different numbers. Each makes another type of node, with kernels "
                 "of its own that take about a tenth of a second to compile. Give a number that changes as an operand "
                 "(x ** eb.scalar(p), or with +, *, maximum, minimum and where), or take only a few of its values"
             )
-
-
-def forget() -> None:
-    """Begin to count anew."""
-    _given.clear()

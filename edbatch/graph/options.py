@@ -1,7 +1,8 @@
-"""Switches: for evaluation, and for measuring what a part is worth: `with eb.options(training=False): ...`."""
+"""Switches, in force in a block: `with eb.options(training=False): ...`."""
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager, ContextDecorator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
@@ -16,62 +17,60 @@ from edbatch.graph.opened import graphs
 if TYPE_CHECKING:
     from edbatch.graph.columns import Columns
 
-_NOT_OF_TRACES = ("cells", "split", "recompute", "record", "trace_lines", "profile", "threads")
-
 
 @dataclass(frozen=True)
 class Options:
     """What is switched on.
 
     Args:
-        cells: calls of cells add one node; off: their bodies are recorded op by op.
-        merge: nodes of a cell's body that compute the same become one.
-        batch: nodes of the body that can run together become one, where their operands lie side by side: in as few
-            batches as can be. Off: only products of one vector do.
-        stack: products of several parameters with one vector become one product, the parameters parts of one array.
-        layout: the order in which parameters are stacked and values lie side by side is planned, so that as many
-            operands as possible do. Off: it is the order in which the body computes them.
-        fuse: element-wise ops in cells are fused into kernels that compute several in one loop.
-        split: what a cell in a recurrence does not wait for, and what the recurrence does not need of it, run in
-            batches of their own before and after it; and large products of what is looked up are computed once for
-            equal look-ups.
-        recompute: going back through a cell computes all of its intermediate values again; off: a forward run that
-            `backward` starts saves those that cost more than element-wise ops. Less memory, more time.
+        training: off to evaluate a model: `dropout` gives its operand back, in cells too (which have a trace of their
+            own for it).
+        threads: that compute on the CPU, at most, where other work needs the cores; 0: as many as EDBATCH_THREADS
+            says, or as there are cores that this process may use (4 at most, and 1 in processes that `multiprocessing`
+            has started). Large batches are cut at places that do not depend on the number, so that values and gradients
+            have the same bits for all. While other programs use the cores, as few compute as are faster than one;
+            `report()` says how many.
+        precision: of matrix products of float32 on a GPU, where speed matters more: "float32", "tf32" (10 bits of
+            mantissa) or "bf16" (7 bits); sums are of float32 in any case. On the CPU always float32.
+        recompute: where memory is short: going back through a cell computes all of its intermediate values again. Off:
+            a forward run that `backward` starts saves those that cost more than element-wise ops.
+        profile: to see where time goes: `report().by_type()` has times. Batches run one by one, and on a GPU each is
+            waited for: on a CPU, 10 to 25 microseconds a batch more.
+        trace_lines: to find where a NaN came from: errors while a graph runs (under `check_nan`) say the file and the
+            line where the node was recorded; of a cell, where it was called. Recording takes about three times as long.
+        cells: off to see the ops inside of cells in reports, pictures and errors: calls record the cell's body op by
+            op; on: one node.
+        split: off to see each call of a cell as one node: on, what a cell in a recurrence does not wait for, and what
+            the recurrence does not need of it, run in batches of their own before and after it; and large products of
+            what is looked up are computed once for equal look-ups.
         record: on a GPU, mini-batches whose plan comes again are recorded (as CUDA graphs), and enqueued by one call.
-        training: off: `dropout` gives its operand back, in cells too (which have a trace of their own for it).
-        trace_lines: errors while a graph runs (a NaN under `check_nan`) say the file and the line where the node was
-            recorded; of a cell, where it was called. Recording takes about three times as long.
-        profile: `report().by_type()` has times. Batches run one by one, and on a GPU each is waited for: on a CPU, 10
-            to 25 microseconds a batch more.
-        precision: of matrix products of float32 on a GPU: "float32", "tf32" (10 bits of mantissa) or "bf16" (7 bits);
-            sums are of float32 in any case. On the CPU always float32.
-        threads: that compute on the CPU, at most; 0: as many as EDBATCH_THREADS says, or as there are cores that this
-            process may use (4 at most, and 1 in processes that `multiprocessing` has started). Large batches are cut
-            at places that do not depend on the number, so that values and gradients have the same bits for all. While
-            other programs use the cores, as few compute as are faster than one; `report()` says how many.
+            Off where other code captures or profiles what is enqueued.
+        compile: "plain" where you suspect that EdBatch computes something wrong: ops and cells are compiled as they are
+            written, without the passes that simplify a body, batch and stack inside of it, plan its layout, and fuse
+            element-wise ops. If the numbers then differ by more than rounding, report it. By default what
+            EDBATCH_DEBUG_COMPILE says, or "full".
     """
 
-    cells: bool = True
-    merge: bool = True
-    batch: bool = True
-    stack: bool = True
-    layout: bool = True
-    fuse: bool = True
-    split: bool = True
-    recompute: bool = False
-    record: bool = True
     training: bool = True
-    trace_lines: bool = False
-    profile: bool = False
-    precision: str = "float32"
     threads: int = 0
+    precision: str = "float32"
+    recompute: bool = False
+    profile: bool = False
+    trace_lines: bool = False
+    cells: bool = True
+    split: bool = True
+    record: bool = True
+    compile: str = "full"
 
-    @property
+    @cached_property
+    def plain(self) -> bool:
+        """Whether no optimising pass runs."""
+        return self.compile == "plain"
+
+    @cached_property
     def without(self) -> tuple[str, ...]:
         """What is switched off of what traces of cells depend on."""
-        return tuple(
-            field.name for field in fields(self) if field.name not in _NOT_OF_TRACES and not getattr(self, field.name)
-        )
+        return ("training",) * (not self.training) + ("passes",) * self.plain
 
     @cached_property
     def variant(self) -> str:
@@ -80,15 +79,24 @@ class Options:
 
 
 MOST_THREADS = 64
-PRECISIONS = ("float32", "tf32", "bf16")
+_CHOICES = {"precision": ("float32", "tf32", "bf16"), "compile": ("full", "plain")}
+_VARIABLE = "EDBATCH_DEBUG_COMPILE"
 
-_DEFAULT = Options()
 _Changes: TypeAlias = tuple[tuple[str, bool | str | int], ...]
 # Those that a graph has from where it was opened.
-_OF_GRAPHS = ("cells", "merge", "batch", "stack", "layout", "training", "trace_lines")
+_OF_GRAPHS = ("cells", "compile", "training", "trace_lines")
 
 #: What each changes, so that one that ends takes its changes with it, and no others.
 _blocks: Blocks[_Changes] = Blocks("edbatch_options")
+
+
+def _chosen(name: str, place: str, value: Any) -> str:
+    if not isinstance(value, str) or value not in _CHOICES[name]:
+        raise EdBatchError(f"{place}={shown(value)}: expected one of {', '.join(_CHOICES[name])}")
+    return value
+
+
+_DEFAULT = Options(compile=_chosen("compile", _VARIABLE, os.environ.get(_VARIABLE) or "full"))
 
 
 def current_options() -> Options:
@@ -142,7 +150,7 @@ class _OptionsBlock(ContextDecorator):
 def options(*given: Any, **changes: bool | str | int) -> AbstractContextManager[Options]:
     """Graphs opened and run inside the block have these options; what is not named stays as it is.
 
-    A graph that is open already keeps `training`, `cells` and whatever else says how it is recorded; a warning says so.
+    A graph that is open already keeps `training`, `cells`, `compile` and `trace_lines`; a warning says so.
 
     Like those of `Graph` and `device`, blocks of generators and coroutines may end in any order.
 
@@ -168,10 +176,10 @@ def options(*given: Any, **changes: bool | str | int) -> AbstractContextManager[
             raise EdBatchError(f"there is no option {name!r}; there are {', '.join(known)}")
         if name == "threads":
             changes[name] = checked_integer("options", name, value, least=0, most=MOST_THREADS)
-        elif name != "precision":
+        elif name in _CHOICES:
+            changes[name] = _chosen(name, f"option {name}", value)
+        else:
             changes[name] = checked_flag(f"option {name}", value)
-        elif not isinstance(value, str) or value not in PRECISIONS:
-            raise EdBatchError(f"option precision={shown(value)}: expected one of {', '.join(PRECISIONS)}")
     return _OptionsBlock(tuple(changes.items()))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from operator import neg
 from typing import Any
 
+from edbatch.base.repetition import goes_on
 from edbatch.errors import warn
 from edbatch.graph.views import NODE_MASK
 
@@ -18,8 +19,6 @@ _FUNCTIONS: tuple[Callable[[float], float], ...] = (
     math.log2, math.log10, math.fabs, math.atan, math.sinh, math.cosh, neg,
 )  # fmt: skip
 
-_told = False
-
 
 def note_read(read: dict[float, int], value: float, n: int) -> None:
     """Remember a number that is read when a graph has `n` nodes."""
@@ -29,22 +28,19 @@ def note_read(read: dict[float, int], value: float, n: int) -> None:
 
 def tell_read(read: Mapping[float, int], constants: Mapping[Any, tuple[int, Any]]) -> None:
     """Warn, once, where a number that was read, or a function of `math` of it, has become a constant later."""
-    global _told
     first = min(read.values())
     nodes = {key: id & NODE_MASK for key, (id, _) in constants.items() if key.__class__ is float}
     late = {value: node for value, node in nodes.items() if node >= first}
-    if _told or not late:
+    if not late:
         return
     for value, n in read.items():
         for shown, found in () if _is_round(value) else _made_of(value):
-            if late.get(found, -1) >= n and not _is_round(found):
-                _told = True
+            if late.get(found, -1) >= n and not _is_round(found) and goes_on(tell_read):
                 warn(
                     f"backward: {shown} is a constant of this graph: no gradient flows back through a number that was "
                     "read. Expected functions of edbatch (eb.exp(x), not math.exp(x)) and x itself instead of "
                     "float(x); if the gradient is meant to end there, eb.stop_gradient(x) and x.value() say so"
                 )
-                return
 
 
 def _made_of(value: float) -> list[tuple[str, float]]:
@@ -63,9 +59,3 @@ def _made_of(value: float) -> list[tuple[str, float]]:
 def _is_round(value: float) -> bool:
     """Whether a number of a program may be this one by chance: it has up to three digits, or is none."""
     return not math.isfinite(value) or float(f"{value:.3g}") == value
-
-
-def forget() -> None:
-    """Tell once more."""
-    global _told
-    _told = False

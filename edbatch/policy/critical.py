@@ -11,7 +11,7 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.policy.frontier import Frontier, Record, run_batch
-from edbatch.policy.ratio import repeating_types
+from edbatch.policy.topology import repeating_types
 from edbatch.policy.typed_graph import GraphColumns
 
 
@@ -32,7 +32,7 @@ def new_critical(graph: GraphColumns, frontier: Frontier) -> Critical:
     """The tracker of a graph from a frontier on; O(columns * edges)."""
     types, user_indptr, users, order = graph.types, graph.user_indptr, graph.users, graph.order
     type_count = len(frontier.begin)
-    repeats, _ = repeating_types(graph, type_count)
+    repeats = repeating_types(types, graph.indptr, graph.operands, order, type_count)
     column = np.full(type_count, -1, np.int32)
     columns = 0
     for kind in range(type_count):
@@ -50,10 +50,17 @@ def new_critical(graph: GraphColumns, frontier: Frontier) -> Critical:
         if column[types[node]] >= 0:
             row[column[types[node]]] += 1
         row[columns] = row[:columns].sum()
-    critical = Critical(column, depths, np.zeros((type_count, columns + 1), np.int32))
-    for kind in range(type_count):
-        raise_reach(frontier, critical, kind, frontier.begin[kind])
+    critical = Critical(column, depths, np.empty((type_count, columns + 1), np.int32))
+    restart(critical, frontier)
     return critical
+
+
+@compiled(small=True)
+def restart(critical: Critical, frontier: Frontier) -> None:
+    """Look at a frontier anew."""
+    critical.reach[:] = 0
+    for kind in range(len(critical.reach)):
+        raise_reach(frontier, critical, kind, frontier.begin[kind])
 
 
 @compiled(small=True)

@@ -1,82 +1,45 @@
-"""More mini-batches to learn from than there are: the samples of those that are, drawn anew.
-
-A table that is fitted to a few mini-batches knows who happened to meet whom in them. What is right for most of many
-small mini-batches of the same samples, which meet others in each, is right for those to come as well.
-"""
+"""A learned machine as a picture, like Figure 2 of the paper."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from edbatch.base.drawing import Arrow, Box, Diagram
 
-from edbatch.base.later import Later
-from edbatch.policy.typed_graph import TypedGraph
+if TYPE_CHECKING:
+    from edbatch.policy.fsm import FSM
 
-csgraph = Later("scipy.sparse.csgraph")
-sparse = Later("scipy.sparse")
-
-COUNT, PART, LEAST = 12, 4, 4  # mini-batches, of a fourth of the samples each, but at least so many
-LEAST_SAMPLES = 8  # of a graph of which there are smaller ones
+MOST = 60  # states in which one finds one's way: those that training was in most often
+EXPLAINED = "A box: the types that are ready, and which of them runs. An arrow: how often it was taken in training."
 
 
-def drawn(graphs: Sequence[TypedGraph], random: np.random.Generator) -> Iterator[TypedGraph]:
-    """Smaller mini-batches, of the samples of each graph in turn; none of one with few samples."""
-    samples = [samples_of(graph) for graph in graphs]
-    for number in range(COUNT):
-        graph, of = graphs[number % len(graphs)], samples[number % len(graphs)]
-        if len(of) >= LEAST_SAMPLES:
-            yield joined(graph, [of[at] for at in random.choice(len(of), max(len(of) // PART, LEAST), replace=False)])
-
-
-def samples_of(graph: TypedGraph) -> list[NDArray[np.intp]]:
-    """The inner nodes of each sample: parts of the graph that no edge connects, in the order of their first nodes.
-
-    Inner nodes have operands and users. Others are neither nodes of a part nor connections: samples may share
-    parameters, and be added up in the end.
-
-    Example:
-        >>> graph = TypedGraph.from_lists(["p", "a", "a", "b", "b", "sum"], [[], [0], [0], [1], [2], [3, 4]])
-        >>> [nodes.tolist() for nodes in samples_of(graph)]
-        [[1, 3], [2, 4]]
-    """
-    inner, users = _inner(graph), _users(graph)
-    among = inner[users] & inner[graph.operands]
-    ends = users[among], graph.operands[among]
-    edges = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(len(graph), len(graph)))
-    _, part = csgraph.connected_components(edges, directed=False)
-    nodes = np.flatnonzero(inner)
-    nodes = nodes[np.argsort(part[nodes], kind="stable")]
-    return np.split(nodes, np.flatnonzero(np.diff(part[nodes])) + 1) if len(nodes) else []
-
-
-def joined(graph: TypedGraph, samples: Sequence[NDArray[np.intp]]) -> TypedGraph:
-    """The mini-batch of some samples of a graph, with their first and last nodes, but none that need other samples.
-
-    Example:
-        >>> graph = TypedGraph.from_lists(["p", "a", "a", "b", "b", "sum"], [[], [0], [0], [1], [2], [3, 4]])
-        >>> chosen = joined(graph, samples_of(graph)[1:])
-        >>> [chosen.names[kind] for kind in chosen.types], chosen.operands.tolist()
-        (['p', 'a', 'b'], [0, 1])
-    """
-    inner, users = _inner(graph), _users(graph)
-    keep = np.zeros(len(graph), bool)
-    keep[np.concatenate(samples)] = True
-    needs = np.bincount(users[inner[graph.operands]], minlength=len(graph))
-    has = np.bincount(users[keep[graph.operands]], minlength=len(graph))
-    keep |= (needs == has) & (needs > 0)
-    operands = graph.operands[keep[users]]
-    keep[operands] = True  # those that are new have no operands themselves
-    number = np.cumsum(keep, dtype=np.int32) - np.int32(1)
-    indptr = np.concatenate([[0], np.cumsum(np.diff(graph.indptr)[keep])])
-    return TypedGraph(graph.types[keep], indptr, number[operands], graph.names)
-
-
-def _inner(graph: TypedGraph) -> NDArray[np.bool_]:
-    return (np.diff(graph.indptr) > 0) & (np.diff(graph.successors.indptr) > 0)
-
-
-def _users(graph: TypedGraph) -> NDArray[np.intp]:
-    """Of each edge."""
-    return np.repeat(np.arange(len(graph)), np.diff(graph.indptr))
+def diagram_of(fsm: FSM) -> Diagram:
+    """A box for each state that was met in training, in the colour of the type that runs, from `begin` to `end`."""
+    visits, begun = Counter[int](), Counter[int]()  # begun: left more often than come to
+    for (before, after), count in fsm.transitions.items():
+        visits[before] += count
+        visits[after] += count
+        begun[before] += count
+        begun[after] -= count
+    short, rows = fsm.short_names(), fsm.table()
+    del visits[-1]
+    drawn = [state for state, _ in visits.most_common(MOST)]
+    sizes = f"{len(rows):,} state{'s' * (len(rows) != 1)} over {len(fsm.types):,} type{'s' * (len(fsm.types) != 1)}"
+    made = Diagram(f"{fsm.name}: {sizes}", [Box("begin")], legend=[EXPLAINED])
+    if len(drawn) < len(rows):
+        made.legend.append(f"Drawn are {len(drawn)} of the states: those that training was in most often.")
+    for state in drawn:
+        choice = str(rows[state]["choice"])
+        made.boxes.append(Box(f"{fsm.described(state, short)}\nrun {short[choice]}", fsm.types.index(choice)))
+    made.boxes.append(Box("end"))
+    numbers = {-1: len(made.boxes) - 1} | {state: number for number, state in enumerate(drawn, 1)}
+    taken = [(0, numbers[state], count) for state, count in sorted(begun.items()) if count > 0 and state in numbers]
+    for (before, after), count in sorted(fsm.transitions.items()):
+        if before in numbers and after in numbers:
+            taken.append((numbers[before], numbers[after], count))
+    made.arrows += [Arrow(tail, head, f"{count:,}") for tail, head, count in taken]
+    if list(short.values()) != list(fsm.types):
+        used = {name for state in drawn for name in fsm.state_types(state)}
+        made.legend += [f"{short[name]:<4} {name}" for name in fsm.types if name in used]
+    return made

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -12,31 +13,19 @@ import numpy as np
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, warn
 from edbatch.policy.encodings import ENCODINGS, describe
-from edbatch.policy.fsm_dot import END, to_dot
-from edbatch.policy.fsm_loop import run
-from edbatch.policy.policy_file import VERSION, FSMFile, State, write_policy
-from edbatch.policy.rollouts import decisions_of
+from edbatch.policy.fsm_loop import NO_TEACHER, NOT_CRITICAL, RANDOM, follow, new_trajectory
+from edbatch.policy.policy_file import VERSION, FSMFile, State, Training, write_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.state_table import StateTable, insert, new_table
-from edbatch.policy.training import Training
 from edbatch.policy.typed_graph import Int32s, TypedGraph
 
-fsm_diagram = Later("edbatch.policy.fsm_diagram")
+drawing = Later("edbatch.policy.drawing")
 
 Transitions = dict[tuple[int, int], int]
 
+END = -1  # in transitions, the state after the last decision
 NAMED = 5  # types in a warning
-
-
-def _plain(name: str) -> str:
-    """What a type computes, without its operands, its attributes, or which part of a cell it is.
-
-    Example:
-        >>> [_plain(name) for name in ("make.Net.step (eager x)([8]) #2", "tanh([2])", "lookup(embed[10,8])", "I")]
-        ['Net.step', 'tanh', 'lookup', 'I']
-    """
-    called = name.partition("(")[0].strip()
-    return ".".join(called.split(".")[-2:])
+LONGEST = 12  # letters of type names; where some are longer, tables and pictures number them
 
 
 class FSM:
@@ -76,7 +65,7 @@ class FSM:
         self.name = f"fsm-{encoding}"
         self.encoding = encoding
         self.types = types
-        self.states = table
+        self.states = table.copied(room=0)  # full: what it has not seen stays new to it
         self.training = training
         self.transitions = transitions or {}
         self.fallbacks = 0
@@ -92,13 +81,19 @@ class FSM:
 
         Warns once (EdBatchWarning) when types unknown to the policy stood on the frontier.
         """
-        to_policy = self.letters_of(graph.names)
-        made = run(graph.columns(), self.states, ENCODINGS[self.encoding], to_policy)
-        order, offsets, types, unseen, unknown = made
-        self.fallbacks += unseen
+        schedule, states, unknown = self._follow(graph)
+        self.fallbacks += int((states < 0).sum())
         if unknown and not self._warned:
             self._warn(graph.names)
-        return Schedule(order, offsets, types)
+        return schedule
+
+    def _follow(self, graph: TypedGraph) -> tuple[Schedule, Int32s, bool]:
+        """The schedule, the states in which something was decided, and whether unknown types were ready in some."""
+        trajectory = new_trajectory(len(graph))
+        how = trajectory, NOT_CRITICAL, 0.0, 0.0, False, NO_TEACHER, RANDOM
+        made = follow(graph.columns(), self.states, ENCODINGS[self.encoding], self.letters_of(graph.names), *how)
+        order, offsets, types, decisions, unknown = made
+        return Schedule(order, offsets, types), trajectory.states[:decisions], unknown
 
     def letters_of(self, names: tuple[str, ...]) -> Int32s:
         """int32[T]: this policy's number of each type name, -1 for those it does not know; the last is kept."""
@@ -110,8 +105,8 @@ class FSM:
     def _warn(self, names: tuple[str, ...]) -> None:
         """Name types as a person calls them: the graph's report has their whole names."""
         self._warned = True
-        unknown = [name for name in names if name not in self._letter]
-        plain = list(dict.fromkeys(map(_plain, unknown)))
+        called = [name.partition("(")[0].strip() for name in names if name not in self._letter]
+        plain = list(dict.fromkeys(".".join(name.split(".")[-2:]) for name in called))
         shown = ", ".join(plain[:NAMED]) + (f" and {len(plain) - NAMED} more" if len(plain) > NAMED else "")
         warn(
             f"policy {self.name} was not trained with the types {shown}, in these shapes; where they are ready "
@@ -125,9 +120,9 @@ class FSM:
     def _to_file(self) -> FSMFile:
         states = []
         for state in range(int(self.states.size[0])):
-            names = self.state_types(state)
+            names, q = self.state_types(state), self.states.q[self.states.start[state] : self.states.start[state + 1]]
             choice, mark = int(self.states.choice[state]), int(self.states.mark[state])
-            states.append(State(names, names[choice], self.state_q(state), mark))
+            states.append(State(names, names[choice], q.tolist(), mark))
         for (before, after), count in sorted(self.transitions.items()):
             states[before].next["end" if after == END else str(after)] = count
         return FSMFile(VERSION, "fsm", self.encoding, list(self.types), states, self.training)
@@ -169,32 +164,33 @@ class FSM:
         first, last = self.states.start[state : state + 2]
         return [self.types[letter] for letter in self.states.letters[first:last]]
 
-    def state_q(self, state: int) -> list[float]:
-        """Q of each of the state's types."""
-        first, last = self.states.start[state : state + 2]
-        return [float(value) for value in self.states.q[first:last]]
+    def short_names(self) -> dict[str, str]:
+        """A name for each type that fits into a table: its own or, where some do not, a number."""
+        long = max(map(len, self.types), default=0) > LONGEST
+        return {name: f"t{number}" if long else name for number, name in enumerate(self.types)}
+
+    def described(self, state: int, short: Mapping[str, str]) -> str:
+        """A state as text; `short`: what its types are called."""
+        return describe(self.encoding, [short[name] for name in self.state_types(state)], int(self.states.mark[state]))
 
     def table(self) -> list[dict[str, str | float | int]]:
         """One row per state: its number, the state as text, the chosen type and its Q."""
         rows: list[dict[str, str | float | int]] = []
+        whole = dict(zip(self.types, self.types, strict=True))
         for state in range(int(self.states.size[0])):
-            names, choice = self.state_types(state), int(self.states.choice[state])
-            text = describe(self.encoding, names, int(self.states.mark[state]))
-            rows.append({"number": state, "state": text, "choice": names[choice], "q": self.state_q(state)[choice]})
+            choice = int(self.states.choice[state])
+            q = float(self.states.q[self.states.start[state] + choice])
+            chosen = self.state_types(state)[choice]
+            rows.append({"number": state, "state": self.described(state, whole), "choice": chosen, "q": q})
         return rows
 
     def observe(self, graphs: Iterable[TypedGraph]) -> Transitions:
-        """The transitions between decisions, with their counts, when scheduling `graphs`."""
+        """The transitions between decisions, with their counts, when scheduling `graphs`; without unseen states."""
         seen: Counter[tuple[int, int]] = Counter()
         for graph in graphs:
-            states = decisions_of(graph, self.states, ENCODINGS[self.encoding], self.letters_of(graph.names))
-            if states:  # where every frontier has one type, nothing is decided
-                seen.update(zip(states, [*states[1:], END], strict=True))
+            _, states, _ = self._follow(graph)
+            seen.update(pairwise([*states[states >= 0].tolist(), END]))
         return dict(seen)
-
-    def to_dot(self) -> str:
-        """The machine as Graphviz text: see `fsm_dot.to_dot`."""
-        return to_dot(self)
 
     def draw(self, path: str | os.PathLike[str]) -> None:
         """Draw the machine: a box for each state that was met in training, an arrow for each transition.
@@ -212,4 +208,4 @@ class FSM:
             >>> fsm = learn([TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])])
             >>> fsm.draw(pathlib.Path(tempfile.mkdtemp()) / "machine.svg")
         """
-        fsm_diagram.diagram_of(self).write(path)
+        drawing.diagram_of(self).write(path)

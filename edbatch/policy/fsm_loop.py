@@ -1,81 +1,110 @@
-"""The FSM's scheduling loop, compiled: Algorithm 1 with a table of states."""
+"""Algorithm 1 with a table of states, compiled: as it runs, and as it is learned."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, most_ahead, new_critical, not_critical, run_critical_batch
+from edbatch.policy.critical import Critical, most_ahead, new_critical, restart, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode, without_choice
-from edbatch.policy.frontier import Frontier, Record, finished, new_frontier, new_record, ready_types, run_batch
-from edbatch.policy.state_table import StateTable, find
+from edbatch.policy.frontier import finished, new_frontier, new_record, ready_types, run_batch
+from edbatch.policy.ratio import new_blockers, no_blockers, total_of, unblock
+from edbatch.policy.state_table import StateTable, insert
 from edbatch.policy.typed_graph import Columns, GraphColumns
 
+NO_TEACHER = np.empty(0, np.int32)
+RANDOM = np.random.default_rng(0)  # where nothing is random
+NOT_CRITICAL = Critical(np.zeros(0, np.int32), np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
 
-class Machine(NamedTuple):
-    """A table of states on a graph.
 
-    Attributes:
-        table: the states.
-        to_policy: of the graph's types, the policy's letters.
-        letters: room for the types on a frontier.
-    """
+class Trajectory(NamedTuple):
+    """Room for the decisions of one schedule."""
 
-    table: StateTable
-    to_policy: np.ndarray
-    letters: np.ndarray
+    states: np.ndarray  # int32[n]: the number of the state, or -1,
+    positions: np.ndarray  # int32[n]: the position of the chosen type in the state's letters,
+    rewards: np.ndarray  # float64[n]: and the rewards until the next decision
+
+
+def new_trajectory(nodes: int) -> Trajectory:
+    """Room for as many decisions as a graph has nodes."""
+    return Trajectory(np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.float64))
 
 
 @compiled(small=True)
-def run(
-    columns: Columns, table: StateTable, encoding: int, to_policy: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, bool]:
-    """Schedule a graph: (order, offsets, types, unseen states, whether an unknown type stood in one).
+def follow(
+    columns: Columns, table: StateTable, encoding: int, to_policy: np.ndarray, trajectory: Trajectory,
+    critical: Critical, alpha: float, epsilon: float, greedy: bool, sequence: np.ndarray,
+    random: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, bool]:  # fmt: skip
+    """Schedule a graph: (order, offsets, types, number of decisions, whether an unknown type stood in a new state).
 
-    In an unseen state the rule `critical-path` decides. The work ahead is looked at from the first state on that needs
-    it. `to_policy` (int32[T]) translates the graph's types to the policy's letters; -1 is an unknown type.
+    A decision is what the table chooses. A new state enters it with the choice of the rule `critical-path`; where the
+    table is full, as that of a machine that is learned, the rule decides. In training decisions follow `sequence` (the
+    types a teacher ran) if it is not empty; else they are random with probability `epsilon`; else they take the largest
+    Q if `greedy`.
+
+    Args:
+        to_policy: int32[T], the policy's letter of each of the graph's types; -1 is an unknown type.
+        critical: the graph's work ahead; without columns it is looked at from the first state on that needs it.
+        alpha: weight of the ratio in rewards; 0: no ratio is taken.
     """
-    graph = GraphColumns(*columns)
-    type_count = len(to_policy)
+    graph, type_count = GraphColumns(*columns), len(to_policy)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    critical, looked = not_critical(), False
-    kinds = np.empty(type_count, np.int32)
-    machine = Machine(table, to_policy, np.empty(type_count, np.int32))
-    unseen, unknown = 0, False
+    blockers = new_blockers(graph, type_count) if alpha > 0 else no_blockers()
+    looked = len(critical.column) > 0
+    if looked:
+        restart(critical, frontier)
+    kinds, letters = np.empty(type_count, np.int32), np.empty(type_count, np.int32)
+    decisions, taught, unknown = 0, 0, False
     while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
-        choice = without_choice(encoding, frontier, kinds, count)
-        if choice < 0:
+        while taught < len(sequence) and frontier.begin[sequence[taught]] == frontier.end[sequence[taught]]:
+            taught += 1  # it ran earlier, without a choice
+        position = without_choice(encoding, frontier, kinds, count)
+        decides = position < 0
+        if decides:
             if encoding >= CRITICAL and not looked:
                 critical, looked = new_critical(graph, frontier), True
-            choice = decide(machine, encoding, frontier, record, critical, kinds, count)
-        if choice < 0:
-            unseen += 1
-            for other in kinds[:count]:
-                unknown |= to_policy[other] < 0
-            if not looked:
-                critical, looked = new_critical(graph, frontier), True
-            choice = most_ahead(critical, frontier, kinds, count)
+            before, state, known = table.size[0], -1, True
+            for index in range(count):
+                letters[index] = to_policy[kinds[index]]
+                known &= letters[index] >= 0
+            if known:
+                done = record.offsets[record.length[0]] / len(record.order)
+                mark = encode(encoding, frontier, critical, letters, kinds, count, done)
+                state = insert(table, letters, count, mark)
+            unknown |= not known
+            if state < 0 or table.size[0] > before:
+                if not looked:
+                    critical, looked = new_critical(graph, frontier), True
+                position = most_ahead(critical, frontier, kinds, count)
+            else:
+                position = table.choice[state]
+            if table.size[0] > before:
+                table.choice[state] = position
+            if len(sequence) > 0:
+                position = 0
+                while kinds[position] != sequence[taught]:
+                    position += 1
+            elif epsilon > 0 and random.random() < epsilon:
+                position = int(random.random() * count)
+            elif greedy and state >= 0:
+                position = int(np.argmax(table.q[table.start[state] : table.start[state + 1]]))
+            trajectory.states[decisions], trajectory.positions[decisions] = state, position
+            trajectory.rewards[decisions] = 0.0
+            decisions += 1
+        kind = kinds[position]
+        taught += taught < len(sequence) and sequence[taught] == kind
+        if alpha > 0:
+            ratio = 1.0  # of a type that is ready alone
+            if decides:
+                ratio = (frontier.end[kind] - frontier.begin[kind]) / total_of(frontier, blockers, kind)
+            if decisions > 0:
+                trajectory.rewards[decisions - 1] += alpha * ratio - 1.0
+            unblock(graph, frontier, blockers, kind)
         if looked:
-            run_critical_batch(graph, frontier, record, critical, kinds[choice])
+            run_critical_batch(graph, frontier, record, critical, kind)
         else:
-            run_batch(graph, frontier, record, kinds[choice])
-    nodes, offsets, batch_types = finished(record)
-    return nodes, offsets, batch_types, unseen, unknown
-
-
-@compiled(small=True)
-def decide(
-    machine: Machine, encoding: int, frontier: Frontier, record: Record, critical: Critical, kinds: np.ndarray,
-    count: int,
-) -> int:  # fmt: skip
-    """The position in `kinds` of the type that the table chooses, or -1 in an unseen state."""
-    table, to_policy, letters = machine
-    for index in range(count):
-        letters[index] = to_policy[kinds[index]]
-        if letters[index] < 0:
-            return -1
-    done = record.offsets[record.length[0]] / len(record.order)
-    mark = encode(encoding, frontier, critical, letters, kinds, count, done)
-    state, _ = find(table, letters, count, mark)
-    return table.choice[state] if state >= 0 else -1
+            run_batch(graph, frontier, record, kind)
+    order, offsets, types = finished(record)
+    return order, offsets, types, decisions, unknown

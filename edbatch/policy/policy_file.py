@@ -9,9 +9,32 @@ import msgspec
 
 from edbatch.base.files import read_text, write_atomically
 from edbatch.errors import EdBatchError
-from edbatch.policy.training import Training
 
 VERSION = 1
+
+
+class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a policy was learned and what it reached: the record of one call of `learn`.
+
+    Example:
+        >>> Training(graphs=2, episodes=150, seconds=0.1, seed=0, batches=[28, 24], bounds=[28, 24],
+        ...          heuristic="sufficient", heuristic_batches=[28, 24]).optimal
+        True
+    """
+
+    graphs: int
+    episodes: int
+    seconds: float
+    seed: int
+    batches: list[int]  # per graph, by the learned policy
+    bounds: list[int]  # per graph, the lower bound
+    heuristic: str  # the best run-time heuristic...
+    heuristic_batches: list[int]  # ...and its batches per graph
+
+    @property
+    def optimal(self) -> bool:
+        """Whether every graph reached its lower bound."""
+        return self.batches == self.bounds
 
 
 class Header(msgspec.Struct):

@@ -31,39 +31,33 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
         >>> graph, graph.names
         (TypedGraph(3 nodes, 2 edges, 2 types), ('7', 'sum'))
     """
-    rows: list[tuple[int, list[int]]] = []  # (line number, its integers)
+    rows: list[tuple[str, list[int]]] = []  # where it stands, and its integers
     names: dict[int, str] = {}
     ends: list[int] = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
+        place = f"{path}:{number}"
         if line.startswith("#"):
             words = line[1:].split(maxsplit=2)
             if len(words) == 3 and words[0] == "type" and words[1].isdecimal():
-                names[_integers(path, number, words[1])[0]] = words[2].rstrip()
+                names[_integers(place, words[1])[0]] = words[2].rstrip()
             elif words[:1] == ["runs"]:
-                ends = _integers(path, number, " ".join(words[1:]))
+                ends = _integers(place, " ".join(words[1:]))
         elif line.strip():
-            rows.append((number, _integers(path, number, line)))
+            rows.append((place, _integers(place, line)))
     if not rows:
         raise EdBatchError(f"{path}: no graph in it; the first line must hold the number of nodes")
-    (first, head), nodes = rows[0], rows[1:]
+    (place, head), nodes = rows[0], rows[1:]
     if len(head) != 1 or head[0] < 0:
-        raise EdBatchError(f"{path}:{first}: expected the number of nodes alone")
+        raise EdBatchError(f"{place}: expected the number of nodes alone")
     if len(nodes) != head[0]:
-        last = rows[-1][0]
-        raise EdBatchError(f"{path}:{last}: line {first} promises {head[0]} nodes, but {len(nodes)} follow")
-    for number, row in nodes:
-        _check_node(f"{path}:{number}", row, len(nodes))
-
-    numbers = sorted({row[0] for _, row in nodes})
-    dense = {number: index for index, number in enumerate(numbers)}
+        raise EdBatchError(f"{rows[-1][0]}: the first line promises {head[0]} nodes, but {len(nodes)} follow")
+    for place, row in nodes:
+        _check_node(place, row, len(nodes))
+    numbers, types = np.unique([row[0] for _, row in nodes], return_inverse=True)
+    operands = [operand for _, row in nodes for operand in row[2:]]
+    called = [names.get(number, str(number)) for number in numbers.tolist()]
     try:
-        return TypedGraph.checked(
-            types=[dense[row[0]] for _, row in nodes],
-            indptr=np.cumsum([0, *(row[1] for _, row in nodes)]),
-            operands=[operand for _, row in nodes for operand in row[2:]],
-            names=[names.get(number, str(number)) for number in numbers],
-            ends=ends,
-        )
+        return TypedGraph.checked(types, np.cumsum([0, *(row[1] for _, row in nodes)]), operands, called, ends)
     except EdBatchError as error:
         raise EdBatchError(f"{path}: {error}") from error
 
@@ -86,22 +80,17 @@ def write_graph(path: str | os.PathLike[str], graph: TypedGraph) -> None:
     write_atomically(path, "\n".join(lines) + "\n")
 
 
-def _integers(path: str | os.PathLike[str], number: int, text: str) -> list[int]:
+def _integers(place: str, text: str) -> list[int]:
     try:
         return [int(word) for word in text.split()]
     except ValueError:
         found = text.strip() if len(text) <= 80 else f"{text.strip()[:80]}..."
-        raise EdBatchError(f"{path}:{number}: expected integers, found {found!r}") from None
+        raise EdBatchError(f"{place}: expected integers, found {found!r}") from None
 
 
 def _check_node(place: str, row: list[int], nodes: int) -> None:
     """Raise unless `row` is `type n_inputs inputs...` with inputs among `nodes` nodes."""
-    if len(row) < 2:
-        raise EdBatchError(f"{place}: expected 'type n_inputs inputs...', found {len(row)} number")
-    if row[0] < 0:
-        raise EdBatchError(f"{place}: type {row[0]} is negative")
-    if row[1] != len(row) - 2:
-        raise EdBatchError(f"{place}: promises {row[1]} inputs, but {len(row) - 2} follow")
-    for operand in row[2:]:
-        if not 0 <= operand < nodes:
-            raise EdBatchError(f"{place}: input {operand} is not one of the nodes 0..{nodes - 1}")
+    if len(row) < 2 or row[0] < 0 or row[1] != len(row) - 2:
+        raise EdBatchError(f"{place}: expected 'type n_inputs inputs...' with so many inputs, found {row}")
+    if wrong := [operand for operand in row[2:] if not 0 <= operand < nodes]:
+        raise EdBatchError(f"{place}: input {wrong[0]} is not one of the nodes 0..{nodes - 1}")

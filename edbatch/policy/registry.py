@@ -18,6 +18,10 @@ from edbatch.policy.typed_graph import TypedGraph
 
 fsm = Later("edbatch.policy.fsm")
 
+# Rules that older files may name.
+_REPLACED = {"agenda-remaining": "agenda", "sufficient-direct": "sufficient", "greedy": "critical-path"}
+_REPLACED["beam"] = "critical-path"
+
 
 def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
     """The policy that `spec` names.
@@ -31,8 +35,8 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
 
     Example:
         >>> from edbatch import get_policy
-        >>> get_policy("beam:20").name
-        'beam:20'
+        >>> get_policy("depth").name
+        'depth'
         >>> get_policy("fastest")
         Traceback (most recent call last):
         edbatch.errors.EdBatchError: no policy is named 'fastest' and there is no such file; ...
@@ -41,18 +45,16 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
         if not callable(getattr(spec, "schedule", None)):  # asking for a `Policy` takes 25 us, and a graph in all 250
             raise EdBatchError(f"a policy, a name or a path is needed, not {type(spec).__name__}")
         return spec
-    if isinstance(spec, str) and (spec in RULES or spec.startswith("beam:")):
+    if isinstance(spec, str) and spec in RULES:
         return Heuristic(spec)
     if not os.path.isfile(checked_path(spec)):
         found = "it is no file" if os.path.exists(spec) else "there is no such file"
-        raise EdBatchError(
-            f"no policy is named {shown(os.fspath(spec))} and {found}; names are {', '.join(RULES)} and beam:WIDTH"
-        )
+        raise EdBatchError(f"no policy is named {shown(os.fspath(spec))} and {found}; names are {', '.join(RULES)}")
     content = read_policy(spec)
     if isinstance(content, FSMFile):
         return fsm.FSM.from_file(spec, content)
     try:
-        return Heuristic(content.name, content.training)
+        return Heuristic(_REPLACED.get(content.name.partition(":")[0], content.name), content.training)
     except EdBatchError as error:
         raise EdBatchError(f"{spec}: {error}") from error
 

@@ -1,163 +1,37 @@
-"""Training episodes, compiled: one schedule of one graph, with states, actions and rewards recorded."""
+"""Training episodes: schedules of one graph again and again, and what they teach a table."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, most_ahead, new_critical, run_critical_batch
-from edbatch.policy.encodings import encode, without_choice
-from edbatch.policy.frontier import Frontier, Record, new_frontier, new_record, ready_types
-from edbatch.policy.ratio import Blockers, fill, new_blockers, total_of
-from edbatch.policy.state_table import StateTable, copy_states, insert, new_table
-from edbatch.policy.typed_graph import GraphColumns, TypedGraph
-
-TABLE_FULL = -1
-NO_TEACHER = np.empty(0, np.int32)
+from edbatch.policy.critical import Critical, new_critical
+from edbatch.policy.frontier import new_frontier
+from edbatch.policy.fsm_loop import Trajectory, new_trajectory
+from edbatch.policy.state_table import StateTable
+from edbatch.policy.typed_graph import Columns, GraphColumns, TypedGraph
 
 
 class Arena(NamedTuple):
-    """A training graph with its starting position and room for one episode."""
+    """A training graph with room for one episode."""
 
-    graph: GraphColumns
-    start: Frontier
-    start_blockers: Blockers
-    frontier: Frontier
-    blockers: Blockers
+    graph: Columns
     critical: Critical
-    start_reach: np.ndarray
-    record: Record
     to_policy: np.ndarray  # int32[T]: the policy's letter of each of the graph's types
-    states: np.ndarray  # int32[n]: per decision the state,
-    positions: np.ndarray  # int32[n]: the position of the chosen type in the state's letters,
-    rewards: np.ndarray  # float64[n]: and the rewards until the next decision
+    trajectory: Trajectory
+
+    @property
+    def work(self) -> int:
+        """What an episode costs: nodes, edges, and the work ahead."""
+        columns = GraphColumns(*self.graph)
+        return len(columns.types) + len(columns.users) + self.critical.depths.size
 
 
 def new_arena(graph: TypedGraph, to_policy: np.ndarray) -> Arena:
     """The arena of a graph; `to_policy` translates its types to the policy's letters."""
-    kinds, nodes = len(graph.names), len(graph)
     columns = GraphColumns(*graph.columns())
-    start = new_frontier(columns, kinds)
-    blockers = new_blockers(columns, start)
-    for kind in np.flatnonzero(blockers.row >= 0):
-        fill(columns, blockers, int(kind))
-    critical = new_critical(columns, start)
-    return Arena(
-        columns,
-        start,
-        blockers,
-        Frontier(*(column.copy() for column in start)),
-        Blockers(*(column.copy() for column in blockers)),
-        critical,
-        critical.reach.copy(),
-        new_record(nodes),
-        to_policy,
-        np.empty(nodes, np.int32),
-        np.empty(nodes, np.int32),
-        np.empty(nodes, np.float64),
-    )
-
-
-def work_of(arena: Arena) -> int:
-    """What an episode costs: nodes, edges, and the counts of the path ratio."""
-    return plain_work_of(arena) + arena.blockers.waiting.size
-
-
-def plain_work_of(arena: Arena) -> int:
-    """The same where no path ratio is asked for: nodes, edges, and the work ahead."""
-    return len(arena.graph.types) + len(arena.graph.users) + arena.critical.depths.size
-
-
-@compiled
-def restart(arena: Arena) -> None:
-    """Undo all batches."""
-    arena.frontier.missing[:] = arena.start.missing
-    arena.frontier.pool[:] = arena.start.pool
-    arena.frontier.begin[:] = arena.start.begin
-    arena.frontier.end[:] = arena.start.end
-    blockers, start = arena.blockers, arena.start_blockers
-    for kind in range(len(blockers.seen)):
-        if blockers.seen[kind] != start.seen[kind]:  # the others have not changed
-            blockers.waiting[blockers.row[kind]] = start.waiting[start.row[kind]]
-            blockers.total[kind] = start.total[kind]
-            blockers.seen[kind] = start.seen[kind]
-    arena.critical.reach[:] = arena.start_reach
-    arena.record.length[0] = 0
-
-
-@compiled(nogil=True)  # learned beside a program, which goes on
-def episode(
-    arena: Arena,
-    table: StateTable,
-    encoding: int,
-    alpha: float,
-    epsilon: float,
-    greedy: bool,
-    sequence: np.ndarray,
-    random: np.random.Generator,
-) -> int:
-    """Schedule the graph once and record the trajectory; returns the number of decisions, or TABLE_FULL.
-
-    Decisions follow `sequence` (the types a teacher ran) if it is not empty; else they are random with
-    probability `epsilon`; else they take the largest Q if `greedy`, else the table's choice. New states
-    enter the table with the choice of the rule `critical-path`.
-    The number of batches is left in `arena.record.length[0]`.
-    """
-    graph, frontier, blockers, record = arena.graph, arena.frontier, arena.blockers, arena.record
-    restart(arena)
-    kinds, letters = np.empty(len(arena.to_policy), np.int32), np.empty(len(arena.to_policy), np.int32)
-    decisions, taught = 0, 0
-    while record.offsets[record.length[0]] < len(graph.types):
-        count = ready_types(frontier, kinds)
-        while taught < len(sequence) and frontier.begin[sequence[taught]] == frontier.end[sequence[taught]]:
-            taught += 1  # it ran earlier, without a choice
-        position = without_choice(encoding, frontier, kinds, count)
-        decides = position < 0
-        if decides:
-            state = enter(arena, table, encoding, kinds, letters, count)
-            if state < 0:
-                return TABLE_FULL
-            if len(sequence) > 0:
-                position = 0
-                while kinds[position] != sequence[taught]:
-                    position += 1
-            elif epsilon > 0 and random.random() < epsilon:
-                position = int(random.random() * count)
-            elif greedy:
-                position = int(np.argmax(table.q[table.start[state] : table.start[state + 1]]))
-            else:
-                position = table.choice[state]
-            arena.states[decisions] = state
-            arena.positions[decisions] = position
-            arena.rewards[decisions] = 0.0
-            decisions += 1
-        kind = kinds[position]
-        taught += taught < len(sequence) and sequence[taught] == kind
-        if decisions > 0:
-            ratio = 1.0  # of a type that is ready alone
-            if decides and alpha > 0:
-                total = total_of(graph, frontier, blockers, kind)
-                ratio = (frontier.end[kind] - frontier.begin[kind]) / total
-            arena.rewards[decisions - 1] += alpha * ratio - 1.0
-        run_critical_batch(graph, frontier, record, arena.critical, kind)
-    return decisions
-
-
-@compiled
-def enter(arena: Arena, table: StateTable, encoding: int, kinds: np.ndarray, letters: np.ndarray, count: int) -> int:
-    """The number of the present state, with kinds[:count] in its order; a new one chooses by the rule."""
-    frontier, record = arena.frontier, arena.record
-    for index in range(count):
-        letters[index] = arena.to_policy[kinds[index]]
-    done = record.offsets[record.length[0]] / len(record.order)
-    mark = encode(encoding, frontier, arena.critical, letters, kinds, count, done)
-    known = table.size[0]
-    state = insert(table, letters, count, mark)
-    if state >= 0:
-        table.visits[state] += 1
-    if table.size[0] > known:
-        table.choice[state] = most_ahead(arena.critical, frontier, kinds, count)
-    return state
+    critical = new_critical(columns, new_frontier(columns, len(graph.names)))
+    return Arena(graph.columns(), critical, to_policy, new_trajectory(len(graph)))
 
 
 @compiled
@@ -175,20 +49,24 @@ def best_tried(table: StateTable, state: int) -> int:
 
 
 @compiled
-def learn_from(arena: Arena, table: StateTable, decisions: int, rate: float, discount: float, steps: int) -> None:
+def learn_from(
+    trajectory: Trajectory, table: StateTable, decisions: int, rate: float, discount: float, steps: int
+) -> None:
     """n-step Q-learning over a recorded trajectory, last decision first.
 
     Q(s_t, a_t) moves towards r_t + ... + r_{t+n-1} + max_a Q(s_{t+n}, a), a among the types tried.
     """
+    states, positions, rewards = trajectory
     for now in range(decisions - 1, -1, -1):
+        table.visits[states[now]] += 1
         ahead = min(now + steps, decisions)
         target = 0.0
         if ahead < decisions:
-            position = best_tried(table, arena.states[ahead])
-            target = table.q[table.start[arena.states[ahead]] + position] if position >= 0 else 0.0
+            position = best_tried(table, states[ahead])
+            target = table.q[table.start[states[ahead]] + position] if position >= 0 else 0.0
         for step in range(ahead - 1, now - 1, -1):
-            target = arena.rewards[step] + discount * target
-        entry = table.start[arena.states[now]] + arena.positions[now]
+            target = rewards[step] + discount * target
+        entry = table.start[states[now]] + positions[now]
         table.q[entry] += rate * (target - table.q[entry])
 
 
@@ -199,15 +77,3 @@ def take_best(table: StateTable) -> None:
         position = best_tried(table, state)
         if position >= 0:
             table.choice[state] = position
-
-
-def decisions_of(graph: TypedGraph, table: StateTable, encoding: int, to_policy: np.ndarray) -> list[int]:
-    """The table's states in which a policy decides when it schedules `graph`; others are left out."""
-    known = int(table.size[0])
-    # a trajectory meets at most one new state per node: with that room the table is never full
-    room = new_table(known + len(graph), len(table.letters) + len(graph) * len(graph.names))
-    arena = new_arena(graph, to_policy)
-    decisions = episode(
-        arena, copy_states(table, room, 0), encoding, 0.0, 0.0, False, NO_TEACHER, np.random.default_rng(0)
-    )
-    return [int(state) for state in arena.states[:decisions] if state < known]

@@ -6,16 +6,6 @@ from edbatch.compiling.compiled import compiled
 
 
 @compiled(small=True)
-def labels_from_roots(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """int32[n]: the longest path to a node that no other takes (label 0)."""
-    label = np.zeros(len(order), np.int32)
-    for node in order[::-1]:
-        for edge in range(indptr[node], indptr[node + 1]):
-            label[operands[edge]] = max(label[operands[edge]], label[node] + 1)
-    return label
-
-
-@compiled(small=True)
 def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, user_indptr: np.ndarray) -> np.ndarray:
     """int32[n]: the column of every node, where each sample is a row of its nodes, depth first.
 

@@ -22,13 +22,11 @@ class StateTable(NamedTuple):
     visits: np.ndarray  # int64[capacity]: how often training met the state
     size: np.ndarray  # int64[1]: states in use
 
-    def grown(self) -> "StateTable":
-        """A copy with twice the room."""
-        return self.copied(2)
-
     def copied(self, room: int = 1, least_visits: int = 0) -> "StateTable":
-        """A copy with so many times the room, of the states that training met at least so often."""
-        return copy_states(self, new_table(room * len(self.mark), room * len(self.letters)), least_visits)
+        """A copy with so many times the room, or just enough (0), of the states that training met at least so often."""
+        size = int(self.size[0])
+        states, letters = max(room * len(self.mark), size), max(room * len(self.letters), int(self.start[size]))
+        return copy_states(self, new_table(states, letters), least_visits)
 
 
 def new_table(states: int, letters: int) -> StateTable:

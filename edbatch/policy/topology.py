@@ -1,4 +1,4 @@
-"""Compiled passes over the edges of a graph: users of a node, topological order and depth."""
+"""Compiled passes over the edges of a graph: users of a node, orders, depths and what is on one path."""
 
 import numpy as np
 
@@ -69,3 +69,46 @@ def depths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> np.nd
             deepest = max(deepest, depth[operands[edge]])
         depth[node] = deepest + 1
     return depth
+
+
+@compiled(small=True)
+def repeating_types(
+    types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
+) -> np.ndarray:
+    """bool[T]: the types that occur more than once on some path."""
+    words = (type_count + 63) // 64
+    above = np.zeros((len(types), words), np.uint64)  # bit set of the types of a node and its ancestors
+    repeats = np.zeros(type_count, np.bool_)
+    for node in order:
+        kind = types[node]
+        bit = np.uint64(1) << np.uint64(kind & 63)
+        for edge in range(indptr[node], indptr[node + 1]):
+            for word in range(words):
+                above[node, word] |= above[operands[edge], word]
+        if above[node, kind >> 6] & bit:
+            repeats[kind] = True
+        above[node, kind >> 6] |= bit
+    return repeats
+
+
+@compiled(small=True)
+def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int) -> int:
+    """Sum over types of the largest number of nodes of the type on one path."""
+    repeats = repeating_types(types, indptr, operands, order, type_count)
+    present = np.zeros(type_count, np.bool_)
+    present[types] = True
+    longest = np.empty(len(types), np.int32)  # one type at a time: the column stays in cache
+    bound = 0
+    for kind in range(type_count):
+        if not repeats[kind]:
+            bound += present[kind]  # the common case costs nothing
+            continue
+        most = 0
+        for node in order:
+            longest_here = 0
+            for edge in range(indptr[node], indptr[node + 1]):
+                longest_here = max(longest_here, longest[operands[edge]])
+            longest[node] = longest_here + (types[node] == kind)
+            most = max(most, longest[node])
+        bound += most
+    return bound

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -79,26 +80,17 @@ class TypedGraph:
 
     @classmethod
     def checked(
-        cls,
-        types: Iterable[int],
-        indptr: Iterable[int],
-        operands: Iterable[int],
-        names: Sequence[str],
+        cls, types: Iterable[int], indptr: Iterable[int], operands: Iterable[int], names: Sequence[str],
         ends: Sequence[int] = (),
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """The same graph, checked.
 
         Raises:
             EdBatchError: columns of what is no integer or of the wrong length, an id out of range, a name that occurs
                 twice, a cycle, or runs that need later ones; the message names the nodes.
         """
-        graph = cls(
-            _integers("types", types, np.int32),
-            _integers("indptr", indptr, np.int64),
-            _integers("operands", operands, np.int32),
-            tuple(names),
-            tuple(ends),
-        )
+        columns = _integers("types", types), _integers("indptr", indptr, np.int64), _integers("operands", operands)
+        graph = cls(*columns, tuple(names), tuple(ends))
         graph._check()
         return graph
 
@@ -124,10 +116,8 @@ class TypedGraph:
             >>> [(run.names, run.types.tolist(), run.operands.tolist()) for run in graph.runs()]
             [(('a', 'b'), [0, 1], [0]), (('b',), [0], [])]
         """
-        if not self.ends:
-            return [self]
         bounds = [0, *self.ends, len(self)]
-        return [self._run(begin, end) for begin, end in pairwise(bounds) if begin < end]
+        return [self._run(*run) for run in pairwise(bounds) if run[0] < run[1]] if self.ends else [self]
 
     def _run(self, begin: int, end: int) -> TypedGraph:
         """Nodes `begin` to `end`, with those types alone that they have."""
@@ -159,52 +149,45 @@ class TypedGraph:
 
     def _cycle(self, stuck: NDArray[np.integer]) -> str:
         """One cycle among the nodes that never become ready, as `node 3 -> 5 -> 3`."""
-        waiting = set(stuck.tolist())
-        path: list[int] = []
-        position: dict[int, int] = {}
-        node = int(stuck[0])
+        waiting, position, node = set(stuck.tolist()), dict[int, int](), int(stuck[0])
         while node not in position:
-            position[node] = len(path)
-            path.append(node)
+            position[node] = len(position)
             row = self.operands[self.indptr[node] : self.indptr[node + 1]].tolist()
             node = next(operand for operand in row if operand in waiting)
-        loop = [*path[position[node] :], node][::-1]  # in the direction of the data
+        loop = [*list(position)[position[node] :], node][::-1]  # in the direction of the data
         shown = loop if len(loop) <= 9 else [*loop[:4], "...", *loop[-4:]]
         return "node " + " -> ".join(map(str, shown))
 
     def _check(self) -> None:
-        nodes = len(self)
+        nodes, names = len(self), self.names
         if len(self.indptr) != nodes + 1 or self.indptr[0] != 0 or self.indptr[-1] != len(self.operands):
             raise EdBatchError(
                 f"indptr must have {nodes + 1} entries from 0 to {len(self.operands)}, "
                 f"has {len(self.indptr)}: {self.indptr[:1].tolist()}..{self.indptr[-1:].tolist()}"
             )
-        if (falls := np.flatnonzero(np.diff(self.indptr) < 0)).size:
-            raise EdBatchError(f"node {falls[0]}: indptr falls there")
-        if len(set(self.names)) < len(self.names):
-            twice = next(name for name in self.names if self.names.count(name) > 1)
-            raise EdBatchError(f"two types are named {twice!r}")
-        if (wrong := np.flatnonzero((self.types < 0) | (self.types >= len(self.names)))).size:
-            node = wrong[0]
-            raise EdBatchError(f"node {node}: type {self.types[node]}, but there are {len(self.names)} names")
-        if (wrong := np.flatnonzero((self.operands < 0) | (self.operands >= nodes))).size:
-            node = int(np.searchsorted(self.indptr, wrong[0], side="right")) - 1
-            raise EdBatchError(f"node {node}: operand {self.operands[wrong[0]]}, but there are {nodes} nodes")
+        if (node := _first(np.diff(self.indptr) < 0)) is not None:
+            raise EdBatchError(f"node {node}: indptr falls there")
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise EdBatchError(f"two types are named {twice[0]!r}")
+        if (node := _first((self.types < 0) | (self.types >= len(names)))) is not None:
+            raise EdBatchError(f"node {node}: type {self.types[node]}, but there are {len(names)} names")
+        users = np.repeat(np.arange(nodes), np.diff(self.indptr))
+        if (edge := _first((self.operands < 0) | (self.operands >= nodes))) is not None:
+            raise EdBatchError(f"node {users[edge]}: operand {self.operands[edge]}, but there are {nodes} nodes")
         _ = self.topological
-        self._check_ends()
-
-    def _check_ends(self) -> None:
-        bounds = [0, *self.ends, len(self)]
+        bounds = [0, *self.ends, nodes]
         if bounds != sorted(bounds):
-            raise EdBatchError(f"runs end after {self.ends} nodes: expected these to ascend, up to {len(self)}")
-        run_of = np.searchsorted(self.ends, np.arange(len(self)), side="right")
-        users = np.repeat(np.arange(len(self)), np.diff(self.indptr))
-        if (wrong := np.flatnonzero(run_of[users] < run_of[self.operands])).size:
-            node = int(users[wrong[0]])
-            raise EdBatchError(f"node {node}: operand {self.operands[wrong[0]]} is of a later run")
+            raise EdBatchError(f"runs end after {self.ends} nodes: expected these to ascend, up to {nodes}")
+        run_of = np.searchsorted(self.ends, np.arange(nodes), side="right")
+        if (edge := _first(run_of[users] < run_of[self.operands])) is not None:
+            raise EdBatchError(f"node {users[edge]}: operand {self.operands[edge]} is of a later run")
 
 
-def _integers(column: str, given: Iterable[int], dtype: type[np.signedinteger]) -> NDArray[Any]:
+def _first(wrong: NDArray[np.bool_]) -> int | None:
+    return int(wrong.argmax()) if wrong.any() else None
+
+
+def _integers(column: str, given: Iterable[int], dtype: type[np.signedinteger] = np.int32) -> NDArray[Any]:
     """A column of a graph from outside; a conversion alone would cut off fractions and high bits."""
     found = np.asarray(given).reshape(-1)
     limits = np.iinfo(dtype)

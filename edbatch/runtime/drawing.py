@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import log2
 
 import numpy as np
 
-from edbatch.base.diagram import Arrow, Box, Diagram
+from edbatch.base.drawing import Arrow, Box, Diagram
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.advice_types import short
 from edbatch.runtime.evaluation import Evaluation
@@ -31,12 +30,17 @@ def diagram_of(evaluation: Evaluation, policy: str) -> Diagram:
         title += f", run in {_counted(n_batches, 'batch', 'batches')} by {policy}"
     if waiting := int((batches == PENDING).sum()):
         title += f"; {waiting:,} have not run"
+    groups = np.arange(len(graph)).astype(graph.types.dtype)
     if len(graph) <= MOST:
-        return _of_nodes(title, graph, batches)
-    if n_batches and n_batches + waiting <= MOST:
-        alone = n_batches + np.arange(len(graph))
-        return _of_groups(title, graph, np.where(batches == PENDING, alone, batches), batches)
-    return _of_groups(title, graph, graph.types, np.full(len(graph), PENDING))
+        explained = "A box: a node, in the colour and with the number of its batch."
+    elif n_batches and n_batches + waiting <= MOST:
+        groups, explained = (
+            np.where(batches == PENDING, n_batches + groups, batches),
+            "A box: a batch, with its number.",
+        )
+    else:
+        groups, explained, batches = graph.types, "A box: the nodes of a type.", np.full(len(graph), PENDING)
+    return _of_groups(Diagram(title, legend=[explained]), graph, groups, batches)
 
 
 def _batches(evaluation: Evaluation) -> np.ndarray:
@@ -49,40 +53,21 @@ def _batches(evaluation: Evaluation) -> np.ndarray:
     return found
 
 
-def _of_nodes(title: str, graph: TypedGraph, batches: np.ndarray) -> Diagram:
-    """A box for each node."""
+def _of_groups(made: Diagram, graph: TypedGraph, groups: np.ndarray, batches: np.ndarray) -> Diagram:
+    """A box for the nodes of each group, which are of one type and batch; of arrows between the same, one."""
     names = _short_names(graph)
-    made = Diagram(title, legend=_legend(graph, names))
-    if (batches != PENDING).any():
-        made.legend.insert(0, "A box: a node, in the colour and with the number of its batch.")
-    for kind, batch in zip(graph.types.tolist(), batches.tolist(), strict=True):
-        name = names[kind]
-        made.boxes.append(Box(name) if batch == PENDING else Box(f"{name} {batch}", batch))
-    for (tail, head), times in _edges(graph, np.arange(len(graph))).items():
-        made.arrows.append(Arrow(tail, head, f"{times}x" if times > 1 else ""))
-    return made
-
-
-def _of_groups(title: str, graph: TypedGraph, groups: np.ndarray, batches: np.ndarray) -> Diagram:
-    """A box for the nodes of each group, which are of one type."""
-    names = _short_names(graph)
-    made = Diagram(title, legend=_legend(graph, names))
     present, first, group, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
+    by_type = groups is graph.types
     for of, at, size in zip(present.tolist(), first.tolist(), sizes.tolist(), strict=True):
-        batch, name = int(batches[at]), names[int(graph.types[at])]
-        text = f"{name}\n{size:,} nodes" if batch == PENDING else f"{name} {batch}\n{size:,} nodes"
-        made.boxes.append(Box(text, of if batch == PENDING else batch))
-    for (tail, head), times in _edges(graph, group).items():
-        made.arrows.append(Arrow(tail, head, width=0.5 + log2(1 + times) / 4))
-    what = "the nodes of a type" if (batches == PENDING).all() else "a batch, with its number"
-    made.legend.insert(0, f"A box: {what}; the thicker an arrow, the more nodes read what it comes from.")
-    return made
-
-
-def _edges(graph: TypedGraph, group: np.ndarray) -> Counter[tuple[int, int]]:
-    """How often a node of one group reads one of another."""
+        name, batch = names[int(graph.types[at])], int(batches[at])
+        text = name if batch == PENDING else f"{name} {batch}"
+        colour = of if by_type else None if batch == PENDING else batch
+        made.boxes.append(Box(text if len(present) == len(graph) else f"{text}\n{size:,} nodes", colour))
     users = np.repeat(group, np.diff(graph.indptr))
-    return Counter(zip(group[graph.operands].tolist(), users.tolist(), strict=True))
+    reads = Counter(zip(group[graph.operands].tolist(), users.tolist(), strict=True))
+    made.arrows += [Arrow(tail, head, f"{times:,}x" if times > 1 else "") for (tail, head), times in reads.items()]
+    made.legend += _legend(graph, names)
+    return made
 
 
 def _short_names(graph: TypedGraph) -> list[str]:

@@ -62,7 +62,7 @@ class TypeTable(ColumnsOfTypes):
         self.output_sets = OutputSets()
         self.adding_rows = cache(partial(adding_rows, backend=self.backend))
         self.routes: Any = None
-        # By whether kernels are fused.
+        # By whether programs are plain.
         self._forward: dict[bool, ProgramTable] = defaultdict(ProgramTable)
         self._saving: dict[bool, ProgramTable] = defaultdict(ProgramTable)
         self._derivatives: dict[bool, DerivativePrograms] = defaultdict(DerivativePrograms)
@@ -90,17 +90,17 @@ class TypeTable(ColumnsOfTypes):
     @property
     def programs(self) -> ProgramTable:
         """Of the types that are compiled."""
-        return self._forward[current_options().fuse]
+        return self._forward[current_options().plain]
 
     @property
     def saving_programs(self) -> ProgramTable:
         """Of the types that are compiled, in runs that save."""
-        return self._saving[current_options().fuse]
+        return self._saving[current_options().plain]
 
     @property
     def derivative_programs(self) -> DerivativePrograms:
         """Of what goes back through the types."""
-        return self._derivatives[current_options().fuse]
+        return self._derivatives[current_options().plain]
 
     @property
     def count(self) -> int:

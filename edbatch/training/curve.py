@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.drawing import missing, write_figure
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
-from edbatch.base.picture import missing, write_figure
 from edbatch.errors import EdBatchError
 
 figures = Later("matplotlib.figure")

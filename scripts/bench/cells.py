@@ -1,16 +1,15 @@
-"""ED-Batch's tables 2 and 4: how its cells reach memory with and without a planned layout, and what compiling takes.
+"""ED-Batch's tables 2 and 4: how its cells reach memory, and what compiling them takes.
 
 A batch is 8 calls, size 64. A memory kernel is every copy that computes nothing: the gather of one operand of a batch
 whose variables do not lie side by side in its order, the scatter of a result, a concatenation. Its bytes are those of
 the operand, once: variables of a call times 8, parameters once. One variable for a whole batch (the x of W_i x, W_f x)
-is a broadcast and counts nothing; the paper counts it, and has nothing else left. "unplanned" is without the compiler's
-layout, results and parameters side by side as they are traced. The paper's latencies are of its own kernels, on a GPU.
+is a broadcast and counts nothing; the paper counts it, and has nothing else left. The paper's latencies are of its own
+kernels, on a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from scripts.bench.report import Chart, Tables, command
 
 CALLS, SIZE = 8, 64
 REPEATED = 200  # batches in one measurement of latency
-WAYS: dict[str, dict[str, bool]] = {"planned": {}, "unplanned": {"layout": False}}
 
 
 class Batches:
@@ -46,10 +44,10 @@ class Batches:
         """There is nothing to save."""
 
 
-def compiled_cell(case: Case, **options: bool) -> Any:
-    """A new model's cell as it is compiled with these options."""
+def compiled_cell(case: Case) -> Any:
+    """A new model's cell as it is compiled."""
     owner = case.make(eb.ParameterCollection(), SIZE)
-    with eb.options(**options), eb.Graph():
+    with eb.Graph():
         getattr(owner, case.cell)(*(eb.input(value[0]) for value in case.values(1, SIZE)))
     ((_, compiled),) = getattr(owner, case.cell).compiled(owner)
     return compiled
@@ -67,19 +65,19 @@ def moved(compiled: Any) -> tuple[int, float]:
     return kernels, size / 1000
 
 
-def latencies(case: Case, rounds: int) -> dict[str, float]:
-    """Microseconds of a batch of calls, inside the execution of a graph of many, by layout; values are compared."""
+def latency(case: Case, rounds: int) -> float:
+    """Microseconds of a batch of calls, inside the execution of a graph of many; values are compared with op by op."""
     owner = case.make(eb.ParameterCollection(seed=0), SIZE)
     cell, values = getattr(owner, case.cell), case.values(CALLS, SIZE)
 
-    def answers(options: dict[str, bool]) -> dict[str, np.ndarray]:
+    def answers(**options: bool) -> dict[str, np.ndarray]:
         with eb.options(**options), eb.Graph(policy="sufficient"):
             found = [cell(*map(eb.input, call)) for call in zip(*values, strict=True)]
             flat = [x for result in found for x in (result if isinstance(result, tuple) else (result,))]
             return {str(at): value for at, value in enumerate(eb.forward(flat))}
 
-    def run(options: dict[str, bool]) -> dict[str, float]:
-        with eb.options(**options), eb.Graph(policy=Batches(CALLS)) as graph:
+    def run() -> dict[str, float]:
+        with eb.Graph(policy=Batches(CALLS)) as graph:
             given = [[eb.input(row) for row in rows] for rows in values]
             graph.run()
             for _ in range(REPEATED):
@@ -89,18 +87,15 @@ def latencies(case: Case, rounds: int) -> dict[str, float]:
             graph.run()
             return {"us": 1e6 * (graph.report().seconds["execution"] - before) / REPEATED}
 
-    for way, options in WAYS.items():
-        compare(f"{case.name}, {way}", answers(options), answers({"cells": False}))
-    runs = interleaved({way: partial(run, options) for way, options in WAYS.items()}, rounds)
-    return {way: of.medians()["us"] for way, of in runs.items()}
+    compare(case.name, answers(), answers(cells=False))
+    return interleaved({"": run}, rounds)[""].medians()["us"]
 
 
 def tables(given: argparse.Namespace) -> Tables:
     """Everything."""
     memory, compiling = [], []
     for case in CASES:
-        us = latencies(case, given.rounds)
-        found = {way: (*moved(compiled_cell(case, **options)), us[way]) for way, options in WAYS.items()}
+        found = {"planned": (*moved(compiled_cell(case)), latency(case, given.rounds))}
         for at, side in enumerate(("the paper's, DyNet's allocation", "the paper's, PQ tree")):
             found[side] = case.kernels[at], case.kilobytes[at], case.latency[at]
         names = ("memory kernels", "kB moved", "latency, us")

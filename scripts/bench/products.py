@@ -1,4 +1,4 @@
-"""A TreeLSTM over its bare matrix products: op by op, in cells, and with fused kernels.
+"""A TreeLSTM over its bare matrix products: op by op, and in cells.
 
 Total is construction in Python to values; products are the same matrix products alone, same shapes, same process.
 """
@@ -22,7 +22,7 @@ from scripts.bench.measure import interleaved
 from scripts.bench.mini_batches import MiniBatches, samples_of
 from scripts.bench.report import Chart, Tables, command, source
 
-VARIANTS: dict[str, dict[str, bool]] = {"op by op": {"cells": False}, "cells": {"fuse": False}, "cells, fused": {}}
+VARIANTS: dict[str, dict[str, bool]] = {"op by op": {"cells": False}, "cells": {}}
 MEASURED = 4  # mini-batches
 
 
@@ -93,7 +93,7 @@ def row_of(trees: list[Any], hidden: int, size: int, rounds: int) -> dict[str, A
         sides = {name: lambda name=name, number=number: run(name, number) for name in VARIANTS}
         alone = products(found.build(number, policies[last]), policies[last])
         ms = {name: of.ms() for name, of in interleaved(sides | {"products": alone}, rounds).items()}
-        rows.append({"CPU ms, fused": ms[last]} | {f"{name} / products": ms[name] / ms["products"] for name in sides})
+        rows.append({"CPU ms": ms[last]} | {f"{name} / products": ms[name] / ms["products"] for name in sides})
     return {"hidden": hidden, "batch": size} | {key: statistics.median(row[key] for row in rows) for key in rows[0]}
 
 

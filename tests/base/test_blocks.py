@@ -1,12 +1,9 @@
 """`with` blocks of graphs, options and devices that end in any order: each takes itself out, and no other."""
 
-import asyncio
 import gc
 import traceback
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from contextvars import copy_context
 from itertools import permutations
 from pathlib import Path
 
@@ -56,7 +53,7 @@ def test_generators_that_end_in_any_order(kind, order):
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_options_go_with_their_block(order):
-    changes = [{"training": False}, {"fuse": False}, {"training": True, "cells": False}]
+    changes = [{"training": False}, {"split": False}, {"training": True, "cells": False}]
     generators = [held(eb.options(**change)) for change in changes]
     for generator in generators:
         next(generator)
@@ -67,52 +64,6 @@ def test_options_go_with_their_block(order):
         generators[number].close()
         left.remove(number)
     assert current_options() == type(current_options())()
-
-
-def test_dropout_after_two_evaluations():
-    first, second = held(eb.options(training=False)), held(eb.options(training=False))
-    next(first)
-    next(second)
-    first.close()
-    second.close()
-    with eb.Graph(seed=1):
-        assert 300 < (eb.dropout(eb.ones(1000), 0.5).value() == 0).sum() < 700
-
-
-def test_coroutines_in_one_context():
-    async def hold(events, name):
-        with eb.options(training=False), eb.Graph() as graph:
-            await events[name].wait()
-            assert eb.ones(2).graph is graph
-
-    async def both():
-        events = {name: asyncio.Event() for name in "ab"}
-        first, second = hold(events, "a").__await__(), hold(events, "b").__await__()
-        next(first)
-        next(second)
-        first.close()
-        assert not current_options().training
-        second.close()
-        assert current_options().training
-        assert graphs.innermost() is None
-
-    asyncio.run(both())
-
-
-def test_an_asynchronous_generator_that_is_not_read_to_its_end():
-    async def evaluate():
-        with eb.options(training=False), eb.Graph(), eb.device("cuda:1"):
-            yield 1
-            yield 2
-
-    async def program():
-        async for _ in evaluate():
-            break
-        gc.collect()
-        await asyncio.sleep(0.01)  # the loop ends the generator in a task of its own
-        return current_options().training, graphs.innermost(), current_device()
-
-    assert asyncio.run(program()) == (True, None, eb.device("cpu"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -130,28 +81,6 @@ def test_ended_by_another_thread(kind):
         assert now() is values[0]
         pool.submit(outer.close).result()
     assert now() is outside
-
-
-def test_a_task_keeps_the_blocks_it_was_started_in():
-    with eb.options(training=False), eb.device("cuda:1"), eb.Graph() as graph:
-        task = copy_context()
-    assert graphs.innermost() is None
-    assert task.run(graphs.innermost) is graph
-    assert task.run(current_device) is eb.device("cuda:1")
-    assert not task.run(current_options).training
-
-
-def test_exit_stacks():
-    first, second, graph = ExitStack(), ExitStack(), eb.Graph()
-    for stack in (first, second):
-        stack.enter_context(graph)
-        stack.enter_context(eb.device("cuda:1"))
-    first.close()
-    assert graphs.innermost() is graph
-    assert current_device() is eb.device("cuda:1")
-    second.close()
-    assert graphs.innermost() is None
-    assert current_device() is eb.device("cpu")
 
 
 def test_a_block_that_another_thread_enters_meanwhile_is_not_taken_for_it():

@@ -71,12 +71,6 @@ def test_all_that_came_are_sent(handlers):
     assert all(signal.getsignal(one) is handlers for one in SIGNALS)
 
 
-def test_an_error_in_the_block_and_a_signal(handlers):
-    with pytest.raises(Came), Whole():
-        raise ValueError(signal.raise_signal(signal.SIGALRM))
-    assert all(signal.getsignal(one) is handlers for one in SIGNALS)
-
-
 def test_a_signal_at_every_line_of_the_block_leaves_the_handlers_as_they_were(handlers):
     """Also while they are being exchanged."""
     code = {Whole.__enter__.__code__, Whole.__exit__.__code__, Whole._restore.__code__, Whole._send.__code__}

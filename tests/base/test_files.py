@@ -57,18 +57,6 @@ def test_what_another_process_is_writing_is_not(tmp_path):
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_where_there_are_no_locks_nothing_is_deleted(tmp_path, monkeypatch):
-    fcntl = pytest.importorskip("fcntl")
-
-    def flock(*_):
-        raise OSError(95, "Operation not supported")
-
-    monkeypatch.setattr(fcntl, "flock", flock)
-    (tmp_path / ".a.12345678.part").touch()
-    write_atomically(tmp_path / "a", "whole")
-    assert set(os.listdir(tmp_path)) == {"a", ".a.12345678.part"}
-
-
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(EdBatchError, match="cannot be written"):
         write_atomically(tmp_path / "none" / "a", "whole")

@@ -43,17 +43,6 @@ def test_there_and_back(value):
     assert hash(form) == hash(form_of(value, []))
 
 
-def test_records():
-    table = np.array([(1, 2), (3, 4)], record_type(("a", "b")))
-    integers = []
-    form = form_of((table, 5), integers)
-    assert integers == [1, 2, 3, 4, 5]
-    back, last = made_of(form, np.array(integers))
-    assert (back == table).all()
-    assert last == 5
-    back["a"] = 7  # it is a copy, that may be written to
-
-
 def test_tables_without_entries():
     kind = record_type(("a", "b"))
     tables = np.zeros(0, kind), np.zeros(2, kind), np.zeros(0, np.int64)

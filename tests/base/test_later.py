@@ -25,13 +25,6 @@ def test_what_is_missing_is_said_as_by_an_import():
             _ = math.no_such_name
 
 
-def test_names_are_those_that_the_module_has_now(monkeypatch):
-    colors = Later("colorsys")
-    before = colors.ONE_THIRD
-    monkeypatch.setattr("colorsys.ONE_THIRD", 2 * before)
-    assert 2 * before == colors.ONE_THIRD
-
-
 def test_an_interrupt_waits_until_all_is_imported(tmp_path, monkeypatch):
     """As Numba, what was imported by half would stay so."""
     (tmp_path / "slow_one.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\ndone = True\n")

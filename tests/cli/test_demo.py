@@ -5,11 +5,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from edbatch.base.bars import Panel, drawn
+from edbatch.base.drawing import bars as bars_of
 from edbatch.cli import demo
 from edbatch.models.workloads import WORKLOADS
 from edbatch.policy import get_policy
-from edbatch.policy.heuristics import RULES
 from tests.pages import README
 
 SMALL = ("--samples", 3, "--hidden", 4)
@@ -77,11 +76,7 @@ def test_what_it_says_is_so(edbatch, learned_here, monkeypatch, tmp_path):
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_learning_needs_no_search_that_would_have_to_be_compiled(monkeypatch, tmp_path):
-    def searched(*_):
-        raise AssertionError
-
-    monkeypatch.setitem(RULES, "beam", searched)
+def test_learning_needs_no_episode(tmp_path):
     for name, of in demo.MODELS.items():
         path = tmp_path / f"{name}.txt"
         demo.Model(of, 1, 4).record(path)
@@ -119,10 +114,10 @@ def test_what_goes_wrong(fails, learned_here, monkeypatch, tmp_path):
 
 
 def test_a_picture_of_bars():
-    text = drawn("A & B", [Panel("x < y", {"one": [2.0, 0.5], "two": [1.0, 40.0]}, ["a", "b"], line=1.0)])
+    text = bars_of("A & B", {"x < y": {"one": [2.0, 0.5], "two": [1.0, 40.0]}}, ["a", "b"])
     root = ElementTree.fromstring(text)
     texts = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts == ["A & B", "a", "b", "x < y", "2.00", "0.50", "one", "1.00", "40", "two"]
+    assert texts == ["A & B", "a", "b", "x < y", "one", "2.00", "0.50", "two", "1.00", "40"]
     bars = [one for one in root.iter("{http://www.w3.org/2000/svg}rect") if one.get("width") == "32"]
     heights = [float(bar.get("height")) for bar in bars]
     assert heights == pytest.approx([heights[3] / 20, heights[3] / 80, heights[3] / 40, heights[3]], abs=0.1)

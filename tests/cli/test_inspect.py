@@ -43,20 +43,13 @@ def test_the_phase_is_shown(edbatch, policy):
     assert "I O @" in out
 
 
-def test_dot(edbatch, policy):
-    status, out, err = edbatch("inspect", policy(), "--dot")
-    assert (status, err) == (0, "")
-    assert out.startswith('digraph "fsm-sort" {')
-    assert out.endswith("}\n")
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_explained(edbatch, tmp_path, rule):
     path = tmp_path / "rule.json"
     Heuristic(rule).save(path)
     status, out, err = edbatch("inspect", path)
     assert (status, err) == (0, "")
-    assert out.startswith((f"{rule}: runs ", f"{rule}: keeps "))
+    assert out.startswith(f"{rule}: runs ")
     assert out.count("\n") == 1
 
 
@@ -72,15 +65,10 @@ def test_a_rule_is_explained_as_its_docstring_says(edbatch, monkeypatch):
     assert edbatch("inspect", "silent") == (0, "silent: says nothing of itself\n", "")
 
 
-def test_a_beam_of_another_width_is_explained(edbatch):
-    assert edbatch("inspect", "beam:4")[1].startswith("beam:4: keeps the best partial schedules")
-
-
 def test_bad_input(fails, tmp_path):
     assert fails("inspect", tmp_path / "none.json").startswith("no policy is named")
     (tmp_path / "bad.json").write_text("{")
     assert fails("inspect", tmp_path / "bad.json").startswith(f"{tmp_path}/bad.json: not a whole JSON file")
-    assert fails("inspect", "agenda", "--dot") == "agenda: the rule 'agenda' has no states to draw"
 
 
 def test_svg(edbatch, policy, tmp_path):
@@ -97,15 +85,14 @@ def test_a_rule_has_no_picture(edbatch, tmp_path):
     assert "the rule 'depth' has no states to draw" in err
 
 
-@pytest.mark.parametrize("as_dot", [False, True])
 @pytest.mark.parametrize("length", [1, 20])
-def test_names_of_a_file_are_no_commands_to_a_terminal(edbatch, policy, as_dot, length):
+def test_names_of_a_file_are_no_commands_to_a_terminal(edbatch, policy, length):
     name = "\x1b[2J\x9b31m\u202e\nfsm-sort: " + "x" * length
-    _, out, _ = edbatch("inspect", policy(names=(name, "O")), *["--dot"] * as_dot)
+    _, out, _ = edbatch("inspect", policy(names=(name, "O")))
     expected = r"\x1b[2J\x9b31m\u202e\nfsm-sort: " + "x" * length
     assert expected in out
     assert all(line.isprintable() for line in out.splitlines())
-    assert sum(line.startswith("fsm-sort: ") for line in out.splitlines()) == (not as_dot)
+    assert sum(line.startswith("fsm-sort: ") for line in out.splitlines()) == 1
 
 
 def test_a_heuristic_s_name_in_a_file_is_no_command_either(edbatch, policy):

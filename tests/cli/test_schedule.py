@@ -17,12 +17,12 @@ def test_default_policies(edbatch_json, chain):
 def test_policies_by_name_and_file(edbatch, chain, tmp_path):
     policy = tmp_path / "policy.json"
     learn([read_graph(chain)]).save(policy)
-    status, out, err = edbatch("schedule", chain, "--policy", "none", "beam:3", "--policy", policy)
+    status, out, err = edbatch("schedule", chain, "--policy", "none", "depth", "--policy", policy)
     assert (status, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
     assert lines[1] == ["graph", "nodes", "edges", "types", "lower", "bound", "policy", "batches", "ms"]
     assert lines[3][:-1] == [str(chain), "4", "3", "2", "3", "none", "4"]
-    assert [line[:2] for line in lines[4:6]] == [["beam:3", "3"], [str(policy), "3"]]
+    assert [line[:2] for line in lines[4:6]] == [["depth", "4"], [str(policy), "3"]]
 
 
 @pytest.mark.filterwarnings("default")

@@ -2,7 +2,6 @@
 
 import pytest
 
-import edbatch as eb
 from edbatch.cli import warm_up
 from edbatch.compiling import compiled
 from edbatch.compiling.cache import cache_folder
@@ -33,9 +32,11 @@ def test_it_runs_programs_with_nothing_interpreted_and_says_what_there_is(edbatc
 def test_its_programs_run_what_there_is():
     first, others = ([*programs()] for programs in (warm_up.first_programs, warm_up.other_programs))
     assert {*NINE, "Adam", "SGD", "the policy critical-path", "learning"} < {name for name, _ in first}
-    assert set(WORKLOADS) - set(NINE) | {"the policy beam", "learning with critical"} < {name for name, _ in others}
+    assert set(WORKLOADS) - set(NINE) | {"the policy sufficient", "learning with critical"} < {
+        name for name, _ in others
+    }
     for name, program in (*first, *others):
-        if name in ("vertex functions", "SGD", "the policy beam", "the policy critical-path", "tagger"):
+        if name in ("vertex functions", "SGD", "the policy critical-path", "tagger"):
             program()
 
 
@@ -52,8 +53,3 @@ def test_afterwards_nothing_is_left_to_compile(edbatch):
         and "inline" not in function.targetoptions  # is part of the kernels that call it
     ]
     assert missing == []
-
-
-def test_its_graph_is_one_that_the_beam_does_better_on():
-    graph = warm_up._graph()
-    assert len(eb.get_policy("beam").schedule(graph)) < len(eb.get_policy("greedy").schedule(graph))

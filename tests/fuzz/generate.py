@@ -17,10 +17,9 @@ from tests.fuzz.program import NAME, Program, Statement
 from tests.fuzz.scope import UNFIT, Scope
 
 POLICIES = [
-    "depth", "agenda", "agenda-remaining", "critical-path", "sufficient", "sufficient-direct", "standard-sort",
-    "improved-sort", "none", "greedy", "beam", "beam:2", None,
+    "depth", "agenda", "critical-path", "sufficient", "standard-sort", "improved-sort", "none", None,
 ]  # fmt: skip
-OTHERS = {"threads": [1, 2, 3], "precision": ["tf32", "bf16"]}
+OTHERS = {"threads": [1, 2, 3], "precision": ["tf32", "bf16"], "compile": ["plain"]}
 #: Per option what it may be but its default.
 SWITCHES = {name: OTHERS.get(name, [not option.default]) for name, option in signature(eb.options).parameters.items()}
 #: What happens, and how often.

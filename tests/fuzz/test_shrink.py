@@ -28,7 +28,7 @@ def test_a_program_is_made_small():
     small, failure = shrunk(program, failure, test)
     assert failure.kind == "wrong"
     assert "eb.softsign(" in small.source()
-    assert len(small.statements) <= 10
+    assert len(small.statements) <= 12
     assert test(small) == failure
 
 
@@ -41,8 +41,8 @@ def test_cells_lose_statements_and_objects():
             Statement("p0 = m0.add_parameters((2,), init=0.5)"),
             Statement("f0(a0)", body=body, returns="u2, u3", method=True),
             Statement("g0 = eb.Graph(policy='depth')"),
-            Statement("v1 = eb.input(np.ones(2))", "with eb.options(fuse=False), g0: "),
-            Statement("v2, v3 = f0(v1)", "with eb.options(fuse=False), g0: "),
+            Statement("v1 = eb.input(np.ones(2))", "with eb.options(split=False), g0: "),
+            Statement("v2, v3 = f0(v1)", "with eb.options(split=False), g0: "),
             Statement("del g0, v1, v2, v3"),
         ),
     )

@@ -102,12 +102,12 @@ class Net:
         return eb.dropout(self.W, 0.5) * scale
 
 
-def run(policy="none", cells=False, split=True, recompute=False, device=None, training=True, fuse=True):
+def run(policy="none", cells=False, split=True, recompute=False, device=None, training=True, compile="full"):
     """Values and gradients of two mini-batches."""
     eb.seed(5)
     net = Net(eb.ParameterCollection(seed=1, device=device))
     found = []
-    switches = {"cells": cells, "split": split, "recompute": recompute, "training": training, "fuse": fuse}
+    switches = {"cells": cells, "split": split, "recompute": recompute, "training": training, "compile": compile}
     with eb.options(**switches):
         for _ in range(2):
             with eb.Graph(policy=policy):
@@ -125,7 +125,7 @@ def run(policy="none", cells=False, split=True, recompute=False, device=None, tr
 
 
 @pytest.mark.parametrize("policy", ["none", "depth", "agenda", "sufficient"])
-@pytest.mark.parametrize("switches", [{}, {"split": False}, {"recompute": True}, {"fuse": False}], ids=str)
+@pytest.mark.parametrize("switches", [{}, {"split": False}, {"recompute": True}, {"compile": "plain"}], ids=str)
 def test_neither_batching_nor_cells_change_masks(policy, switches):
     for got, want in zip(run(policy, True, **switches), run(), strict=True):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-5)

@@ -145,7 +145,7 @@ def test_in_a_cell(op, sample):
     wants = numeric_gradients(model, lambda: loss().value())
     for dtype, rtol, atol in (("float64", 1e-5, 1e-7), ("float32", 2e-4, 2e-5)):
         model, loss = between_products(op, sample, dtype)
-        for options in ({}, {"recompute": True}, {"fuse": False}, {"cells": False}):
+        for options in ({}, {"recompute": True}, {"compile": "plain"}, {"cells": False}):
             model.zero_grad()
             with eb.options(**options):
                 loss().backward()

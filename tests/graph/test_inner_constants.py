@@ -50,7 +50,7 @@ def test_no_gradient_of_a_function_reaches_what_others_hold(name):
         assert not np.any(on_host(x.gradient())), x
 
 
-@pytest.mark.parametrize("options", [{}, {"cells": False}, {"merge": False}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"cells": False}, {"compile": "plain"}], ids=str)
 def test_of_cells(options):
     @eb.cell
     def cell(x):

@@ -26,8 +26,8 @@ def record(op, attributes, operands):
     return graph.add(type, [x.id for x in operands])
 
 
-@pytest.mark.parametrize("fuse", [True, False])
-def test_every_op_of_the_table(fuse):
+@pytest.mark.parametrize("compile", ["full", "plain"])
+def test_every_op_of_the_table(compile):
     """One cell with all ops and samples in it: a kernel for each size."""
     random = np.random.default_rng(0)
     cases = [(op, sample) for op in FUSED for sample in op.samples]
@@ -45,7 +45,7 @@ def test_every_op_of_the_table(fuse):
             out += [y, y * y]  # a result that is read again
         return out
 
-    with eb.options(fuse=fuse), eb.Graph(policy="sufficient") as graph:
+    with eb.options(compile=compile), eb.Graph(policy="sufficient") as graph:
         nodes = []
         for call in range(7):
             nodes += everything(*[eb.input(x[call]) for columns in values for x in columns])
@@ -82,7 +82,7 @@ def test_gates(width, calls):
     c = random.standard_normal((calls, 2 * width)).astype(np.float32)
     cell = gates(width)
     results = []
-    for options in ({}, {"fuse": False}, {"cells": False}):
+    for options in ({}, {"compile": "plain"}, {"cells": False}):
         with eb.options(**options), eb.Graph(policy="sufficient"):
             shared = eb.input(c[0, :width])
             out = []

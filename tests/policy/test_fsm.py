@@ -91,15 +91,6 @@ def test_unknown_types_that_stand_alone_are_no_matter():
     assert fsm.fallbacks == 0
 
 
-def test_names_are_translated_once():
-    fsm = machine([([0, 1], 0)])
-    fsm.schedule(TREE)
-    first = fsm.letters_of(TREE.names)
-    fsm.schedule(TREE)
-    assert fsm.letters_of(TREE.names) is first
-    assert first.tolist() == [0, 1]
-
-
 def test_a_cycle_is_reported_and_does_not_hang():
     loop = TypedGraph(np.int32([0, 1, 0]), np.int64([0, 0, 1, 2]), np.int32([2, 1]), ("I", "O"))
     with pytest.raises(EdBatchError, match="cycle"):

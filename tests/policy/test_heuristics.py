@@ -67,7 +67,7 @@ def depth_of(graph):
 @given(seed=st.integers(0, 10**6), types=st.integers(1, 6), nodes=st.sampled_from([8, 40]))
 def test_every_rule_gives_a_valid_schedule(random_graph, seed, types, nodes):
     graph = random_graph(seed, nodes, types)
-    for name in [*RULES, "beam:3"]:
+    for name in RULES:
         schedule = Heuristic(name).schedule(graph)
         schedule.validate(graph)
         assert len(schedule) >= lower_bound(graph)
@@ -78,7 +78,6 @@ def test_every_rule_gives_a_valid_schedule(random_graph, seed, types, nodes):
 def test_ratios_are_those_of_brute_force(random_graph, seed, types):
     graph = random_graph(seed, 30, types)
     check_rule(graph, Heuristic("sufficient").schedule(graph), ratio_rule(graph, ancestors(graph)))
-    check_rule(graph, Heuristic("sufficient-direct").schedule(graph), ratio_rule(graph, direct(graph)))
 
 
 def work_ahead(graph):
@@ -117,17 +116,6 @@ def test_critical_path_lowers_the_bound_and_takes_most_work_ahead(random_graph, 
         remaining[batch] = False
 
 
-@settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 10**6), types=st.integers(2, 4))
-def test_a_type_of_which_all_that_remains_is_ready_starts_an_optimal_schedule(random_graph, seed, types):
-    graph = random_graph(seed, 12, types)
-    ready = np.diff(graph.indptr) == 0
-    best = minimum_batches(graph)
-    for kind, name in enumerate(graph.names):
-        if ready[graph.types == kind].all():
-            assert minimum_batches(graph, [name]) == best
-
-
 def test_more_than_64_types_are_no_special_case(random_graph):
     names = [f"t{index}" for index in range(130)]
     graph = random_graph(7, 400, 130, names)
@@ -141,11 +129,6 @@ def test_agendas_take_the_smallest_average_depth(random_graph, seed, types):
     depth = depth_of(graph)
     over_all = {kind: depth[graph.types == kind].mean() for kind in set(graph.types.tolist())}
     check_rule(graph, Heuristic("agenda").schedule(graph), lambda _, __, kind: -over_all[kind])
-    check_rule(
-        graph,
-        Heuristic("agenda-remaining").schedule(graph),
-        lambda remaining, _, kind: -depth[remaining & (graph.types == kind)].mean(),
-    )
 
 
 def test_depth_batches_each_type_at_each_depth(random_graph):
@@ -163,7 +146,6 @@ def test_nothing_beats_the_exact_search(random_graph, seed):
     graph = random_graph(seed, 12, 3)
     best = minimum_batches(graph)
     assert all(len(Heuristic(name).schedule(graph)) >= best for name in RULES)
-    assert len(Heuristic("beam:1000").schedule(graph)) == best
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
@@ -176,18 +158,9 @@ def test_all_small_graphs_of_two_types(nodes):
         for types in product("ab", repeat=nodes - 1):
             graph = TypedGraph.from_lists(["a", *types], operands)
             best = minimum_batches(graph)
-            assert len(Heuristic("beam:10").schedule(graph)) == best
             above.append(len(Heuristic("critical-path").schedule(graph)) - best)
     assert max(above) <= 1
     assert sum(above) < 0.02 * len(above)
-
-
-def test_schedules_are_the_same_every_time(random_graph):
-    graph = random_graph(5, 60, 5)
-    for name in RULES:
-        first, second = Heuristic(name).schedule(graph), Heuristic(name).schedule(graph)
-        assert first.order.tolist() == second.order.tolist()
-        assert first.types.tolist() == second.types.tolist()
 
 
 def test_an_empty_graph_needs_no_batches():
@@ -195,16 +168,9 @@ def test_an_empty_graph_needs_no_batches():
     assert [len(Heuristic(name).schedule(empty)) for name in RULES] == [0] * len(RULES)
 
 
-def test_a_beam_is_never_worse_than_greedy(random_graph):
-    for seed in range(30):
-        graph = random_graph(seed, 60, 5)
-        assert len(Heuristic("beam:2").schedule(graph)) <= len(Heuristic("greedy").schedule(graph))
-
-
-@pytest.mark.parametrize("name", ["beam:", "beam:0", "beam:ten", "deep"])
-def test_bad_names_say_what_is_there(name):
-    with pytest.raises(EdBatchError, match=r"positive integer|there are depth, agenda"):
-        Heuristic(name)
+def test_bad_names_say_what_is_there():
+    with pytest.raises(EdBatchError, match="no policy is named 'deep'; there are depth, agenda"):
+        Heuristic("deep")
 
 
 @pytest.mark.parametrize("family", ["treenn", "mvrnn", "bilstm"])
@@ -212,12 +178,3 @@ def test_sufficient_reaches_the_bound_on_recorded_graphs(recorded, family):
     for number in range(3):
         graph = recorded(f"{family}-B64-G{number}")
         assert len(Heuristic("sufficient").schedule(graph)) == lower_bound(graph)
-
-
-def test_searches_on_recorded_graphs(recorded):
-    for number in range(3):
-        graph = recorded(f"seq2seq-B64-G{number}")
-        assert len(Heuristic("greedy").schedule(graph)) == lower_bound(graph)
-    for name in ("lattice-B64-G0", "lattice-B64-G1", "lattice-B128-G0"):
-        graph = recorded(name)
-        assert len(Heuristic("beam:50").schedule(graph)) <= 1.10 * lower_bound(graph)

@@ -27,21 +27,16 @@ def test_an_fsm_survives_a_round_trip(saved, random_graph):
     assert loaded.table() == policy.table()
     assert loaded.training == policy.training
     assert loaded.transitions == policy.transitions
-    assert loaded.to_dot() == policy.to_dot()
     for seed in range(10):
         graph = random_graph(seed, 60, 4)
         assert loaded.schedule(graph).order.tolist() == policy.schedule(graph).order.tolist()
 
 
-def test_a_heuristic_survives_a_round_trip(tmp_path):
-    Heuristic("beam:7").save(tmp_path / "beam.json")
-    assert get_policy(tmp_path / "beam.json").name == "beam:7"
-
-
 def test_a_learned_heuristic_keeps_its_training(saved, tmp_path):
     training = saved[0].training
     Heuristic("agenda", training).save(tmp_path / "agenda.json")
-    assert get_policy(tmp_path / "agenda.json").training == training
+    loaded = get_policy(tmp_path / "agenda.json")
+    assert (loaded.name, loaded.training) == ("agenda", training)
 
 
 def test_the_file_names_its_types(saved):

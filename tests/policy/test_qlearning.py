@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
 from edbatch.policy import FSM, Heuristic, TypedGraph, learn, lower_bound
+from edbatch.policy.encodings import PHASE, SORT
 from edbatch.policy.heuristics import RUN_TIME_RULES
-from edbatch.policy.rollouts import NO_TEACHER, episode, learn_from, new_arena
+from edbatch.policy.rollouts import learn_from
 from edbatch.policy.state_table import new_table
+from edbatch.policy.trainer import Trainer
 
 
 def joined(first, second):
@@ -82,18 +84,15 @@ def test_the_counter_example_of_appendix_a4_needs_phases(tree):
 def test_returns_bootstrap_from_the_state_n_steps_on():
     # a chain of decisions x|y: the two-step return of the first ends in Q of the third
     graph = TypedGraph.from_lists(["x", "y"] * 4, [[], [], [0], [1], [2], [3], [4], [5]])
-    arena = new_arena(graph, np.int32([0, 1]))
-    table = new_table(64, 256)
-    sequence = np.int32([0, 1] * 4)
-    decisions = episode(arena, table, 3, 0.5, 0.0, False, sequence, np.random.default_rng(0))
-    states, positions = arena.states[:decisions].copy(), arena.positions[:decisions].copy()
+    trainer, table = Trainer([graph], PHASE, 0), new_table(64, 256)
+    (arena,) = trainer.arenas
+    _, decisions, _ = trainer.run(arena, table, alpha=0.5, sequence=np.int32([0, 1] * 4))
+    states, positions, rewards = (column[:decisions].copy() for column in arena.trajectory)
     assert len(set(states.tolist())) == decisions  # every phase is a state of its own
-    rewards = arena.rewards[:decisions].copy()
-    table.q[:] = 0
     third = slice(table.start[states[2]], table.start[states[2] + 1])
     table.q[third] = -5.0
     entry = table.start[states[0]] + positions[0]
-    learn_from(arena, table, decisions, 1.0, 0.5, 2)
+    learn_from(arena.trajectory, table, decisions, 1.0, 0.5, 2)
     # learned last to first, so the third state holds its own new value by then
     assert table.q[entry] == pytest.approx(
         rewards[0] + 0.5 * rewards[1] + 0.25 * table.q[third][table.q[third] != 0].max()
@@ -101,12 +100,10 @@ def test_returns_bootstrap_from_the_state_n_steps_on():
 
 
 def test_the_reward_is_equation_1(tree):
-    graph = tree(3)
-    arena = new_arena(graph, np.arange(len(graph.names), dtype=np.int32))
-    table = new_table(64, 512)
-    decisions = episode(arena, table, 2, 1.0, 0.0, False, NO_TEACHER, np.random.default_rng(0))
+    trainer = Trainer([tree(3)], SORT, 0)
+    _, decisions, _ = trainer.run(trainer.arenas[0], new_table(64, 512), alpha=1.0)
     # the rule decides in new states; the path ratio of its choices is 1 on a tree: -1 + 1 * 1 for every batch
-    assert arena.rewards[:decisions] == pytest.approx(np.zeros(decisions))
+    assert trainer.arenas[0].trajectory.rewards[:decisions] == pytest.approx(np.zeros(decisions))
 
 
 @pytest.mark.parametrize(

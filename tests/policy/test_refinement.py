@@ -1,7 +1,7 @@
 import numpy as np
 
 from edbatch.policy.encodings import CRITICAL, PHASE, SORT
-from edbatch.policy.refinement import changes, of_one, of_pairs, of_types
+from edbatch.policy.refinement import changes
 from edbatch.policy.state_table import insert, new_table
 
 
@@ -18,19 +18,19 @@ def listed(found):
 
 def test_states_of_the_same_types_change_together():
     table = table_of((0, 1, 0), (1, 0, 0), (0, 2, 0))
-    found = listed(changes(table, SORT, of_types, {0: 1, 1: 1, 2: 1}))
+    found = listed(changes(table, SORT, "types", {0: 1, 1: 1, 2: 1}))
     assert found == [([0, 1], [0, 1]), ([0, 1], [1, 0]), ([2], [0]), ([2], [1])]
 
 
 def test_those_met_most_often_come_first_and_those_never_met_not_at_all():
     table = table_of((0, 1, 0), (0, 2, 0), (1, 2, 0))
-    found = listed(changes(table, SORT, of_one, {1: 3, 2: 5}))
+    found = listed(changes(table, SORT, "one", {1: 3, 2: 5}))
     assert found == [([2], [0]), ([2], [1]), ([1], [0]), ([1], [1])]
 
 
 def test_pairs_are_told_apart_by_which_is_more():
     table = table_of((0, 1, 2, 0), (0, 2, 1, 0), (1, 0, 2, 0))
-    found = listed(changes(table, SORT, of_pairs, {0: 1, 1: 1, 2: 1}))
+    found = listed(changes(table, SORT, "pairs", {0: 1, 1: 1, 2: 1}))
     first = [row for row in found if row[0] == [0, 1]]  # where more is ready of 0 than of 1
     assert first == [([0, 1], [0, 0]), ([0, 1], [1, 2])]
     assert ([0, 1, 2], [0, 0, 1]) in found  # of 0 than of 2: everywhere
@@ -41,13 +41,13 @@ def test_marks_follow_their_types():
     # the type 0 is critical in the first two, wherever it stands
     table = table_of((0, 1, 0b01), (1, 0, 0b10), (0, 1, 0b10))
     every = {0: 1, 1: 1, 2: 1}
-    found = listed(changes(table, CRITICAL, of_types, every))
+    found = listed(changes(table, CRITICAL, "types", every))
     assert found == [([0, 1], [0, 1]), ([0, 1], [1, 0]), ([2], [0]), ([2], [1])]
-    pairs = listed(changes(table, CRITICAL, of_pairs, every))
+    pairs = listed(changes(table, CRITICAL, "pairs", every))
     assert [states for states, _ in pairs] == [[0], [0], [1], [1], [2], [2]]
 
 
 def test_phases_are_told_apart():
     table = table_of((0, 1, 1), (1, 0, 1), (0, 1, 2))
-    found = listed(changes(table, PHASE, of_types, {0: 1, 1: 1, 2: 3}))
+    found = listed(changes(table, PHASE, "types", {0: 1, 1: 1, 2: 3}))
     assert found == [([2], [0]), ([2], [1]), ([0, 1], [0, 1]), ([0, 1], [1, 0])]

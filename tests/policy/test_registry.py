@@ -6,7 +6,7 @@ from edbatch.policy import Heuristic, Policy, get_policy
 from edbatch.policy.heuristics import RULES
 
 
-@pytest.mark.parametrize("name", [*RULES, "beam:3"])
+@pytest.mark.parametrize("name", RULES)
 def test_names(name):
     policy = get_policy(name)
     assert isinstance(policy, Policy)
@@ -23,6 +23,14 @@ def test_files(tmp_path):
     Heuristic("agenda").save(path)
     assert get_policy(path).name == "agenda"
     assert get_policy(str(path)).name == "agenda"
+
+
+@pytest.mark.parametrize(("old", "new"), [("beam:7", "critical-path"), ("agenda-remaining", "agenda")])
+def test_files_that_name_a_rule_of_before(tmp_path, old, new):
+    path = tmp_path / "rule.json"
+    Heuristic("depth").save(path)
+    path.write_text(path.read_text().replace("depth", old))
+    assert get_policy(path).name == new
 
 
 def test_neither_a_name_nor_a_file():

@@ -1,7 +1,5 @@
 """Suarez and Zhu's topological sorts beside their algorithm in plain Python."""
 
-import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -93,41 +91,6 @@ def test_any_graph(random_graph, seed, types, nodes):
         schedule.validate(graph)
         assert named(graph, schedule) == expected
         assert len(schedule) >= lower_bound(graph)
-
-
-def program_trees(seed, samples, joined):
-    """Programs as the paper has them, trees of functions of one or two inputs; `joined` by a sum over all."""
-    random = np.random.default_rng(seed)
-    types, operands = [], []
-
-    def add(kind, *inputs):
-        types.append(kind)
-        operands.append(list(inputs))
-        return len(types) - 1
-
-    def grow(depth):
-        inputs = [grow(depth - 1) for _ in range(random.integers(1, 3))] if depth else []
-        return add(f"{'SUBQ'[len(inputs)]}{random.integers(3)}", *inputs)
-
-    roots = [grow(int(random.integers(1, 5))) for _ in range(samples)]
-    if joined:
-        add("sum", *roots)
-    return TypedGraph.from_lists(types, operands)
-
-
-@pytest.mark.parametrize("joined", [False, True])
-def test_programs_of_the_paper(joined):
-    """At most one batch for each type and column, or pool: p s and p d calls."""
-    for seed in range(20):
-        graph = program_trees(seed, 12, joined)
-        rows, joins = queues(graph)
-        assert len(rows) == 12  # a row for each program
-        assert len(joins) == joined
-        functions = len(graph.names) - joined
-        standard, improved = (Heuristic(name).schedule(graph) for name in ("standard-sort", "improved-sort"))
-        assert named(graph, standard) == columns(graph)
-        assert lower_bound(graph) <= len(improved) <= functions * 5 + joined
-        assert lower_bound(graph) <= len(standard) <= functions * max(map(len, rows)) + joined
 
 
 def test_inputs_that_samples_share_do_not_join_them():

@@ -13,7 +13,7 @@ def test_it_behaves_like_a_dictionary(states):
     for letters, mark in states:
         key = np.int32(letters)
         while (number := insert(table, key, len(key), mark)) < 0:
-            table = table.grown()
+            table = table.copied(room=2)
         assert numbers.setdefault((tuple(letters), mark), number) == number
     assert table.size[0] == len(numbers)
     for (letters, mark), number in numbers.items():

@@ -100,7 +100,7 @@ def test_values_and_gradients(how, dtype):
     for policy in ("sufficient", "none"):
         check(device("cpu"), how, dtype, policy)
     check(device("cpu"), how, dtype, flowing=lambda at: at % 2)
-    check(device("cpu"), how, dtype, fuse=False)
+    check(device("cpu"), how, dtype, compile="plain")
 
 
 @pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")

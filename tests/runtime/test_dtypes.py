@@ -60,7 +60,7 @@ def test_both_dtypes_give_the_same(policy):
         for mine, theirs in zip(single, double, strict=True):
             assert (mine.dtype, theirs.dtype) == (np.float32, np.float64)
             np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
-    for options in ({"cells": False}, {"fuse": False}, {"recompute": True}):
+    for options in ({"cells": False}, {"compile": "plain"}, {"recompute": True}):
         for mine, theirs in zip(models[1].step(policy, options), double, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-13)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import edbatch as eb
 from tests.oracle import ORACLE
 
-POLICIES = ["none", "depth", "agenda", "agenda-remaining", "sufficient", "sufficient-direct"]
+POLICIES = ["none", "depth", "agenda", "sufficient", "critical-path"]
 DIM = 4
 
 # One step of a random program: name, operand choices, an integer to play with.

@@ -81,7 +81,7 @@ def test_models(name, cells):
         assert len(set(bits_by_threads(run))) == 1
 
 
-@pytest.mark.parametrize("options", [{"recompute": True}, {"fuse": False}, {"split": False}])
+@pytest.mark.parametrize("options", [{"recompute": True}, {"compile": "plain"}, {"split": False}])
 def test_models_under_options(options):
     with eb.options(**options):
         assert len(set(bits_by_threads(steps_of("tree-lstm", 128, 24, 1)))) == 1

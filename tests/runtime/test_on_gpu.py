@@ -111,9 +111,8 @@ WAYS = {
     "learned": {"policy": None},
     "not split": {"split": False},
     "recomputed": {"recompute": True},
-    "not fused": {"fuse": False},
-    "not stacked": {"stack": False, "layout": False},
-    "cells off, not fused": {"cells": False, "fuse": False},
+    "plain": {"compile": "plain"},
+    "cells off, plain": {"cells": False, "compile": "plain"},
     "not recorded": {"record": False},
 }
 

@@ -53,7 +53,7 @@ def test_parameters_that_lie_in_any_way(cell):
     model = eb.ParameterCollection(seed=1)
     W = model.add_parameters((3, 3))
     results = []
-    for options in ({}, {"fuse": False}, {"cells": False}):
+    for options in ({}, {"compile": "plain"}, {"cells": False}):
         model.zero_grad()
         with eb.options(**options), eb.Graph(policy="none"):
             x = eb.input([1.0, -2.0, 0.5])

@@ -74,7 +74,7 @@ def same(net, **given):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-POLICIES = ["none", "depth", "agenda", "sufficient", "beam:2", None]
+POLICIES = ["none", "depth", "agenda", "sufficient", "standard-sort", None]
 
 
 @pytest.mark.parametrize("policy", POLICIES)

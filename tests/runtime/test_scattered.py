@@ -67,8 +67,8 @@ def test_views_are_as_their_copies(where, view, read, dtype):
 def test_without_runs(where, read):
     """A kernel for each node."""
     results = []
-    for fuse in (True, False):
-        with where, eb.options(fuse=fuse), eb.Graph(policy="sufficient", dtype="float64"):
+    for compile in ("full", "plain"):
+        with where, eb.options(compile=compile), eb.Graph(policy="sufficient", dtype="float64"):
             results.append(recorded(*VIEWS["transposed"], READ[read]))
     for got, want in zip(*(values + gradients for values, gradients in results), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-13)

@@ -22,7 +22,7 @@ from edbatch.policy import recorded
 from tests.arrays import on_host
 
 IN, DIM, OUT = 3, 4, 5
-POLICIES = ["none", "depth", "agenda", "agenda-remaining", "sufficient", "sufficient-direct"]
+POLICIES = ["none", "depth", "agenda", "sufficient", "critical-path"]
 LENGTHS = (6, 1, 3, 6, 2)
 
 
@@ -40,7 +40,7 @@ def run(build, policy="sufficient", **options):
 def check(build, policy="sufficient"):
     """The split graph of `build()`, whose values are those of whole cells and of no cells."""
     got, graph = run(build, policy)
-    for options in ({"split": False}, {"cells": False}, {"stack": False}, {"fuse": False}):
+    for options in ({"split": False}, {"cells": False}, {"compile": "plain"}):
         for value, want in zip(got, run(build, **options)[0], strict=True):
             np.testing.assert_allclose(value, want, rtol=1e-10, atol=1e-12)
     typed = graph.typed_graph()

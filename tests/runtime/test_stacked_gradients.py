@@ -7,8 +7,7 @@ import edbatch as eb
 from tests.arrays import on_host
 
 DIM = 3
-OPTIONS = [{}, {"fuse": False}, {"batch": False}, {"merge": False}, {"layout": False}, {"split": False}]
-OPTIONS += [{"recompute": True}, {"stack": False}, {"fuse": False, "split": False}]
+OPTIONS = [{}, {"compile": "plain"}, {"split": False}, {"recompute": True}, {"compile": "plain", "split": False}]
 
 
 def model_of(dtype="float64"):

@@ -116,8 +116,8 @@ def test_random_functions(name, dtype, seed):
 
 
 WAYS = [{"policy": policy} for policy in POLICIES] + [
-    {"cells": False}, {"split": False}, {"fuse": False}, {"recompute": True}, {"training": False},
-    {"trace_lines": True}, {"merge": False, "batch": False, "stack": False, "layout": False},
+    {"cells": False}, {"split": False}, {"compile": "plain"}, {"recompute": True}, {"training": False},
+    {"trace_lines": True},
 ]  # fmt: skip
 
 

@@ -34,32 +34,26 @@ def operand_nodes(body: Body) -> list[list[int]]:
     return found
 
 
-def batch_kind(body: Body, number: int, stack: bool) -> Hashable:
+def batch_kind(body: Body, number: int) -> Hashable:
     """Computing nodes of one kind may be one batch.
 
     Products of several weights with one vector (of different vectors, they would be several products to a BLAS), and
     what is done to them with biases; other element-wise ops with equal attributes and shapes; for other ops, nodes of
-    one type.
-
-    Args:
-        number: of the node.
-        stack: whether parameters may be stacked; parameters that are parts of different stacks already never are.
+    one type. Parameters that are parts of different stacks already are never stacked.
     """
     node = body.nodes[number]
     type = node.type
     if is_product(node):
         weight = type.operands[0]
         assert isinstance(weight, ParameterSpec)
-        return ("product", node.operands[0], space_of(weight)) if stack else number
+        return "product", node.operands[0], space_of(weight)
     if type.op.elementwise:
         spaces = tuple(space_of(spec) if isinstance(spec, ParameterSpec) else None for spec in type.operands)
-        if any(spaces) and not stack:
-            return number
         products = [value.node for value in node.operands if any(spaces) and is_product(body.nodes[value.node])]
         return (
             (type.op.name, type.attributes, type.out, tuple(operand.shape for operand in type.operands)),
             spaces,
-            tuple(batch_kind(body, product, stack) for product in products),
+            tuple(batch_kind(body, product) for product in products),
         )
     return type, len(node.operands)
 
@@ -78,12 +72,3 @@ def partly_read(body: Body) -> set[int]:
     """The nodes of which some reader sees a part: to it they are one value, wherever what they are made of lies."""
     read = [value for node in body.nodes for value in node.operands] + list(body.outputs)
     return {value.node for value in read if value.view is not None and value.view.out.size < value.view.root.size}
-
-
-def products_alone(body: Body, stack: bool) -> list[list[int]]:
-    """Batches of the products of one vector; every other node by itself."""
-    batches: dict[Hashable, list[int]] = {}
-    for number in computing(body):
-        kind = batch_kind(body, number, stack) if is_product(body.nodes[number]) else number
-        batches.setdefault(kind, []).append(number)
-    return list(batches.values())

@@ -23,7 +23,7 @@ class Compiled:
         batches: how many there are.
         split: how many of them are there because larger ones would have had to copy an operand.
         least: what the number of the others is known not to fall below.
-        without: steps that were switched off.
+        without: what was switched off; see `Options.without`.
         alone: parameters that were not stacked because another library holds their arrays.
         seconds: of compilation, by step; kernels are compiled when they run first.
     """

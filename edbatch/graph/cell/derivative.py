@@ -28,7 +28,6 @@ from edbatch.graph.op import Kind, gradient_of, no_gradient
 from edbatch.graph.ops.loss import UNPICK
 from edbatch.graph.ops.matrix import MATMUL, OUTER
 from edbatch.graph.ops.shape import INDEX, TRANSPOSE
-from edbatch.graph.options import Options
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, look, view_of
@@ -89,6 +88,7 @@ def derivative(
     needed: Sequence[bool],
     saved: Sequence[int] = (),
     live: Collection[int] | None = None,
+    plain: bool = False,
 ) -> Derivative:
     """The body that computes the gradients of a body's arguments, and what its parameters' gradients are sums of.
 
@@ -102,21 +102,24 @@ def derivative(
         needed: per argument, whether its gradient is asked for.
         saved: nodes whose values are given.
         live: the outputs that gradients flow into, by number; None: all.
+        plain: leave out the passes that only make it faster.
     """
-    sweep = _Sweep(body, row, steps, saved, live)
+    sweep = _Sweep(body, row, steps, saved, live, plain)
     return traced(sweep.trace, lambda: sweep.run(needed))
 
 
-def output_gradients(body: Body, row: Spec, steps: Sequence[int], live: Collection[int] | None = None) -> Derivative:
+def output_gradients(
+    body: Body, row: Spec, steps: Sequence[int], live: Collection[int], plain: bool = False
+) -> Derivative:
     """The body that computes, of what a body returns, all that flows to it: also from where the body itself reads it.
 
     Args:
-        body, row, steps, live: as of `derivative`.
+        body, row, steps, live, plain: as of `derivative`.
 
     Returns:
         A derivative without terms whose `operands` are of the body's outputs.
     """
-    sweep = _Sweep(body, row, steps, (), live)
+    sweep = _Sweep(body, row, steps, (), live, plain)
     return traced(sweep.trace, lambda: sweep.run([True] * len(body.arguments), of_outputs=True))
 
 
@@ -138,9 +141,10 @@ class _Sweep:
     """The trace of one derivative."""
 
     def __init__(
-        self, body: Body, row: Spec, steps: Sequence[int], saved: Sequence[int], live: Collection[int] | None
-    ) -> None:
-        self.body = body
+        self, body: Body, row: Spec, steps: Sequence[int], saved: Sequence[int], live: Collection[int] | None,
+        plain: bool,
+    ) -> None:  # fmt: skip
+        self.body, self.plain = body, plain
         live = range(len(body.outputs)) if live is None else live
         self.reached = reached(body, live)
         self.trace = trace = Trace("derivative", row.dtype)
@@ -351,7 +355,7 @@ class _Sweep:
             summed.append((len(outputs), len(outputs) + len(values), index))
             outputs += values
         body = replace(body, outputs=tuple(outputs))
-        body = prepare_for_kernels(prepare_for_batching(body, Options()), Options())
+        body = prepare_for_kernels(prepare_for_batching(body, self.plain), self.plain)
         saved = {at: number for at, (kind, number) in enumerate(self.given) if kind is Given.SAVED}
         body, columns, width, places = in_a_row(body, saved)
         flowed = iter(places)

@@ -7,6 +7,7 @@ from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from edbatch.base.repetition import goes_on
 from edbatch.errors import warn
 
 #: How many cells of one function may be thrown away until it is said: folds of a validation may have some cells each.
@@ -19,7 +20,6 @@ class Made:
     def __init__(self) -> None:
         self.alive: WeakSet[Any] = WeakSet()
         self.count = 0
-        self.warned = False
 
 
 _made: WeakKeyDictionary[CodeType, Made] = WeakKeyDictionary()
@@ -35,20 +35,14 @@ def note_cell(cell: Any, name: str, function: Callable[..., Any]) -> None:
     if code is None:
         return
     made = _made.setdefault(code, Made())
-    if made.warned or cell in made.alive:
+    if cell in made.alive:
         return
     made.alive.add(cell)
     made.count += 1
     gone = made.count - len(made.alive)
-    if gone >= MANY:
-        made.warned = True
+    if gone >= MANY and goes_on(code):
         warn(
             f"cell {name} has been made and traced {made.count} times, and {gone} of these are no more. Each time "
             "costs more than a hundred calls; make the cell once, outside of the loop or of the function that is "
             "called again and again, and pass what changes as arguments"
         )
-
-
-def forget() -> None:
-    """Begin to count anew."""
-    _made.clear()

@@ -11,7 +11,6 @@ from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.passes import prepare_for_kernels
 from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.node_type import NodeType
-from edbatch.graph.options import Options
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.views import NODE_BITS, steps_of
 
@@ -27,7 +26,7 @@ def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
     node = Node(type, tuple(map(Value, range(len(specs)))), tuple(-1 - at for at in range(type.op.payload)))
     body = type.body or Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload)
     if type.op.composite is not None and type.body is None:
-        body = type.body = prepare_for_kernels(body, Options(), named=True)
+        body = type.body = prepare_for_kernels(body, named=True)
     return body, type.out, [0]
 
 

@@ -103,7 +103,7 @@ class Backward:
         known, plans = self._graph.known, list[BackwardPlan]()
         if known is not None:
             ran = self._ran[0]
-            key = self._root, self.has_sources, current_options().fuse, *ran.saved
+            key = self._root, self.has_sources, current_options().plain, *ran.saved
             found = known.ways.get(key)
             if found is not None and (again := routes.again(found.way)) is not None:
                 self.requires, self.sets = found.requires, found.sets

@@ -66,7 +66,7 @@ class Routes:
             self.windows = StaticWindows(self._table)
             self._columns = columns
         of_saved = tuple(sets[number].kind in saved for number in present["set"].tolist()) if saved else ()
-        key = present.tobytes(), current_options().fuse, of_saved
+        key = present.tobytes(), current_options().plain, of_saved
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= MOST:

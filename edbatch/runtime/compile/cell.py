@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from edbatch.base.stopwatch import Clock
-from edbatch.graph.cell.batches import batch_kind, computing, operand_nodes, products_alone
+from edbatch.graph.cell.batches import batch_kind, computing, operand_nodes
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.cell.passes import prepare_for_batching, prepare_for_kernels, prepare_for_splitting
@@ -18,7 +18,7 @@ from edbatch.graph.cell.split_batches import split_clashing, split_repeats
 from edbatch.graph.cell.stacking import stacked
 from edbatch.graph.options import Options
 from edbatch.memory.layout import Layout, Reach, clashing, plan_layout
-from edbatch.policy.branch_and_bound import Batching, fewest_batches
+from edbatch.runtime.compile.fewest_batches import Batching, fewest_batches
 from edbatch.runtime.compile.layout import Model, describe, in_order_of_batches
 from edbatch.runtime.compile.tables import operand_rows, storage_rows
 
@@ -31,20 +31,20 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     Args:
         body: as traced.
         arguments: names of the expressions that the cell is given.
-        options: which steps are switched off.
+        options: that it was traced under; if plain, none of the steps does more than it has to.
     """
     seconds: dict[str, float] = {}
     clock = Clock(seconds)
-    body = prepare_for_batching(body, options, named=True)
+    body = prepare_for_batching(body, options.plain, named=True)
     clock.stop("simplify")
-    batching = find_batches(body, options)
+    batching = find_batches(body, options.plain)
     clock.stop("batch")
-    batches, model, layout = find_layout(body, batching.batches, arguments, options)
+    batches, model, layout = find_layout(body, batching.batches, arguments, options.plain)
     clock.stop("layout")
     orders = layout.batch_orders[: len(batches)]  # further ones are of concatenations
     _stack_overlapping(model, layout)
     merged = merge_batches(body, [[batch[at] for at in order] for batch, order in zip(batches, orders, strict=True)])
-    body = prepare_for_kernels(merged, options, named=True)
+    body = prepare_for_kernels(merged, options.plain, named=True)
     clock.stop("merge")
     itemsize = body.dtype.itemsize
     storage, operands = storage_rows(model, layout, itemsize), operand_rows(model, layout, itemsize)
@@ -56,29 +56,28 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     return Compiled(body, splittable, layout, tuple(storage), tuple(operands), *counts, options.without, alone, seconds)
 
 
-def find_batches(body: Body, options: Options) -> Batching:
-    """The batches of a body, in numbers of its nodes."""
-    if not options.batch:
-        alone = products_alone(body, options.stack)
-        return Batching(alone, len(alone))
+def find_batches(body: Body, plain: bool) -> Batching:
+    """The batches of a body, in numbers of its nodes; if plain, each by itself."""
     numbers = computing(body)
+    if plain:
+        return Batching([[number] for number in numbers], len(numbers))
     position = {number: at for at, number in enumerate(numbers)}
     below = operand_nodes(body)
     found = fewest_batches(
-        [batch_kind(body, number, options.stack) for number in numbers],
+        [batch_kind(body, number) for number in numbers],
         [[position[operand] for operand in below[number]] for number in numbers],
     )
     return Batching([[numbers[at] for at in batch] for batch in found.batches], found.least)
 
 
 def find_layout(
-    body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[str], options: Options
+    body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[str], plain: bool
 ) -> tuple[list[list[int]], Model, Layout]:
     """The layout, and the batches that it is for: those that would copy are taken apart where that is cheap."""
     parts = split_repeats(body, batches)
     while True:
         model = describe(body, parts, arguments)
-        if not options.layout:
+        if plain:
             return parts, model, in_order_of_batches(model)
         smaller = split_clashing(body, parts, clashing(model.variables, model.ops))
         if len(smaller) == len(parts):

@@ -84,12 +84,13 @@ def compiled(
         saving: whether the forward run has saved what is worth it.
         live: the outputs that gradients flow into, by number.
     """
-    key = (tuple(needed), saving, live)
+    plain = current_options().plain
+    key = (tuple(needed), saving, live, plain)
     if key not in type.derivatives:
 
         def found(of: NodeType) -> Derivative:
             placed = placed_derivative(of, needed)
-            return placed or derivative(*body_of_type(of), needed, _saved(of) if saving else (), live)
+            return placed or derivative(*body_of_type(of), needed, _saved(of) if saving else (), live, plain)
 
         type.derivatives[key] = _compiled(type.type, key, found, backend)
     compiled: CompiledDerivative = type.derivatives[key]
@@ -106,10 +107,11 @@ def saving(type: BoundType, backend: Backend) -> Saving | None:
 
 def compiled_outputs(type: BoundType, live: frozenset[int], backend: Backend) -> CompiledDerivative:
     """What flows to the results of a cell, from outside and inside; see `graph.cell.derivative.output_gradients`."""
-    key = ("outputs", live)
+    plain = current_options().plain
+    key = ("outputs", live, plain)
     if key not in type.derivatives:
         found = type.derivatives[key] = _compiled(
-            type.type, key, lambda of: output_gradients(*body_of_type(of), live), backend
+            type.type, key, lambda of: output_gradients(*body_of_type(of), live, plain), backend
         )
         return found
     known: CompiledDerivative = type.derivatives[key]
@@ -159,13 +161,12 @@ def _compiled(
         flows = _flows(made(of))
         return flows, program.linked(of) if flows.computes else None
 
-    fuse = current_options().fuse
     flows, linked = made_for(
-        type, ("derivative", what, fuse), both, backend, lambda found: found[1] is None or found[1].is_right
+        type, ("derivative", what), both, backend, lambda found: found[1] is None or found[1].is_right
     )
     if linked is None:
         return CompiledDerivative(flows, None)
-    program.take(linked, fuse)
+    program.take(linked, current_options().plain)
     return CompiledDerivative(flows, program)
 
 
@@ -183,12 +184,12 @@ def _saving(type: NodeType, backend: Backend) -> Saving | None:
     def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Linked] | None:
         return (*_places(of), program.linked(of)) if _saved(of) else None
 
-    fuse = current_options().fuse
-    found = made_for(type, ("saving", fuse), all_of, backend, lambda found: found is None or found[2].is_right)
+    plain = current_options().plain
+    found = made_for(type, ("saving", plain), all_of, backend, lambda found: found is None or found[2].is_right)
     if found is None:
         return None
     places, width, linked = found
-    program.take(linked, fuse)
+    program.take(linked, plain)
     return Saving(program, places, width)
 
 

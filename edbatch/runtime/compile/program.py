@@ -55,36 +55,36 @@ class Program:
         self, type: NodeType, what: Hashable, body: Callable[[NodeType], tuple[Body, tuple[int, ...]]], backend: Backend
     ) -> None:
         self._type, self._what, self._body, self._backend = type, what, body, backend
-        self._variants: dict[bool, Variant] = {}
+        self._variants: dict[bool, Variant] = {}  # by whether it is plain
 
     def variant(self) -> Variant:
         """The program under the options in force."""
-        fuse = current_options().fuse
-        known = self._variants.get(fuse)
+        plain = current_options().plain
+        known = self._variants.get(plain)
         if known is not None:
             return known
-        what = "program", self._what, fuse
-        return self.take(made_for(self._type, what, self.linked, self._backend, _is_right), fuse)
+        what = "program", self._what, plain
+        return self.take(made_for(self._type, what, self.linked, self._backend, _is_right), plain)
 
-    def take(self, linked: Linked, fuse: bool) -> Variant:
-        """Have this program under an option."""
-        made = self._variants[fuse] = Variant(linked, lambda: self._link(self._type, fuse), self._backend)
+    def take(self, linked: Linked, plain: bool) -> Variant:
+        """Have this program, plain or not."""
+        made = self._variants[plain] = Variant(linked, lambda: self._link(self._type, plain), self._backend)
         return made
 
     def linked(self, type: NodeType) -> Linked:
         """The program of a type of this structure, under the options in force."""
         found = vectors_side_by_side(type) if self._what == FORWARD else None
-        return found or self._link(type, current_options().fuse).linked()
+        return found or self._link(type, current_options().plain).linked()
 
-    def _link(self, type: NodeType, fuse: bool) -> Link:
-        return link_of(*self._body(type), self._backend, fuse)
+    def _link(self, type: NodeType, plain: bool) -> Link:
+        return link_of(*self._body(type), self._backend, plain)
 
 
 _is_right: Callable[[Linked], bool] = attrgetter("is_right")
 
 
 class Variant:
-    """A program with or without runs of several nodes.
+    """A program, plain or not.
 
     Args:
         linked: the program.
@@ -117,14 +117,14 @@ class Variant:
         return self._tables
 
 
-def link_of(body: Body, columns: tuple[int, ...], backend: Backend, fuse: bool) -> Link:
+def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool) -> Link:
     """What makes the tables of a program.
 
     Args:
         body: what to compute.
         columns: per output, where it begins in a row of the result.
         backend: of the device.
-        fuse: whether runs of several nodes become one kernel.
+        plain: whether each node has a kernel of its own; else runs of several have one.
     """
     body = rows_for_steps(open_lists(body))
     # A value that is returned as it is computed is computed right there; the others are copied at the end.
@@ -138,7 +138,7 @@ def link_of(body: Body, columns: tuple[int, ...], backend: Backend, fuse: bool) 
         elif in_result.get(value.node) != column or not whole:
             copied.append((column, value))
     parts = parts_of(body, in_result)
-    steps = _steps_of(body, fuse, parts)
+    steps = _steps_of(body, plain, parts)
     steps += [copy_step(value, spec_of_value(body, value).size, None, column) for column, value in copied]
     places, width = place_values(body, steps, parts)
     sizes = {column: spec_of_value(body, value).size for column, value in zip(columns, body.outputs, strict=True)}
@@ -152,13 +152,13 @@ def link_of(body: Body, columns: tuple[int, ...], backend: Backend, fuse: bool) 
     return Link(body, steps, parts, places, Widths(width, sum(sizes.values()), least), backend)
 
 
-def _steps_of(body: Body, fused: bool, parts: Parts) -> list[CellStep]:
-    """The steps that compute every node; `fused`: whether runs of nodes become one kernel, or each has its own."""
+def _steps_of(body: Body, plain: bool, parts: Parts) -> list[CellStep]:
+    """The steps that compute every node."""
     computed: list[Run | int] = [
         number for number, node in enumerate(body.nodes) if node.type.op.kind is not Kind.SOURCE
     ]
     steps: list[CellStep] = []
-    for item in fuse(body) if fused else computed:
+    for item in computed if plain else fuse(body):
         if isinstance(item, Run):
             steps.append(fused_step(body, item, parts))
             continue

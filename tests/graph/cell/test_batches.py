@@ -1,5 +1,5 @@
 import edbatch as eb
-from edbatch.graph.cell.batches import batch_kind, computing, operand_nodes, products_alone
+from edbatch.graph.cell.batches import batch_kind, computing, operand_nodes
 from edbatch.graph.cell.passes.open_affines import open_affines
 from edbatch.graph.cell.stacking import stacked
 from tests.graph.bodies import trace
@@ -12,8 +12,8 @@ def setup(n=4, d=3):
     ]
 
 
-def kinds(body, stack=True):
-    return [batch_kind(body, number, stack) for number in computing(body)]
+def kinds(body):
+    return [batch_kind(body, number) for number in computing(body)]
 
 
 def test_products_with_one_vector_are_one_kind():
@@ -21,8 +21,6 @@ def test_products_with_one_vector_are_one_kind():
     body = trace(lambda x, y: (W[0] @ x, W[1] @ x, W[2] @ y), (3,), (3,), dtype="float32")
     a, b, c = kinds(body)
     assert a == b != c
-    assert products_alone(body, True) == [[2, 3], [4]]
-    assert len(set(kinds(body, stack=False))) == 3
 
 
 def test_biases_follow_their_products():
@@ -30,7 +28,7 @@ def test_biases_follow_their_products():
     body = open_affines(
         trace(lambda x, y: (eb.affine(W[0], x, b[0]), W[1] @ x + b[1], W[2] @ y + b[1]), (3,), (3,), dtype="float32")
     )
-    adds = [batch_kind(body, n, True) for n in computing(body) if body.nodes[n].type.op.name == "add"]
+    adds = [batch_kind(body, n) for n in computing(body) if body.nodes[n].type.op.name == "add"]
     assert adds[0] == adds[1] != adds[2]
 
 

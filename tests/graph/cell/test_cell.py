@@ -170,7 +170,7 @@ def careful(monkeypatch):
     return calls
 
 
-@pytest.mark.parametrize("options", [{}, {"layout": False}, {"merge": False, "fuse": False}])
+@pytest.mark.parametrize("options", [{}, {"compile": "plain"}])
 def test_only_first_calls_take_the_careful_way(options, careful):
     @eb.cell
     def twice(x):
@@ -497,7 +497,7 @@ class TestErrors:
 
     def test_no_such_option(self):
         with (
-            pytest.raises(eb.EdBatchError, match="no option 'speed'; there are cells, merge, batch, stack, layout"),
+            pytest.raises(eb.EdBatchError, match="no option 'speed'; there are training, threads, precision"),
             eb.options(speed=True),
         ):
             pass

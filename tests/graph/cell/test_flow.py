@@ -54,8 +54,8 @@ def test_nodes_that_were_merged_are_told_apart():
     model = eb.ParameterCollection(seed=0, dtype="float64")
     W, V = model.add_parameters((3, 2)), model.add_parameters((3, 2))
     body = compile_cell(
-        trace(lambda x: (eb.exp(eb.log(W @ x)), eb.exp(eb.log(V @ x))), (2,)), ["x"], Options(fuse=False)
-    ).body
+        trace(lambda x: (eb.exp(eb.log(W @ x)), eb.exp(eb.log(V @ x))), (2,)), ["x"], Options()
+    ).splittable
     merged = [number for number, node in enumerate(body.nodes) if node.cuts]
     assert [body.nodes[number].cuts for number in merged] == [(3,)] * len(merged)
     assert merged

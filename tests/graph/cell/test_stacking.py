@@ -44,7 +44,7 @@ def test_a_cell_with_stacked_products(dtype):
     model = eb.ParameterCollection(seed=3, dtype=dtype)
     both = (model, TreeLSTM(model, dim))
     tolerance = {"rtol": 1e-12} if dtype == "float64" else {"rtol": 1e-5, "atol": 1e-6}
-    apart = run(both, dtype, states, stack=False)
+    apart = run(both, dtype, states, compile="plain")
     assert both[1].U_i.stack is None
     stacked_values = run(both, dtype, states)
     assert both[1].U_i.stack.shape == (3 * dim, 2 * dim)
@@ -59,7 +59,7 @@ def test_a_cell_with_stacked_products(dtype):
     changed = run(both, dtype, states)
     assert np.abs(changed - apart).max() > 0.01
     np.testing.assert_allclose(run(both, dtype, states, cells=False), changed, **tolerance)
-    np.testing.assert_allclose(run(both, dtype, states, stack=False), changed, **tolerance)
+    np.testing.assert_allclose(run(both, dtype, states, compile="plain"), changed, **tolerance)
 
 
 def test_storage_is_shared():

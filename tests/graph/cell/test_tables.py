@@ -100,6 +100,6 @@ def test_what_was_switched_off_is_named():
     def function(x):
         return eb.exp(x) * 2
 
-    with eb.options(layout=False, fuse=False), eb.Graph():
+    with eb.options(compile="plain"), eb.Graph():
         function(eb.ones(3))
-    assert function.layout().splitlines()[0].endswith("function([3]) without layout, fuse")
+    assert function.layout().splitlines()[0].endswith("function([3]) without passes")

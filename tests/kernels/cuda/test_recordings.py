@@ -274,10 +274,10 @@ def test_parameters_that_move_or_change(cuda, recordings):
             given = SENTENCES[1], LABELS[1]
             assert mine.forward(*given) == pytest.approx(peer.forward(*given), rel=1e-5)
 
-    with eb.options(stack=False):
+    with eb.options(compile="plain"):
         check()
     assert stacked([mine.W.spec, mine.V.spec]) is not None
-    with eb.options(stack=False):
+    with eb.options(compile="plain"):
         check()
     check()
     assert recordings()[1] >= 4
@@ -287,7 +287,7 @@ def test_options_are_seen(cuda, recordings):
     mine, peer = Model(), Model("cpu")
     found = {}
     for _ in range(4):
-        for options in ({}, {"precision": "bf16"}, {"cells": False}, {"stack": False}, {"split": False}):
+        for options in ({}, {"precision": "bf16"}, {"cells": False}, {"compile": "plain"}, {"split": False}):
             with eb.options(**options):
                 found.setdefault(str(options), set()).add(mine.forward(SENTENCES[2], LABELS[2]))
     want = peer.forward(SENTENCES[2], LABELS[2])

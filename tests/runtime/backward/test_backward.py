@@ -130,7 +130,7 @@ def test_random_programs(steps):
     program = Program(steps)
     want = gradients(program, "none", cells=False)
     for policy in POLICIES:
-        for options in ({}, {"cells": False}, {"recompute": True}, {"stack": False, "fuse": False}):
+        for options in ({}, {"cells": False}, {"recompute": True}, {"compile": "plain"}):
             got = gradients(program, policy, **options)
             for mine, theirs in zip(got, want, strict=True):
                 np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-10)
@@ -525,7 +525,7 @@ def test_ways_back_through_several_stretches_by_one_route():
                 root.backward(gradient)
                 model.zero_grad()
 
-        with eb.options(cells=False, fuse=False), eb.Graph(policy="none"):
+        with eb.options(cells=False, compile="plain"), eb.Graph(policy="none"):
             first, matrix = eb.input(x), eb.input(random.normal(size=(2, 4)))
             product = b @ eb.input(y)
             early = pooled(first)

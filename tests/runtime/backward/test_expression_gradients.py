@@ -117,15 +117,7 @@ def transposed(x, m):
     return eb.reshape(eb.tanh(x), (2, 2)).T, eb.reshape(eb.tanh(x), (2, 2))
 
 
-OPTIONS = [
-    {},
-    {"merge": False},
-    {"fuse": False},
-    {"stack": False},
-    {"split": False},
-    {"batch": False},
-    {"layout": False},
-]
+OPTIONS = [{}, {"compile": "plain"}, {"split": False}]
 
 
 @pytest.fixture
@@ -196,7 +188,7 @@ def test_what_a_cell_returns_that_is_split(function, model):
             return [z.gradient() for z in (*found, x, *(z[0] for z in found))]
 
     want = gradients(lambda h, x, i: function(h, x, i, model), "none")
-    for options in ({}, {"split": False}, {"fuse": False}, {"merge": False}, {"recompute": True}):
+    for options in ({}, {"split": False}, {"compile": "plain"}, {"recompute": True}):
         with eb.options(**options):
             for policy in ("sufficient", "none"):
 

@@ -26,8 +26,7 @@ POLES = {
     "cross entropy": (lambda x: eb.cross_entropy(eb.log(x), 1), [0.0, 0.0]),
 }
 POLICIES = [None, "agenda", "depth", "none"]
-OPTIONS = [{}, {"fuse": False}, {"batch": False}, {"merge": False}, {"layout": False}, {"recompute": True}]
-OPTIONS += [{"split": False}, {"fuse": False, "recompute": True}]
+OPTIONS = [{}, {"compile": "plain"}, {"recompute": True}, {"split": False}, {"compile": "plain", "recompute": True}]
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

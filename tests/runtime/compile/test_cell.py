@@ -1,7 +1,7 @@
-"""Compiled cells: the same numbers whatever is switched off, and what the layout says is so in the body."""
+"""Compiled cells: the same numbers compiled plainly and in full, and what the layout says is so in the body."""
 
 import random
-from itertools import permutations, product
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ from edbatch.runtime.compile.cell import compile_cell, find_batches
 from tests.graph.bodies import compute, names, trace
 
 D = 4
-STEPS = ("merge", "batch", "stack", "layout", "fuse")
 UNARY = [eb.tanh, eb.sigmoid, eb.exp, eb.square, lambda x: 1 - x, lambda x: x * 0.5, lambda x: x[::-1]]
 BINARY = [eb.add, eb.multiply, eb.maximum, lambda x, y: eb.sum([x, y])]
 
@@ -58,17 +57,15 @@ def random_cell(seed, model):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.data())
-def test_random_cells_compute_their_function(seed, data):
-    options = {name: data.draw(st.booleans()) for name in STEPS}
-    dtype = data.draw(st.sampled_from(["float32", "float64"]))
+@given(st.integers(0, 10**6), st.sampled_from(["float32", "float64"]))
+def test_random_cells_compute_their_function(seed, dtype):
     model = eb.ParameterCollection(seed=seed, dtype=dtype)
     function = eb.cell(random_cell(seed, model))
     vectors = np.random.default_rng(seed).normal(size=(3, 3, D)) * 0.5
     with eb.options(cells=False), eb.Graph(policy="none", dtype=dtype):
         want = eb.forward([out for call in vectors for out in function(*map(eb.input, call))])
-    for switches in (options, {}):  # and again, with parameters stacked as the first left them
-        with eb.options(**switches), eb.Graph(policy="sufficient", dtype=dtype):
+    for compile in ("plain", "full", "plain"):  # at last with parameters that are stacked
+        with eb.options(compile=compile), eb.Graph(policy="sufficient", dtype=dtype):
             got = eb.forward([out for call in vectors for out in function(*map(eb.input, call))])
         for value, wanted in zip(got, want, strict=True):
             np.testing.assert_allclose(value, wanted, rtol=1e-10 if dtype == "float64" else 2e-3, atol=1e-4)
@@ -81,23 +78,23 @@ def test_what_lies_side_by_side_is_one_node(seed):
     """Products whose weights the layout makes contiguous are stacked; concatenations that are views are no nodes."""
     function = random_cell(seed, eb.ParameterCollection(seed=seed, dtype="float64"))
     body = trace(function, (D,), (D,), (D,))
-    compiled = compile_cell(body, "xyz", Options(fuse=False))
-    layout = compiled.layout
-    stacked = [node.type.operands[0].name for node in compiled.body.nodes if node.type.op.name in ("matmul", "affine")]
+    compiled = compile_cell(body, "xyz", Options())
+    layout, merged = compiled.layout, compiled.splittable
+    stacked = [node.type.operands[0].name for node in merged.nodes if node.type.op.name in ("matmul", "affine")]
     for verdict in layout.verdicts:
         op = layout.ops[verdict.op]
         if op.name.startswith("matmul x") and verdict.slot == 0 and verdict.reach is Reach.VIEW:
             order = [op.operands[0][at] for at in layout.batch_orders[verdict.op]]
             assert "|".join(layout.variables[index].name for index in order) in stacked
     values = np.random.default_rng(seed).normal(size=(3, D))
-    for got, want in zip(compute(compiled.body, *values), compute(body, *values), strict=True):
+    for got, want in zip(compute(merged, *values), compute(body, *values), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-10)
     assert compiled.batches == compiled.split + len(find_batches_of(body))
     assert compiled.least <= compiled.batches - compiled.split
 
 
 def find_batches_of(body):
-    return find_batches(prepare_for_batching(body, Options(), named=True), Options()).batches
+    return find_batches(prepare_for_batching(body, plain=False, named=True), plain=False).batches
 
 
 @pytest.mark.parametrize("order", list(permutations("ifou")))
@@ -114,11 +111,11 @@ def test_gates_may_be_written_in_any_order(order):
         return o * eb.tanh(c), c
 
     body = trace(step, (D,), (D,))
-    compiled = compile_cell(body, "xc", Options(fuse=False))
+    compiled = compile_cell(body, "xc", Options())
     assert compiled.layout.moved == 0
-    assert names(compiled.body).count("affine") == names(compiled.body).count("sigmoid") == 1
+    assert names(compiled.splittable).count("affine") == names(compiled.splittable).count("sigmoid") == 1
     values = np.random.default_rng(0).normal(size=(2, D))
-    for got, want in zip(compute(compiled.body, *values), compute(body, *values), strict=True):
+    for got, want in zip(compute(compiled.splittable, *values), compute(body, *values), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
@@ -142,15 +139,14 @@ def test_a_concatenation_of_intermediates_is_where_they_are_computed():
         np.testing.assert_allclose(value, compose(eb.ones(D), -eb.ones(D)).value(), rtol=1e-5, atol=1e-6)
 
 
-def test_every_combination_of_steps_has_a_trace_of_its_own():
+def test_there_is_a_plain_trace_and_a_full_one():
     model = eb.ParameterCollection(seed=0)
     cell = eb.cell(random_cell(3, model))
-    for switches in product((False, True), repeat=len(STEPS)):
-        with eb.options(**dict(zip(STEPS, switches, strict=True))), eb.Graph():
+    for compile in ("full", "plain", "full", "plain"):
+        with eb.options(compile=compile), eb.Graph():
             cell(eb.ones(D), eb.ones(D), eb.zeros(D))
     traces = cell.compiled()
-    assert len(traces) == 2 ** len(STEPS)
-    assert len({compiled.without for _, compiled in traces}) == len(traces)
+    assert [compiled.without for _, compiled in traces] == [(), ("passes",)]
     assert all(set(compiled.seconds) == {"simplify", "batch", "layout", "merge", "report"} for _, compiled in traces)
 
 
@@ -163,8 +159,8 @@ def test_vectors_of_one_entry():
         return eb.exp(b[0] + x) * eb.exp(y + b[1]) * eb.exp(b[2] * x) * eb.exp(b[3] * y) + (b[0] + y)
 
     body = trace(function, (1,), (1,))
-    for fuse in (False, True):
-        compiled = compile_cell(body, "xy", Options(fuse=fuse))
+    for compile in ("plain", "full"):
+        compiled = compile_cell(body, "xy", Options(compile=compile))
         np.testing.assert_allclose(compute(compiled.body, [0.5], [0.25]), compute(body, [0.5], [0.25]), rtol=1e-12)
 
 

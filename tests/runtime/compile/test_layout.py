@@ -3,7 +3,6 @@
 import edbatch as eb
 from edbatch.graph.cell.passes import prepare_for_batching
 from edbatch.graph.cell.stacking import stacked
-from edbatch.graph.options import Options
 from edbatch.memory.layout import Reach, plan_layout
 from edbatch.runtime.compile.cell import find_batches
 from edbatch.runtime.compile.layout import describe, in_order_of_batches
@@ -13,8 +12,8 @@ D = 4
 
 
 def model_of(function, *shapes, names="xyzw"):
-    body = prepare_for_batching(trace(function, *shapes), Options())
-    return describe(body, find_batches(body, Options()).batches, list(names[: len(shapes)]))
+    body = prepare_for_batching(trace(function, *shapes), plain=False)
+    return describe(body, find_batches(body, plain=False).batches, list(names[: len(shapes)]))
 
 
 def reach(model, layout, name, slot):

@@ -106,8 +106,8 @@ def run(program, n, seed, dtype="float32"):
 def test_random_cells(program, n, seed):
     with eb.options(cells=False):
         want, _ = run(program, n, seed)
-    for fuse in (True, False):
-        with eb.options(fuse=fuse):
+    for compile in ("full", "plain"):
+        with eb.options(compile=compile):
             got, graph = run(program, n, seed)
         assert graph.report().nodes <= 3 * n  # a node a call; some arguments take one
         for value, expected in zip(got, want, strict=True):
@@ -251,9 +251,9 @@ def test_places_are_none_for_ops_that_compute():
         assert places_of(graph.type_of(eb.tanh(eb.zeros(2)))) is None
 
 
-@pytest.mark.parametrize("fuse", [True, False])
+@pytest.mark.parametrize("compile", ["full", "plain"])
 @pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("float32", 3), ("float64", 8), ("float64", 7)])
-def test_entries_far_apart(dtype, width, fuse):
+def test_entries_far_apart(dtype, width, compile):
     """NumPy, from 2.2 on, negates wrongly where it reads what is 16 (float32) or 64 bytes apart: arguments, results."""
     op_of = {name: op for name, op in OPS.items() if op.elementwise and op.samples and len(op.samples[0].shapes) == 1}
     names = [name for name in op_of if not op_of[name].payload and not op_of[name].samples[0].attributes]
@@ -264,7 +264,7 @@ def test_entries_far_apart(dtype, width, fuse):
         def results(x, op=op_of[name]):
             return record(op, (x[:1],)), x * 2.0
 
-        with eb.options(fuse=fuse):
+        with eb.options(compile=compile):
             found = []
             for batched in (True, False):
                 graphs = [eb.Graph(policy="sufficient", dtype=dtype) for _ in range(1 if batched else 5)]

@@ -31,7 +31,7 @@ COLUMNS = {
     "learning": ["workload", "seconds", "episodes", "batches", "bound"],
     "moe": ["experts", "batch", "EdBatch", "EdBatch, over PyTorch one by one", "PyTorch by hand", "the paper's"],
     "peers": ["mode", "hidden", "workload", "batch", *SIDES[:3]],
-    "products": ["hidden", "batch", "CPU ms, fused", "op by op / products"],
+    "products": ["hidden", "batch", "CPU ms", "op by op / products"],
     "recursion": ["mode", "batch", *SIDES],
     "stages": ["workload", "run", "construction", "lowering", "scheduling", "planning", "execution"],
     "train": ["hidden", "batch", "trained by", "CPU ms per step", "EdBatch is faster, times", "replayed, times"],

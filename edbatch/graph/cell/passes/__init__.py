@@ -9,7 +9,6 @@ from edbatch.graph.cell.passes.open_composites import open_composites, open_list
 from edbatch.graph.cell.passes.parameters_as_values import parameters_as_values
 from edbatch.graph.cell.passes.rows_for_steps import rows_for_steps
 from edbatch.graph.cell.passes.sink_views import sink_views
-from edbatch.graph.options import Options
 
 __all__ = [
     "open_affines",
@@ -22,25 +21,25 @@ __all__ = [
 ]
 
 
-def prepare_for_batching(body: Body, options: Options, named: bool = False) -> Body:
+def prepare_for_batching(body: Body, plain: bool, named: bool = False) -> Body:
     """The same computation in fewer and simpler nodes.
 
     Args:
-        options: which passes are switched off.
+        plain: leave out the passes that only make it faster.
         named: whether users hold what the body returns, and may ask for its gradient: then what reads a result goes on
             reading it, and nothing else does.
     """
-    return drop_dead(open_affines(merge_equal(body, named) if options.merge else body))
+    return drop_dead(open_affines(body if plain else merge_equal(body, named)))
 
 
-def prepare_for_kernels(body: Body, options: Options, named: bool = False) -> Body:
+def prepare_for_kernels(body: Body, plain: bool = False, named: bool = False) -> Body:
     """After batches have become nodes: composites opened, biases and slices where the kernels want them.
 
     Args:
-        body, options, named: as of `prepare_for_batching`.
+        body, plain, named: as of `prepare_for_batching`.
     """
-    body = join_biases(open_composites(body), options.fuse)
-    return drop_dead(sink_views(parameters_as_values(body), named) if options.fuse else body)
+    body = join_biases(open_composites(body), fuse=not plain)
+    return drop_dead(body if plain else sink_views(parameters_as_values(body), named))
 
 
 def prepare_for_splitting(body: Body) -> Body:

@@ -4,7 +4,6 @@ import pytest
 import edbatch as eb
 from edbatch.graph.cell.passes.drop_dead import drop_dead
 from edbatch.graph.cell.passes.merge_batches import merge_batches
-from edbatch.graph.options import Options
 from edbatch.runtime.compile.cell import find_batches
 from tests.graph.bodies import compute, names, trace
 
@@ -19,7 +18,7 @@ def parameters(n, shape=(D, D)):
 
 
 def fewest(body):
-    return find_batches(body, Options()).batches
+    return find_batches(body, plain=False).batches
 
 
 def check(function, *shapes, batches=fewest):

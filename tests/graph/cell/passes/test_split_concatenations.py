@@ -46,12 +46,12 @@ def run(lstm, dtype, **options):
 
 @pytest.mark.parametrize("order", ["h1x", "1hx", "x1h"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("stack", [True, False])
-def test_a_product_with_input_and_state_is_early_for_the_input(order, dtype, stack):
+@pytest.mark.parametrize("compile", ["full", "plain"])
+def test_a_product_with_input_and_state_is_early_for_the_input(order, dtype, compile):
     lstm = LSTM(4, dtype, order)
     tolerance = {"float32": 1e-5, "float64": 1e-12}[dtype]
     for _ in range(2):
-        got, graph = run(lstm, dtype, stack=stack)
+        got, graph = run(lstm, dtype, compile=compile)
         want, _ = run(lstm, dtype, cells=False)
         np.testing.assert_allclose(np.concatenate(got), np.concatenate(want), rtol=tolerance, atol=tolerance)
         assert graph.report().batches == graph.report().lower_bound == 1 + 5 + 1

@@ -14,9 +14,9 @@ W, U, V = (MODEL.add_parameters((DIM, DIM), name=name) for name in "WUV")
 B = MODEL.add_parameters((DIM,), name="b")
 
 
-def split(function, arguments, eager, needed=None, stack=True):
+def split(function, arguments, eager, needed=None, compile="full"):
     """The parts of a cell of vectors, by stage."""
-    with eb.options(stack=stack), eb.Graph() as graph:
+    with eb.options(compile=compile), eb.Graph() as graph:
         made = eb.cell(function)(*[n if isinstance(n, int) else eb.ones(DIM) for n in arguments])
         type = graph.type_of(made[0] if isinstance(made, tuple) else made)
     outputs = range(len(type.op.codes))
@@ -104,7 +104,7 @@ def test_what_only_late_ops_need_is_late():
     def step(x, h):
         return eb.tanh(W @ h), eb.softmax(V @ x + U @ h)
 
-    parts = split(step, (..., ...), {0}, {0}, stack=False)
+    parts = split(step, (..., ...), {0}, {0}, compile="plain")
     assert EARLY not in parts
     assert parts[LATE].given == (-1, 0, 1)  # all outputs are returned together
 
@@ -145,8 +145,8 @@ def test_a_chain_of_views_that_would_become_too_long():
             y = y[::-1]
         return h * y + z
 
-    assert split(lambda x, h: step(x, h, depth=7), (..., ...), {0}, stack=False) is not None
-    assert split(lambda x, h: step(x, h, depth=8), (..., ...), {0}, stack=False) is None
+    assert split(lambda x, h: step(x, h, depth=7), (..., ...), {0}, compile="plain") is not None
+    assert split(lambda x, h: step(x, h, depth=8), (..., ...), {0}, compile="plain") is None
 
 
 @pytest.mark.parametrize(
@@ -229,5 +229,5 @@ def test_what_others_read_is_computed_once():
     model = eb.ParameterCollection(seed=0)
     K, L = (model.add_parameters((DIM, DIM)) for _ in range(2))  # which no other test has in one array
     assert split(lambda x, h: (B * 2.0, L @ h), (..., ...), {0}, {0}) is None
-    assert split(lambda x, h: (B * 2.0, eb.tanh(K @ h), L @ h), (..., ...), {0}, {0, 1}, stack=False) is None
-    assert LATE in split(lambda x, h: (B * 2.0, eb.tanh(K @ h), L @ h), (..., ...), {0}, {1}, stack=False)
+    assert split(lambda x, h: (B * 2.0, eb.tanh(K @ h), L @ h), (..., ...), {0}, {0, 1}, compile="plain") is None
+    assert LATE in split(lambda x, h: (B * 2.0, eb.tanh(K @ h), L @ h), (..., ...), {0}, {1}, compile="plain")

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from edbatch.base.diagram import CLOSER, Arrow, Box, Diagram, _Drawing, _laid_out, _spread
+from edbatch.base.drawing import Arrow, Box, Diagram, _apart, _laid_out
 from edbatch.errors import EdBatchError
 
 pytest.importorskip("matplotlib")
@@ -20,7 +20,7 @@ def texts(path):
 
 
 def test_all_texts_are_there(tmp_path):
-    made = Diagram("two\nlines", [Box("a <b> & $c$"), Box("d", 3, bold=True)], [Arrow(0, 1, "7")], ["what it means"])
+    made = Diagram("two\nlines", [Box("a <b> & $c$"), Box("d", 3)], [Arrow(0, 1, "7")], ["what it means"])
     made.write(tmp_path / "made.svg")
     ElementTree.parse(tmp_path / "made.svg")
     assert {"two", "lines", "a &lt;b> &amp; $c$", "d", "7", "what it means"} <= {
@@ -44,9 +44,7 @@ def test_an_empty_diagram(tmp_path):
 
 
 def test_boxes_of_one_layer_do_not_lie_on_one_another():
-    boxes, bends = [[0.0, 0.0], [0.0, 0.0], [0.5, 0.0], [0.0, 1.0]], [[0.0, 1.0]]
-    assert _spread(boxes, bends) == 1
-    assert (boxes, bends) == ([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]])
+    assert _apart([(0.0, 0), (0.0, 0), (0.5, 0), (0.0, 1)]) == [(0.0, 0), (1.0, 0), (2.0, 0), (0.0, 1)]
 
 
 def test_arrows_of_parts_that_do_not_hang_together_bend_between_their_own_ends():
@@ -64,25 +62,6 @@ def test_arrows_of_parts_that_do_not_hang_together_bend_between_their_own_ends()
     assert all(max(before) + 1 <= min(after) for before, after in pairwise(across))
 
 
-def test_what_leads_back_leaves_on_the_left_and_its_text_is_no_other_arrows(tmp_path):
-    arrows = [Arrow(0, 1, "ahead"), Arrow(1, 0, "back"), Arrow(1, 1, "again"), Arrow(1, 2, "on")]
-    drawing = _Drawing(Diagram("title", [Box("a"), Box("b"), Box("c")], arrows), "made.svg")
-    left_to_right = sorted(range(2), key=lambda box: drawing._places[box][0])
-    arrows_of = pytest.importorskip("matplotlib.patches").FancyArrowPatch
-    paths = [patch.get_path().vertices for patch in drawing._axes.patches if isinstance(patch, arrows_of)]
-    for arrow, path in zip(arrows[:2], paths, strict=False):
-        (tail, _), (head, _) = drawing._places[arrow.tail], drawing._places[arrow.head]
-        is_back = left_to_right.index(arrow.tail) > left_to_right.index(arrow.head)
-        assert (path[0][0] < tail) == is_back
-        assert min(tail, head) < min(path[:3, 0]) <= max(path[:3, 0]) < max(tail, head)  # between the two boxes
-    texts = [text.get_position() for text in drawing._axes.texts if text.get_text() in {x.text for x in arrows}]
-    assert len(set(texts)) == len(arrows)
-
-
-def test_layers_of_one_box_lie_closer():
-    assert _spread([[0.0, 0.0], [0.0, 1.0]], [[0.0, 1.0]]) == CLOSER
-
-
 def test_another_ending(tmp_path):
     with pytest.raises(EdBatchError, match=r"made.gif: expected a name that ends with .png, .svg, .pdf"):
         Diagram("title", [Box("a")]).write(tmp_path / "made.gif")
@@ -96,10 +75,10 @@ def test_more_than_a_picture_holds(tmp_path):
 
 @pytest.mark.parametrize(("module", "name"), [("matplotlib.figure", "Matplotlib"), ("igraph", "igraph")])
 def test_what_is_not_installed(tmp_path, monkeypatch, module, name):
-    from edbatch.base import diagram
+    from edbatch.base import drawing
     from edbatch.base.later import Later
 
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr(diagram, {"igraph": "igraph"}.get(module, "figures"), Later(module))
+    monkeypatch.setattr(drawing, {"igraph": "igraph"}.get(module, "figures"), Later(module))
     with pytest.raises(EdBatchError, match=rf"{name} is not installed; expected pip install 'edbatch\[plot\]'"):
         Diagram("title", [Box("a")]).write(tmp_path / "made.png")

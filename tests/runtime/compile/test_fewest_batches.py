@@ -3,7 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edbatch.policy import lower_bound
-from edbatch.policy.branch_and_bound import LARGEST, fewest_batches
+from edbatch.runtime.compile.fewest_batches import LARGEST, fewest_batches
+from tests.policy.conftest import make_random_graph
 from tests.policy.exact import minimum_batches
 
 
@@ -24,8 +25,8 @@ def check(kinds, operands, found):
 
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 10**6), types=st.integers(1, 5))
-def test_it_is_the_minimum(random_graph, seed, types):
-    graph = random_graph(seed, 14, types)
+def test_it_is_the_minimum(seed, types):
+    graph = make_random_graph(seed, 14, types)
     kinds, operands = columns(graph)
     found = fewest_batches(kinds, operands, budget=10**9)
     check(kinds, operands, found)
@@ -35,8 +36,8 @@ def test_it_is_the_minimum(random_graph, seed, types):
 
 @settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 10**6), types=st.integers(2, 6), nodes=st.sampled_from([14, 60]))
-def test_a_search_cut_short_says_by_how_much(random_graph, seed, types, nodes):
-    graph = random_graph(seed, nodes, types)
+def test_a_search_cut_short_says_by_how_much(seed, types, nodes):
+    graph = make_random_graph(seed, nodes, types)
     kinds, operands = columns(graph)
     found = fewest_batches(kinds, operands, budget=10)
     check(kinds, operands, found)
