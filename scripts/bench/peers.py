@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from itertools import product
 from statistics import geometric_mean
+from typing import Any
 
 from tqdm import tqdm
 
@@ -17,33 +18,31 @@ from scripts.bench.mini_batches import NINE
 from scripts.bench.report import Chart, Rows, Tables, command, source
 
 LARGEST = {("mv-rnn", 256): 64}  # batch size: more takes gigabytes of each side
-OURS = ("edbatch, times", "edbatch replayed, times")
 
 
-def means(rows: Rows) -> Rows:
-    """Geometric means over workloads and batch sizes, and at how many points a peer by hand is faster."""
-    found = []
-    for mode, hidden in dict.fromkeys((row["mode"], row["hidden"]) for row in rows):
-        of = [row for row in rows if (row["mode"], row["hidden"]) == (mode, hidden) and OURS[0] in row]
-        if of:
-            by_side = [[row[side] for row in of] for side in OURS]
-            recorded, replayed = map(geometric_mean, by_side)
-            slower = ", replayed ".join(str(sum(one < 1 for one in side)) for side in by_side)
-            row = {"": f"{mode}, hidden {hidden}", "recorded": recorded, "replayed": replayed, "points": len(of)}
-            found.append(row | {"a peer by hand faster at": slower})
-    return found
+def mean(rows: Rows) -> dict[str, Any]:
+    """Geometric means over workloads and batch sizes, and at how many points PyTorch is faster."""
+    recorded, replayed = ([row[name] for row in rows] for name in ("times", "times, replayed"))
+    slower = [sum(one < 1 for one in side) for side in (recorded, replayed)]
+    found = {"recorded": geometric_mean(recorded), "replayed": geometric_mean(replayed), "points": len(rows)}
+    return found | {"a peer by hand faster at": "{}, replayed {}".format(*slower)}
 
 
 def tables(given: argparse.Namespace) -> Tables:
     """Everything."""
-    rows = []
-    points = list(product(given.mode, given.hidden, given.workload, given.batch))
-    for mode, hidden, name, batch in tqdm(points, disable=None):
-        if batch <= LARGEST.get((name, hidden), batch):
-            ms = contest(name, hidden, batch, given.rounds, mode == "training")
-            point = {"mode": mode, "hidden": hidden, "workload": name, "batch": batch}
-            rows.append(point | {side: 1e3 * batch / of for side, of in ms.items()} | times(ms))
-    return {f"Samples a second, {source()}": rows, "Times PyTorch by hand, geometric means": means(rows)}
+    found: Tables = {}
+    means = []
+    for mode, hidden in product(given.mode, given.hidden):
+        rows = []
+        for name, batch in tqdm(list(product(given.workload, given.batch)), f"{mode} {hidden}", disable=None):
+            if batch <= LARGEST.get((name, hidden), batch):
+                ms = contest(name, hidden, batch, given.rounds, mode == "training")
+                rates = {side: 1e3 * batch / of for side, of in ms.items()}
+                rows.append({"workload": name, "batch": batch} | rates | times(ms))
+        found[f"Samples a second, {mode}, hidden {hidden}, {source()}"] = rows
+        if "times" in rows[0]:
+            means.append({"": f"{mode}, hidden {hidden}"} | mean(rows))
+    return found | {"Times PyTorch by hand, geometric means": means}
 
 
 main = command(

@@ -30,7 +30,7 @@ COLUMNS = {
     "cells": ["cell", "side", "memory kernels", "kB moved", "latency, us"],
     "learning": ["workload", "seconds", "episodes", "batches", "bound"],
     "moe": ["experts", "batch", "EdBatch", "EdBatch, over PyTorch one by one", "PyTorch by hand", "the paper's"],
-    "peers": ["mode", "hidden", "workload", "batch", *SIDES[:3]],
+    "peers": ["workload", "batch", *SIDES[:3]],
     "products": ["hidden", "batch", "CPU ms", "op by op / products"],
     "recursion": ["mode", "batch", *SIDES],
     "stages": ["workload", "run", "construction", "lowering", "scheduling", "planning", "execution"],
