@@ -6,17 +6,73 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.dynet.arithmetic import dim_of
 from edbatch.dynet.implicit import DynetError
 
 
-def dim_of(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """DyNet's dimensions: a number has one entry.
+class Tensor:
+    """A value that is read whole, by `expression.tensor_value()`.
 
-    Example:
-        >>> dim_of(()), dim_of((2, 3))
-        ((1,), (2, 3))
+    Args:
+        array: with the entries of a mini-batch along the last axis, if there are several.
     """
-    return tuple(shape) or (1,)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def as_numpy(self) -> np.ndarray:
+        """The value."""
+        return self._array
+
+    def argmax(self, dim: int = 0, num: int = 1) -> Tensor:
+        """The numbers of the `num` largest entries along an axis, the largest first."""
+        return Tensor(np.argsort(-self._array, dim, kind="stable").take(range(num), dim))
+
+
+class Reads:
+    """What DyNet's programs read of expressions and parameters, of the array that `_array` gives."""
+
+    __slots__ = ()
+
+    def _array(self, recalculate: bool) -> Any:
+        """The value; entries of a mini-batch along the first axis."""
+        raise NotImplementedError
+
+    def _count(self) -> int:
+        """How many entries the mini-batch has."""
+        return 1
+
+    def npvalue(self, recalculate: bool = False) -> np.ndarray:
+        """The value as an array; the entries of a mini-batch, if there are several, along the last axis."""
+        return np_value(self._array(recalculate), self._count())
+
+    def vec_value(self, recalculate: bool = False) -> list[float]:
+        """All entries of the value in a list, column by column."""
+        return Reads.npvalue(self, recalculate).reshape(-1, order="F").tolist()
+
+    def scalar_value(self, recalculate: bool = False) -> float:
+        """The only entry of the value."""
+        found = np.asarray(self._array(recalculate))
+        if found.size != 1:
+            raise DynetError(f"scalar_value: Input tensor has more than one element, it has {found.size}")
+        return float(found.item())
+
+    def value(self, recalculate: bool = False) -> Any:
+        """The value: a number, a list of numbers if it has one axis, an array if it has more."""
+        found = np.asarray(self._array(recalculate))
+        if found.ndim - (self._count() > 1) > 1:
+            return np_value(found, self._count())
+        return (
+            float(found.item()) if found.size == 1 else np_value(found, self._count()).reshape(-1, order="F").tolist()
+        )
+
+    def tensor_value(self, recalculate: bool = False) -> Tensor:
+        """The value as a tensor, which knows `argmax`."""
+        return Tensor(self.npvalue(recalculate))
+
+    def forward(self, recalculate: bool = False) -> None:
+        """Compute the value; reading it does, too."""
+        self._array(recalculate)
 
 
 def np_value(array: Any, count: int) -> np.ndarray:
@@ -25,61 +81,3 @@ def np_value(array: Any, count: int) -> np.ndarray:
     if count == 1:
         return np.array(found.reshape(dim_of(found.shape)), order="F")
     return np.array(np.moveaxis(found.reshape(count, *dim_of(found.shape[1:])), 0, -1), order="F")
-
-
-def vec_value(array: Any, count: int) -> list[float]:
-    """All entries, column by column, one entry of the mini-batch after the other."""
-    found: list[float] = np_value(array, count).reshape(-1, order="F").tolist()
-    return found
-
-
-def scalar_value(array: Any) -> float:
-    """The only entry."""
-    found = np.asarray(array)
-    if found.size != 1:
-        raise DynetError(f"scalar_value: Input tensor has more than one element, it has {found.size}")
-    return float(found.reshape(-1)[0])
-
-
-def value_of(array: Any, count: int) -> Any:
-    """A number, a list or an array, by how many axes there are."""
-    found = np.asarray(array)
-    axes = found.ndim - (count > 1)
-    if axes > 1:
-        return np_value(array, count)
-    return scalar_value(array) if found.size == 1 else vec_value(array, count)
-
-
-class Tensor:
-    """A value that is read whole, by `expression.tensor_value()`.
-
-    Args:
-        array: with the entries of a mini-batch along the last axis, if there are several.
-        count: how many there are.
-    """
-
-    def __init__(self, array: np.ndarray, count: int = 1) -> None:
-        self._array, self._count = array, count
-
-    def as_numpy(self) -> np.ndarray:
-        """The value."""
-        return self._array
-
-    def argmax(self, dim: int = 0, num: int = 1) -> Tensor:
-        """The numbers of the `num` largest entries along an axis."""
-        return self.topk(dim, num)[1] if num > 1 else self._of(np.argmax(self._array, dim), dim)
-
-    def topk(self, dim: int = 0, num: int = 1) -> tuple[Tensor, Tensor]:
-        """The largest entries along an axis, the largest first, and their numbers."""
-        order = np.argsort(-self._array, dim, kind="stable").take(range(num), dim)
-        return Tensor(np.take_along_axis(self._array, order, dim), self._count), Tensor(order, self._count)
-
-    def categorical_sample_log_prob(self, dim: int = 0, num: int = 1) -> Tensor:
-        """Numbers drawn along an axis with the probabilities whose logarithms these are."""
-        from edbatch.dynet.draws import generator
-
-        drawn = [np.argmax(self._array + generator().gumbel(size=self._array.shape), dim) for _ in range(num)]
-        return Tensor(np.stack(drawn, dim), self._count)
-
-    def _of(self, numbers: np.ndarray, dim: int) -> Tensor:
-        return Tensor(np.expand_dims(numbers, dim), self._count)

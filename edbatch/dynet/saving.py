@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
+import edbatch as eb
 from edbatch.base.files import write_atomically
-from edbatch.dynet.collection import ParameterCollection
 from edbatch.dynet.files import text_of, text_of_collection
 from edbatch.dynet.implicit import DynetError
-from edbatch.dynet.parameters import LookupParameters, Parameters
 
 
 def save(basename: str, objects: Iterable[Any]) -> None:
@@ -24,13 +23,12 @@ def save(basename: str, objects: Iterable[Any]) -> None:
     """
     data, meta = "", b""
     for one in objects:
-        if isinstance(one, Parameters | LookupParameters):
+        if isinstance(one, eb.Parameter):
             meta += pickle.dumps((type(one).__name__, str(one.name)))
             data += text_of(one, str(one.name))
-        elif _is_builder(one):
-            builder: Any = one
-            collection = builder.param_collection()
-            record = pickle.dumps((type(one), builder.spec, collection.name()))
+        elif hasattr(one, "spec") and _is_builder(type(one)):
+            collection = one.param_collection()
+            record = pickle.dumps((type(one), one.spec, collection.name()))
             _Known(io.BytesIO(record), f"Cannot save {type(one).__name__}: its spec").load()
             meta += record
             data += text_of_collection(collection)
@@ -40,8 +38,8 @@ def save(basename: str, objects: Iterable[Any]) -> None:
     write_atomically(f"{basename}.meta", meta)
 
 
-def _is_builder(one: Any) -> bool:
-    return hasattr(one, "param_collection") and hasattr(one, "spec") and hasattr(one, "from_spec")
+def _is_builder(kind: Any) -> bool:
+    return isinstance(kind, type) and hasattr(kind, "param_collection") and hasattr(kind, "from_spec")
 
 
 class _Known(pickle.Unpickler):
@@ -57,17 +55,13 @@ class _Known(pickle.Unpickler):
         self._place = place
 
     def find_class(self, module: str, name: str) -> Any:
-        """A class of builders by its name; its module is not imported for it.
-
-        Raises:
-            DynetError: it is of something else, or nothing.
-        """
+        """A class of builders by its name; its module is not imported for it; a `DynetError` if it is none."""
         imported = sys.modules.get("edbatch.dynet" if module in ("_dynet", "dynet") else module)
         try:
             found = attrgetter(name)(imported)
         except AttributeError:
             found = None
-        if isinstance(found, type) and hasattr(found, "from_spec") and hasattr(found, "param_collection"):
+        if _is_builder(found):
             return found
         raise DynetError(
             f"{self._place}: holds {module}.{name}; expected numbers, texts and classes of builders (with from_spec "
@@ -75,7 +69,7 @@ class _Known(pickle.Unpickler):
         )
 
 
-def load_generator(basename: str, params: ParameterCollection) -> Iterator[Any]:
+def load_generator(basename: str, params: Any) -> Iterator[Any]:
     """`load`, one by one.
 
     Raises:
@@ -85,21 +79,19 @@ def load_generator(basename: str, params: ParameterCollection) -> Iterator[Any]:
     with open(f"{basename}.meta", "rb") as meta:
         while True:
             try:
-                found = _Known(meta, meta.name).load()
+                kind, *spec, name = _Known(meta, meta.name).load()
             except EOFError:
                 return
             except pickle.UnpicklingError as error:
                 raise DynetError(f"{meta.name}: expected what dy.save writes ({error})") from None
-            if len(found) == 2:
-                kind, name = found
+            if not spec:
                 yield params.load_param(data, name) if kind == "Parameters" else params.load_lookup_param(data, name)
             else:
-                kind, spec, name = found
-                made = kind.from_spec(spec, params)
+                made = kind.from_spec(*spec, params)
                 made.param_collection().populate(data, name)
                 yield made
 
 
-def load(basename: str, params: ParameterCollection) -> list[Any]:
+def load(basename: str, params: Any) -> list[Any]:
     """Add to a collection what `save` wrote, and return it in order."""
     return list(load_generator(basename, params))
