@@ -9,8 +9,8 @@ from typing import Any
 
 from edbatch.dynet.checked import within
 from edbatch.dynet.collection import default_decay
-from edbatch.dynet.draws import reset_random_seed
 from edbatch.dynet.implicit import DynetError, implicit
+from edbatch.dynet.inputs import reset_random_seed
 
 #: Policies by the number that `--dynet-autobatch` gives; 0, as batching costs no change of programs: EdBatch's own.
 POLICIES = {0: None, 1: "agenda", 2: "depth"}

@@ -10,8 +10,8 @@ import numpy as np
 import edbatch as eb
 from edbatch.dynet.arithmetic import add, multiply, product, with_axes
 from edbatch.dynet.checked import named
-from edbatch.dynet.draws import generator
 from edbatch.dynet.expression import item, node
+from edbatch.dynet.inputs import generator
 from edbatch.dynet.reduce import sum_elems
 from edbatch.dynet.shape import concatenate
 from edbatch.errors import EdBatchError

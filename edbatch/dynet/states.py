@@ -10,8 +10,8 @@ import numpy as np
 import edbatch as eb
 from edbatch.dynet.checked import integer, within
 from edbatch.dynet.collection import ParameterCollection
-from edbatch.dynet.draws import kept
 from edbatch.dynet.implicit import DynetError, implicit
+from edbatch.dynet.inputs import kept
 from edbatch.dynet.parameters import Parameters
 
 Layers = list[Any]

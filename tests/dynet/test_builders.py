@@ -95,12 +95,6 @@ class TestAll:
         assert builder.get_parameter_expressions() == found
 
 
-def test_layers_are_normalised(model):
-    builder = dy.VanillaLSTMBuilder(2, 3, 4, model, ln_lstm=True)
-    assert np.isfinite(builder.initial_state().transduce(inputs())[-1].npvalue()).all()
-    assert len(model.parameters_list()) == 2 * 9
-
-
 class TestBoth:
     def test_directions(self, model):
         builder, xs = dy.BiRNNBuilder(1, 3, 4, model, dy.GRUBuilder), inputs()

@@ -137,7 +137,7 @@ class TestSaved:
         with pytest.raises(RuntimeError, match="Cannot save"):
             dy.save(str(tmp_path / "m"), [3])
 
-    @pytest.mark.parametrize("named", ["print", "getattr", "type", "edbatch.dynet.save", "edbatch.dynet.saving.io"])
+    @pytest.mark.parametrize("named", ["print", "getattr", "type", "edbatch.dynet.save", "edbatch.dynet.files.io"])
     def test_other_code_in_a_file_is_refused(self, tmp_path, named, capsys):
         """It is named, and does not run."""
         (tmp_path / "m.data").touch()

@@ -46,23 +46,15 @@ class TestStale:
 
 
 class TestReads:
-    def test_numbers(self):
-        x = dy.scalarInput(2)
-        assert (x.value(), x.scalar_value(), x.vec_value(), x.npvalue().tolist()) == (2.0, 2.0, [2.0], [2.0])
-        assert isinstance(x.value(), float)
-
-    def test_vectors(self):
-        x = dy.inputVector([1, 2, 3])
-        assert x.value() == x.vec_value() == x.npvalue().tolist() == [1.0, 2.0, 3.0]
-        with pytest.raises(RuntimeError):
-            x.scalar_value()
-
     def test_matrices(self):
         array = np.arange(6.0).reshape(2, 3)
         x = dy.inputTensor(array)
         assert np.array_equal(x.value(), array)
         assert x.vec_value() == array.reshape(-1, order="F").tolist()
         assert x.npvalue().dtype == np.float64
+        with pytest.raises(RuntimeError):
+            x.scalar_value()
+        assert isinstance(dy.scalarInput(2).value(), float)
 
     def test_mini_batches(self):
         array = np.arange(6.0).reshape(3, 2)

@@ -125,18 +125,6 @@ class TestParameters:
         with pytest.raises(ValueError, match="accepted"):
             dy.parameter(3)
 
-    def test_operators_of_two(self, model):
-        W, b = model.add_parameters((2, 3), init=2.0), model.add_parameters(3, init=1.0)
-        assert (W * b).value() == [6.0, 6.0]
-        assert (b + b).value() == [2.0] * 3
-        assert (b - 1).value() == [0.0] * 3
-        assert (1 - b).value() == [0.0] * 3
-        assert (-b).value() == [-1.0] * 3
-        assert (b / 2).value() == [0.5] * 3
-        assert (b**2).value() == [1.0] * 3
-        assert W[0].value() == [2.0] * 3
-        assert b[0].value() == 1.0
-
     def test_left_alone(self, model):
         W, b = model.add_parameters(2, init=1.0), model.add_parameters(2, init=1.0)
         W.set_updated(False)

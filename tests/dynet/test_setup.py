@@ -1,4 +1,4 @@
-"""Starting up: flags, settings, unchanged programs; and that DyNet's public names are all there."""
+"""Starting up: flags, settings, unchanged programs."""
 
 import subprocess
 import sys
@@ -8,34 +8,6 @@ import pytest
 import edbatch.dynet as dy
 from edbatch.dynet import config
 from edbatch.dynet.implicit import implicit
-
-# What `dir(dynet)` of DyNet 2.1.2 lists, and programs use.
-NAMES = """
-AdadeltaTrainer AdagradTrainer AdamTrainer AmsgradTrainer BiRNNBuilder ClassFactoredSoftmaxBuilder
-CompactVanillaLSTMBuilder ConstInitializer CoupledLSTMBuilder CyclicalSGDTrainer DynetParams Expression
-FastLSTMBuilder FromFileInitializer GRUBuilder GlorotInitializer IdentityInitializer LSTMBuilder LookupParameters
-Model MomentumSGDTrainer NormalInitializer NumpyInitializer ParameterCollection Parameters PyInitializer
-RMSPropTrainer RNNState SimpleRNNBuilder SimpleSGDTrainer SparseLSTMBuilder StandardSoftmaxBuilder Tensor Trainer
-UniformInitializer VanillaLSTMBuilder abs acos acosh affine_transform argmax asin asinh atan atanh average
-binary_log_loss bmax bmin cdiv circ_conv circ_corr cmult colwise_add concatenate concatenate_cols concatenate_to_batch
-constant constrained_softmax conv2d conv2d_bias cos cosh cube cumsum dot_product dropout dropout_dim dynet_config elu
-emax erf esum exp filter1d_narrow flip_gradient fold_rows forward hinge hinge_batch hinge_dim huber_distance init
-inputTensor inputVector inverse kmax_pooling kmh_ngram l1_distance l2_norm layer_norm lgamma load load_generator log
-log_sigmoid log_softmax logdet logistic logsumexp logsumexp_dim lookup lookup_batch max_dim maxpooling2d mean_batches
-mean_dim mean_elems moment_batches moment_dim moment_elems nobackprop noise ones pairwise_rank_loss parameter pick
-pick_batch pick_batch_elem pick_batch_elems pick_range pickneglogsoftmax pickneglogsoftmax_batch pickrange
-poisson_loss pow print_text_graphviz random_bernoulli random_gumbel random_normal random_uniform rectify renew_cg
-reset_random_seed reshape save scalarInput scale_gradient select_cols select_rows selu silu sin sinh softmax softsign
-sparse_inputTensor sparsemax sqrt square squared_distance squared_norm std_batches std_dim std_elems strided_select
-sum_batches sum_dim sum_elems tan tanh to_device trace_of_product transpose vanilla_lstm_c vanilla_lstm_gates_concat
-vanilla_lstm_gates_dropout_concat vanilla_lstm_h vecInput weight_norm zeroes zeros
-"""
-
-
-@pytest.mark.parametrize("name", NAMES.split())
-def test_names(name):
-    assert hasattr(dy, name)
-    assert name in dy.__all__
 
 
 class TestFlags:

@@ -36,15 +36,6 @@ def test_as_in_dynet(case):
 
 @pytest.mark.parametrize("make", TRAINERS)
 class TestAll:
-    def test_go_down(self, model, make):
-        W = model.add_parameters(3, init=1.0)
-        trainer = make(model)
-        for _ in range(5):
-            step(W)
-            trainer.update()
-        assert (W.as_array() < 1).all()
-        assert not W.has_grad
-
     def test_nothing_to_update_is_no_error(self, model, make):
         W = model.add_parameters(2, init=1.0)
         make(model).update()
@@ -89,19 +80,6 @@ class TestClipping:
         assert capsys.readouterr().err == "[lr=0.1 clips=1 updates=2] [lr=0.1 clips=0 updates=0] "
 
 
-class TestTables:
-    @pytest.mark.parametrize("sparse", [True, False])
-    def test_momentum_of_rows_that_were_not_looked_up(self, model, sparse):
-        table = model.lookup_parameters_from_numpy(np.zeros((2, 1)))
-        trainer = dy.MomentumSGDTrainer(model, learning_rate=1.0, mom=0.5)
-        trainer.set_sparse_updates(sparse)
-        for row in (0, 1):
-            dy.renew_cg()
-            dy.sum_elems(table[row]).backward()
-            trainer.update()
-        assert table.as_array().tolist() == [[-1.0 if sparse else -1.5], [-1.0]]
-
-
 def test_weight_decay(model):
     W, table = model.add_parameters(2, init=1.0), model.add_lookup_parameters((2, 1), init=1.0)
     model.set_weight_decay(0.5)
@@ -111,18 +89,9 @@ def test_weight_decay(model):
     assert (W.as_array().tolist(), table.as_array().tolist()) == ([0.5, 0.5], [[0.5], [0.5]])
 
 
-def test_learning_rates_may_be_set(model):
-    W = model.add_parameters(1, init=0.0)
-    trainer = dy.SimpleSGDTrainer(model)
-    trainer.learning_rate = 0.5
-    step(W)
-    trainer.update()
-    trainer.learning_rate = 0.25
-    step(W)
-    trainer.update()
-    assert W.as_array().tolist() == [-0.75]
+def test_epochs_are_refused_as_in_dynet(model):
     with pytest.raises(DeprecationWarning):
-        trainer.update_epoch(1.0)
+        dy.SimpleSGDTrainer(model).update_epoch(1.0)
 
 
 def test_gradients_that_another_trainers_loss_left():
