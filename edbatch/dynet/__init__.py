@@ -18,18 +18,15 @@ Example:
 """
 
 from edbatch.dynet import (
-    checked as _checked, config as dynet_config, entries as _entries, implicit as _implicit,
+    checked as _checked, collection as _collection, config as dynet_config, entries as _entries, implicit as _implicit,
     inputs as _inputs, linear as _linear, losses as _losses, reduce as _reduce, shape as _shape,
 )  # fmt: skip
 from edbatch.dynet.config import DynetParams, init, install
 from edbatch.dynet.inputs import reset_random_seed
 from edbatch.dynet.expression import BatchedExpression, Expression
-from edbatch.dynet.collection import (
-    ConstInitializer, FromFileInitializer, GlorotInitializer, IdentityInitializer, NormalInitializer, NumpyInitializer,
-    Model, ParameterCollection, PyInitializer, UniformInitializer,
-)  # fmt: skip
+from edbatch.dynet.collection import Model, ParameterCollection
 from edbatch.dynet.parameters import LookupParameters, Parameters
-from edbatch.dynet.reads import Tensor
+from edbatch.dynet.expression import Tensor
 from edbatch.dynet.recurrent import (
     BiRNNBuilder, CompactVanillaLSTMBuilder, CoupledLSTMBuilder, FastLSTMBuilder, GRUBuilder, LSTMBuilder,
     SimpleRNNBuilder, SparseLSTMBuilder, VanillaLSTMBuilder,
@@ -44,7 +41,7 @@ from edbatch.dynet.trainers import (
 
 __version__ = "2.1"
 __gitversion__ = "edbatch"
-for _module in (_implicit, _entries, _inputs, _linear, _losses, _reduce, _shape):
+for _module in (_collection, _implicit, _entries, _inputs, _linear, _losses, _reduce, _shape):
     globals().update(_module.TABLE)
 init()  # the flags of the command line, which are taken out of it as DyNet does
 _checked.guard(globals())

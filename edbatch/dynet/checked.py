@@ -75,17 +75,14 @@ def guarded(call: Callable[..., Any], name: str) -> Callable[..., Any]:
         except EdBatchError:
             raise
         except _RAW as error:
+            reason = str(error)
+            if isinstance(error, AttributeError):
+                what = "an expression" if error.name in ("spec", "graph") else f"something that has {error.name!r}"
+                reason = f"expected {what}, got {shown(error.obj)}"
             kinds: dict[type, type[EdBatchError]] = {TypeError: DynetTypeError, IndexError: DynetIndexError}
-            raise kinds.get(type(error), EdBatchError)(f"{name}: {_reason(error)}") from error
+            raise kinds.get(type(error), EdBatchError)(f"{name}: {reason}") from error
 
     return guard
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, AttributeError):
-        what = "an expression" if error.name in ("spec", "graph") else f"something that has {error.name!r}"
-        return f"expected {what}, got {shown(error.obj)}"
-    return str(error)
 
 
 def guard(names: dict[str, Any]) -> None:
@@ -97,17 +94,15 @@ def guard(names: dict[str, Any]) -> None:
             names[name] = guarded(found, found.__name__)
             names[name].__module__, names[name].__qualname__ = "edbatch.dynet", name  # where pickles look for it
         elif isinstance(found, type):
-            _guard_methods(found)
+            for base in (kind for kind in found.__mro__ if kind.__module__.startswith("edbatch.dynet")):
+                _guard_methods(base)
 
 
 def _guard_methods(kind: type) -> None:
-    for base in kind.__mro__:
-        if not base.__module__.startswith("edbatch.dynet"):
-            continue
-        for name, found in list(vars(base).items()):
-            is_public = not name.startswith("_") or name == "__init__"
-            if is_public and isinstance(found, FunctionType) and not hasattr(found, "__wrapped__"):
-                setattr(base, name, guarded(found, name if name != "__init__" else base.__name__))
+    for name, found in list(vars(kind).items()):
+        is_public = not name.startswith("_") or name == "__init__"
+        if is_public and isinstance(found, FunctionType) and not hasattr(found, "__wrapped__"):
+            setattr(kind, name, guarded(found, name if name != "__init__" else kind.__name__))
 
 
 def named(*functions: Callable[..., Any], **table: tuple[Callable[..., Any], str]) -> dict[str, Callable[..., Any]]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import edbatch as eb
-from edbatch.dynet.checked import number, sizes, within
+from edbatch.dynet.checked import named, number, sizes, within
 from edbatch.dynet.files import find_one, populate_collection, save_collection
 from edbatch.dynet.implicit import implicit
 from edbatch.dynet.inputs import generator
@@ -18,116 +18,85 @@ from edbatch.dynet.parameters import LookupParameters, Parameters
 from edbatch.errors import EdBatchError
 
 Shape = tuple[int, ...]
+Initializer = Callable[[Shape], np.ndarray]
 Kind = TypeVar("Kind", Parameters, LookupParameters)
 #: What `--dynet-weight-decay` sets.
 default_decay = {"lam": 0.0}
 
 
-class PyInitializer:
-    """Makes initial values; the base of all initializers.
-
-    Args:
-        values: of a shape.
-    """
-
-    def __init__(self, values: Callable[[Shape], np.ndarray]) -> None:
-        self.values = values
+def _const(c: float) -> Initializer:
+    c = number("ConstInitializer: c", c)
+    return lambda shape: np.full(shape, c)
 
 
-class ConstInitializer(PyInitializer):
-    """The same number everywhere."""
-
-    def __init__(self, c: float) -> None:
-        c = number("ConstInitializer: c", c)
-        super().__init__(lambda shape: np.full(shape, c))
+def _normal(mean: float = 0, var: float = 1) -> Initializer:
+    mean, std = number("NormalInitializer: mean", mean), math.sqrt(within("NormalInitializer: var", var, 0))
+    return lambda shape: generator().normal(mean, std, shape)
 
 
-class NormalInitializer(PyInitializer):
-    """Gaussian numbers, by mean and variance."""
-
-    def __init__(self, mean: float = 0, var: float = 1) -> None:
-        mean, std = number("NormalInitializer: mean", mean), math.sqrt(within("NormalInitializer: var", var, 0))
-        super().__init__(lambda shape: generator().normal(mean, std, shape))
+def _uniform(scale: float) -> Initializer:
+    scale = within("UniformInitializer: scale", scale, 0)
+    return lambda shape: generator().uniform(-scale, scale, shape)
 
 
-class UniformInitializer(PyInitializer):
-    """Numbers in [-scale, scale)."""
+def _glorot(is_lookup: bool = False, gain: float = 1.0) -> Initializer:
+    def values(shape: Shape) -> np.ndarray:
+        axes = shape[1:] if is_lookup and len(shape) > 1 else shape
+        squared = 3 * len(axes) / sum(axes)
+        if len(shape) == 4:
+            squared = 6 / (shape[0] * shape[1] * (shape[2] + shape[3]))
+        return _uniform(gain * math.sqrt(squared))(shape)
 
-    def __init__(self, scale: float) -> None:
-        scale = within("UniformInitializer: scale", scale, 0)
-        super().__init__(lambda shape: generator().uniform(-scale, scale, shape))
-
-
-class GlorotInitializer(PyInitializer):
-    """Uniform in ±gain √(3 n / Σ d) for n axes of sizes d; of a convolution's weights, by the fans."""
-
-    def __init__(self, is_lookup: bool = False, gain: float = 1.0) -> None:
-        def values(shape: Shape) -> np.ndarray:
-            axes = shape[1:] if is_lookup and len(shape) > 1 else shape
-            squared = 3 * len(axes) / sum(axes)
-            if len(shape) == 4:
-                squared = 6 / (shape[0] * shape[1] * (shape[2] + shape[3]))
-            return UniformInitializer(gain * math.sqrt(squared)).values(shape)
-
-        super().__init__(values)
-
-
-class IdentityInitializer(PyInitializer):
-    """The identity, of square matrices."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda shape: np.eye(shape[0]))
-
-
-class NumpyInitializer(PyInitializer):
-    """The values of an array."""
-
-    def __init__(self, array: Any) -> None:
-        super().__init__(lambda shape: np.asarray(array, np.float64))
-
-
-class FromFileInitializer(PyInitializer):
-    """Numbers in a file, column by column."""
-
-    def __init__(self, fname: str) -> None:
-        def values(shape: Shape) -> np.ndarray:
-            try:
-                return np.array(Path(fname).read_text(encoding="utf-8").split(), np.float64).reshape(shape, order="F")
-            except FileNotFoundError as error:
-                raise EdBatchError(f"init={fname!r}: expected an initializer's name, or a file's ({error})") from None
-
-        super().__init__(values)
-
-
-def initial(init: Any, shape: Shape, is_lookup: bool, **given: Any) -> np.ndarray:
-    """Initial values by what `add_parameters` is given: None, a number, a name, an array or an initializer.
-
-    Args:
-        init: as given.
-        shape: of the parameter.
-        is_lookup: whether it is a table.
-        given: scale, mean, std and gain, which initializers by name may need; None: not given.
-    """
-    if init is None or isinstance(init, str):
-        init = _named(init or "glorot", shape, is_lookup, {k: value for k, value in given.items() if value is not None})
-    elif not isinstance(init, PyInitializer):
-        init = ConstInitializer(init) if np.ndim(init) == 0 else NumpyInitializer(init)
-    values: np.ndarray = init.values(shape)
-    if values.shape != shape:
-        raise EdBatchError(f"{type(init).__name__}: values of shape {values.shape} for a parameter of shape {shape}")
     return values
 
 
-def _named(name: str, shape: Shape, is_lookup: bool, given: dict[str, float]) -> PyInitializer:
-    """The initializer of a name, or of the numbers in a file of that name."""
-    makers: dict[str, Callable[[], PyInitializer]] = {
-        "glorot": lambda: GlorotInitializer(is_lookup, given.get("gain", 1.0)),
-        "uniform": lambda: UniformInitializer(given.get("scale")),  # type: ignore[arg-type]
-        "normal": lambda: NormalInitializer(given.get("mean", 0.0), given.get("std", 1.0) ** 2),
-        "he": lambda: NormalInitializer(0.0, 2.0 / shape[0]),
-        "identity": IdentityInitializer,
-    }
-    return makers[name]() if name in makers else FromFileInitializer(name)
+def _from_file(fname: str) -> Initializer:
+    def values(shape: Shape) -> np.ndarray:
+        try:
+            return np.array(Path(fname).read_text(encoding="utf-8").split(), np.float64).reshape(shape, order="F")
+        except FileNotFoundError as error:
+            raise EdBatchError(f"init={fname!r}: expected an initializer's name, or a file's ({error})") from None
+
+    return values
+
+
+#: Initializers, which make values of a shape, by DyNet's name.
+TABLE = named(
+    ConstInitializer=(_const, "The same number everywhere."),
+    NormalInitializer=(_normal, "Gaussian numbers, by mean and variance."),
+    UniformInitializer=(_uniform, "Numbers in [-scale, scale)."),
+    GlorotInitializer=(_glorot, "Uniform in ±gain √(3 n / Σ d) for n axes of sizes d; of convolutions, by the fans."),
+    IdentityInitializer=(lambda: lambda shape: np.eye(shape[0]), "The identity, of square matrices."),
+    NumpyInitializer=(lambda array: lambda shape: np.asarray(array, np.float64), "The values of an array."),
+    FromFileInitializer=(_from_file, "Numbers in a file, column by column."),
+)  # fmt: skip
+
+
+def initial(
+    init: Any, shape: Shape, is_lookup: bool, scale: float | None = None, mean: float = 0.0, std: float = 1.0,
+    gain: float = 1.0,
+) -> np.ndarray:  # fmt: skip
+    """Initial values of a shape, by what `add_parameters` is given.
+
+    Args:
+        init: None, a number, a name (or that of a file), an array or an initializer.
+        shape: of the parameter.
+        is_lookup: whether it is a table.
+        scale, mean, std, gain: of initializers by name.
+    """
+    by_name: dict[str, Callable[[], Initializer]] = {
+        "glorot": lambda: _glorot(is_lookup, gain), "uniform": lambda: _uniform(scale),  # type: ignore[arg-type]
+        "normal": lambda: _normal(mean, std**2), "he": lambda: _normal(0.0, 2.0 / shape[0]),
+        "identity": TABLE["IdentityInitializer"],
+    }  # fmt: skip
+    if init is None or isinstance(init, str):
+        init = _from_file(init) if init and init not in by_name else by_name[init or "glorot"]()
+    elif not callable(init):
+        init = _const(init) if np.ndim(init) == 0 else TABLE["NumpyInitializer"](init)
+    values: np.ndarray = init(shape)
+    if values.shape != shape:
+        raise EdBatchError(f"initial values of shape {values.shape} for a parameter of shape {shape}")
+    return values
 
 
 class ParameterCollection:

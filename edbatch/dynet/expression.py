@@ -1,4 +1,7 @@
-"""Expressions with DyNet's operators and reads, and mini-batches of them."""
+"""Expressions with DyNet's operators and reads, and mini-batches of them.
+
+What is read is a number, a list by columns, or an array of float64 whose last axis is the mini-batch.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,84 @@ import numpy as np
 import edbatch as eb
 from edbatch.dynet.arithmetic import dim_of, power, with_operators
 from edbatch.dynet.implicit import STALE, DynetError, DynetIndexError, DynetTypeError, implicit
-from edbatch.dynet.reads import Reads, np_value
 from edbatch.errors import EdBatchError, EdBatchWarning, shown
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.record import parameter_node
 
 _ALL = slice(None)
+
+
+class Tensor:
+    """A value that is read whole, by `expression.tensor_value()`.
+
+    Args:
+        array: with the entries of a mini-batch along the last axis, if there are several.
+    """
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def as_numpy(self) -> np.ndarray:
+        """The value."""
+        return self._array
+
+    def argmax(self, dim: int = 0, num: int = 1) -> Tensor:
+        """The numbers of the `num` largest entries along an axis, the largest first."""
+        return Tensor(np.argsort(-self._array, dim, kind="stable").take(range(num), dim))
+
+
+class Reads:
+    """What DyNet's programs read of expressions and parameters, of the array that `_array` gives."""
+
+    __slots__ = ()
+
+    def _array(self, recalculate: bool) -> Any:
+        """The value; entries of a mini-batch along the first axis."""
+        raise NotImplementedError
+
+    def _count(self) -> int:
+        """How many entries the mini-batch has."""
+        return 1
+
+    def npvalue(self, recalculate: bool = False) -> np.ndarray:
+        """The value as an array; the entries of a mini-batch, if there are several, along the last axis."""
+        return np_value(self._array(recalculate), self._count())
+
+    def vec_value(self, recalculate: bool = False) -> list[float]:
+        """All entries of the value in a list, column by column."""
+        return Reads.npvalue(self, recalculate).reshape(-1, order="F").tolist()
+
+    def scalar_value(self, recalculate: bool = False) -> float:
+        """The only entry of the value."""
+        found = np.asarray(self._array(recalculate))
+        if found.size != 1:
+            raise DynetError(f"scalar_value: Input tensor has more than one element, it has {found.size}")
+        return float(found.item())
+
+    def value(self, recalculate: bool = False) -> Any:
+        """The value: a number, a list of numbers if it has one axis, an array if it has more."""
+        found = np.asarray(self._array(recalculate))
+        if found.ndim - (self._count() > 1) > 1:
+            return np_value(found, self._count())
+        return (
+            float(found.item()) if found.size == 1 else np_value(found, self._count()).reshape(-1, order="F").tolist()
+        )
+
+    def tensor_value(self, recalculate: bool = False) -> Tensor:
+        """The value as a tensor, which knows `argmax`."""
+        return Tensor(self.npvalue(recalculate))
+
+    def forward(self, recalculate: bool = False) -> None:
+        """Compute the value; reading it does, too."""
+        self._array(recalculate)
+
+
+def np_value(array: Any, count: int) -> np.ndarray:
+    """An array of DyNet's dimensions; `count` entries of a mini-batch become the last axis."""
+    found = np.asarray(array, np.float64)
+    if count == 1:
+        return np.array(found.reshape(dim_of(found.shape)), order="F")
+    return np.array(np.moveaxis(found.reshape(count, *dim_of(found.shape[1:])), 0, -1), order="F")
 
 
 @with_operators
@@ -127,20 +202,9 @@ def node(x: Any) -> Any:
     return parameter_node(implicit.recorded_into(), x) if isinstance(x, eb.Parameter) else x
 
 
-def constant(array: np.ndarray, like: Any) -> Any:
-    """Numbers as an input: of a mini-batch, if it is like one."""
-    values = np.asarray(array, np.float32)
-    return eb.array(values) if isinstance(like, ExpressionArray) else eb.input(values)
-
-
 def count(x: Any) -> int:
     """How many entries a mini-batch has; 1 of what is none."""
     return len(x) if isinstance(x, ExpressionArray) else 1
-
-
-def lead(x: Any) -> tuple[int, ...]:
-    """The axis of a mini-batch's entries, if it is one."""
-    return (len(x),) if isinstance(x, ExpressionArray) else ()
 
 
 def plain(xs: Any) -> ExpressionArray:
@@ -171,7 +235,7 @@ def item(x: Any, key: Any) -> Any:
             raise DynetIndexError(f"require 0 < to <= dim_size, was {part.stop} of {size}")
     try:
         if not isinstance(x, ExpressionArray):
-            if entries not in (None, _ALL, slice(0, 1), slice(1)):
+            if entries is not None and not (isinstance(entries, slice) and range(1)[entries] == range(1)):
                 raise DynetIndexError(f"{entries}: out of range for a mini-batch of one")
             return eb.Expression.__getitem__(x, tuple(parts))
         found = ExpressionArray.__getitem__(x, (_ALL, *parts))

@@ -9,7 +9,7 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.dynet.checked import integer, named, number, sizes, within
-from edbatch.dynet.expression import constant, lead, node, one_or_batch
+from edbatch.dynet.expression import count, node, one_or_batch
 from edbatch.dynet.implicit import DynetTypeError, implicit
 from edbatch.dynet.parameters import LookupParameters, Parameters
 from edbatch.errors import EdBatchError, shown
@@ -67,12 +67,11 @@ def _dropout(x: Any, p: float) -> Any:
 
 def _dropout_dim(x: Any, d: int, p: float) -> Any:
     shape = tuple(1 if axis == d else size for axis, size in enumerate(x.spec.shape))
-    return eb.multiply(x, constant(kept((*lead(x), *shape), within("dropout_dim: p", p, 0, 1)), x))
+    return eb.multiply(x, filled(shape, count(x), lambda shape: kept(shape, within("dropout_dim: p", p, 0, 1))))
 
 
 def _noise(x: Any, stddev: float) -> Any:
-    drawn = generator().normal(0, within("noise: stddev", stddev, 0), (*lead(x), *x.spec.shape))
-    return eb.add(x, constant(drawn, x))
+    return eb.add(x, _normal(x.spec.shape or 1, 0.0, stddev, count(x)))
 
 
 def _settable(value: np.ndarray) -> Any:
@@ -86,9 +85,9 @@ def _settable(value: np.ndarray) -> Any:
 
 def _vector(v: Any, device: str = "") -> Any:
     found = np.asarray(v if hasattr(v, "__len__") else list(v))
-    if found.ndim != 1 or found.dtype.kind not in "fiub":
+    if found.ndim != 1:
         raise DynetTypeError(f"inputVector: expected a list of numbers, got {shown(v)}")
-    return _settable(found)
+    return _tensor(found)
 
 
 def _tensor(arr: Any, batched: bool = False, device: str = "", reusable_expr: bool = False) -> Any:
@@ -127,6 +126,10 @@ def _constants(of_graph: Callable[..., Any], of_batch: Callable[..., Any]) -> Ca
     return constants
 
 
+def _constant(dim: Any, val: float, batch_size: int = 1) -> Any:
+    return filled(dim, batch_size, lambda shape: np.full(shape, val))
+
+
 def _lookup(p: LookupParameters, index: int = 0, update: bool = True) -> Any:
     found = p[index]
     return found if update else eb.stop_gradient(found)
@@ -143,34 +146,17 @@ def _parameter(*parameters: Any) -> Any:
 _ZEROS = _constants(eb.zeros, np.zeros)
 #: By DyNet's name.
 TABLE = named(
-    scalarInput=(
-        lambda s, device="": _settable(np.full(1, number("scalarInput: s", s))), "A number, which may be `set`."
-    ),
-    vecInput=(
-        lambda dim, device="": _settable(np.zeros(integer("vecInput: dim", dim, 1))),
-        "A vector of zeros, which is to be `set`.",
-    ),
+    scalarInput=(lambda s, device="": _settable(np.full(1, number("scalarInput", s))), "A number, which may be `set`."),
+    vecInput=(lambda dim, device="": _settable(np.zeros(integer("vecInput", dim, 1))), "Zeros, which are to be `set`."),
     inputVector=(_vector, "A vector, which may be `set`."),
-    inputTensor=(
-        _tensor,
-        "An array, which may be `set`; `batched`: the last axis is of a mini-batch, which may not.",
-    ),
-    sparse_inputTensor=(
-        _sparse_tensor,
-        "An array that is `defval` but for some entries, whose numbers `idxs` lists axis by axis.",
-    ),
+    inputTensor=(_tensor, "An array, which may be `set`; `batched`: the last axis is of a mini-batch, which may not."),
+    sparse_inputTensor=(_sparse_tensor, "`defval` but for some entries, whose numbers `idxs` lists axis by axis."),
     zeroes=(_ZEROS, "Zeros."),
     zeros=(_ZEROS, "Zeros."),
     ones=(_constants(eb.ones, np.ones), "Ones."),
-    constant=(
-        lambda dim, val, batch_size=1: filled(dim, batch_size, lambda shape: np.full(shape, val)),
-        "The same number everywhere.",
-    ),
+    constant=(_constant, "The same number everywhere."),
     lookup=(_lookup, "A row of a table; with `update=False` no gradient reaches it."),
-    lookup_batch=(
-        lambda p, indices, update=True: p.batch(indices, update),
-        "Rows of a table, as a mini-batch.",
-    ),
+    lookup_batch=(lambda p, indices, update=True: p.batch(indices, update), "Rows of a table, as a mini-batch."),
     parameter=(_parameter, "The parameter itself, of several a tuple: they are expressions."),
     random_normal=(_normal, "Gaussian numbers."),
     random_bernoulli=(_bernoulli, "`scale` with probability p, else 0."),

@@ -27,15 +27,13 @@ def affine_transform(exprs: Sequence[Any]) -> Any:
     bias, *pairs = exprs
     if not pairs:
         return node(bias)
-    if len(pairs) % 2:
-        raise EdBatchError(f"affine_transform: expected a bias and pairs of a weight and x, got {len(exprs)} of them")
-    first, x = pairs[0], pairs[1]
-    if bias.spec.shape == first.spec.shape[:1] and len(x.spec.shape) == 1 and not isinstance(bias, ExpressionArray):
-        found = eb.affine(first, x, bias)
+    W, x, *more = pairs
+    if bias.spec.shape == W.spec.shape[:1] and len(x.spec.shape) == 1 and not isinstance(bias, ExpressionArray):
+        found = eb.affine(W, x, bias)
     else:
-        found = add(product(first, x), bias)
-    for at in range(2, len(pairs), 2):
-        found = add(found, product(pairs[at], pairs[at + 1]))
+        found = add(product(W, x), bias)
+    for W, x in zip(more[::2], more[1::2], strict=True):
+        found = add(found, product(W, x))
     return found
 
 
@@ -153,10 +151,7 @@ TABLE = named(
     vanilla_lstm_gates_dropout_concat,
     circ_conv=(lambda u, v: eb.matmul(_turned(u, 1), v), "Circular convolution: Σⱼ u[i - j] v[j]."),
     circ_corr=(lambda u, v: eb.matmul(_turned(u, -1), v), "Circular correlation: Σⱼ u[j - i] v[j]."),
-    conv2d=(
-        lambda x, f, stride, is_valid=True: conv2d_bias(x, f, None, stride, is_valid),
-        "`conv2d_bias` without the bias.",
-    ),
+    conv2d=(lambda x, f, stride, is_valid=True: conv2d_bias(x, f, None, stride, is_valid), "Without the bias."),
     vanilla_lstm_c=(_memory, "The next memory: f c + i g."),
     vanilla_lstm_h=(lambda c, gates: eb.multiply(eb.split(node(gates), 4)[2], eb.tanh(c)), "o tanh(c)."),
 )  # fmt: skip

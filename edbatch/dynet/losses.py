@@ -84,18 +84,16 @@ def hinge_dim(x: Any, v: Sequence[int], d: int = 0, m: float = 1.0) -> Any:
     return eb.stack([hinge(line, label, m) for line, label in zip(lines, v, strict=True)])
 
 
-def _poisson_loss(log_lambda: Any, x: int) -> Any:
-    seen = integer("poisson_loss: x", x)
-    return eb.add(eb.subtract(eb.exp(log_lambda), eb.multiply(log_lambda, float(seen))), math.lgamma(seen + 1))
+def _poisson(log_mean: Any, x: int) -> Any:
+    x = integer("poisson_loss: x", x)
+    return eb.add(eb.subtract(eb.exp(log_mean), eb.multiply(log_mean, float(x))), math.lgamma(x + 1))
 
 
 def _sparsemax(x: Any) -> Any:
     x = node(x)
     n = x.spec.size
     largest, _ = eb.top_k(x, n, 0)
-    means = eb.multiply(
-        eb.subtract(eb.cumsum(largest, 0), 1.0), 1 / np.arange(1, n + 1)
-    )  # of the k largest, less 1 / k
+    means = eb.multiply(eb.subtract(eb.cumsum(largest, 0), 1.0), 1 / np.arange(1, n + 1))  # of k entries, less 1 / k
     return eb.relu(eb.subtract(x, eb.max(means, 0)))
 
 
@@ -133,12 +131,9 @@ TABLE = named(
     binary_log_loss=(lambda x, y: eb.binary_cross_entropy(x, y), "-Σ y log x + (1 - y) log(1 - x)."),
     squared_distance=(lambda x, y: eb.squared_distance(x, y), "Σ (x - y)²."),
     l1_distance=(lambda x, y: eb.l1_distance(x, y), "Σ |x - y|."),
-    huber_distance=(
-        lambda x, y, c=1.345: eb.huber(x, y, float(c)),
-        "Σ of ½d² where |d| is below c, and c (|d| - ½c) elsewhere.",
-    ),
+    huber_distance=(lambda x, y, c=1.345: eb.huber(x, y, float(c)), "Σ of ½d² below |d| = c, of c (|d| - ½c) beyond."),
     pairwise_rank_loss=(lambda x, y, m=1.0: eb.relu(eb.add(eb.subtract(y, x), float(m))), "max(0, m - x + y)."),
-    poisson_loss=(_poisson_loss, "-log of Poisson's probability of x, given the logarithm of its mean."),
+    poisson_loss=(_poisson, "-log of Poisson's probability of x, given the logarithm of its mean."),
     sparsemax=(_sparsemax, "The nearest probabilities (Martins and Astudillo 2016)."),
     constrained_softmax=(_constrained_softmax, "The nearest probabilities, by divergence, nowhere above y."),
 )  # fmt: skip

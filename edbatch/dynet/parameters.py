@@ -10,10 +10,9 @@ import numpy as np
 import edbatch as eb
 from edbatch.dynet.arithmetic import dim_of, power, product, with_operators
 from edbatch.dynet.checked import integer, integers
-from edbatch.dynet.expression import item, node, one_or_batch
+from edbatch.dynet.expression import Reads, item, node, one_or_batch
 from edbatch.dynet.files import populate_one, save_one
 from edbatch.dynet.implicit import DynetIndexError, implicit
-from edbatch.dynet.reads import Reads
 from edbatch.errors import EdBatchError
 
 
@@ -61,7 +60,6 @@ class _Common(Reads):
 
     def backward(self: Any, full: bool = False) -> None:
         """As of an expression."""
-        implicit.opened()
         node(self).backward(full)
 
     def __getitem__(self: Any, key: Any) -> Any:
@@ -97,15 +95,6 @@ class Parameters(_Common, eb.Parameter):
     def expr(self, update: bool = True) -> Any:
         """Itself; or its value as an expression through which no gradient flows."""
         return self if update else eb.stop_gradient(node(self))
-
-    def set_value(self, arr: Any) -> None:
-        """Overwrite the values."""
-        found = np.asarray(arr, np.float64)
-        if found.shape != self.spec.shape:
-            raise EdBatchError(
-                f"Shape of values and parameter don't match in Parameters.set_value: {found.shape} != {self.spec.shape}"
-            )
-        eb.Parameter.set_value(self, found)
 
     def __repr__(self) -> str:
         return f"Parameter {self.name}"
@@ -174,7 +163,7 @@ class LookupParameters(_Common, eb.LookupParameters):
 
     def __getitem__(self, index: int) -> Any:
         if implicit.graph is None:
-            implicit.recorded_into()
+            implicit.opened()
         if index.__class__ is not int or index < 0:  # rows do not count from the end
             index = integer(f"lookup in {self.name}: index", index)
         return eb.lookup(self, index)

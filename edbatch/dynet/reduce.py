@@ -15,17 +15,14 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression_array import ExpressionArray
 
 
-def alike(xs: Sequence[Any]) -> list[Any]:
+def _alike(xs: Sequence[Any]) -> list[Any]:
     """Expressions as the first is: numbers with an axis, columns with one or two, single ones in mini-batches."""
     shape = xs[0].spec.shape or (1,)
-    return spread([x if x.spec.shape == shape else _shaped(x, shape) for x in xs])
-
-
-def _shaped(x: Any, shape: tuple[int, ...]) -> Any:
-    own = x.spec.shape
-    if own[: len(shape)] + (1,) * (len(shape) - len(own)) != shape or any(size > 1 for size in own[len(shape) :]):
-        raise EdBatchError(f"Mismatched input dimensions: {x.spec.shape} and {shape}")
-    return eb.reshape(x, shape)
+    n = max(len(x.spec.shape) for x in xs)
+    found = {(*x.spec.shape, *(1,) * (n - len(x.spec.shape))) for x in xs}
+    if len(found) > 1:
+        raise EdBatchError(f"Mismatched input dimensions: {sorted(found)}")
+    return spread([x if x.spec.shape == shape else eb.reshape(x, shape) for x in xs])
 
 
 def spread(xs: list[Any]) -> list[Any]:
@@ -41,12 +38,10 @@ def _of_list(name: str, call: Callable[[list[Any]], Any]) -> Callable[[Sequence[
         xs = xs if isinstance(xs, list) else list(xs or ())
         if not xs:
             raise AssertionError(f"List is empty, nothing to {name}.")
-        first = xs[0]
-        graph, spec = first.graph, first.spec
+        graph, spec = xs[0].graph, xs[0].spec
         for x in xs:
             if x.graph is not graph or x.spec is not spec:
-                xs = alike(xs)
-                break
+                return call(_alike(xs))
         return call(xs)
 
     return listed
@@ -115,10 +110,7 @@ TABLE = named(
     std_batches=(_std(_mean_batches), "Standard deviation over a mini-batch."),
     sum_dim=(_sum_dim, f"Sum {_OVER}; `n` is no matter, as in DyNet."),
     mean_dim=(_mean_dim, f"Mean {_OVER}; `n`: what the sum is divided by instead."),
-    moment_dim=(
-        lambda x, d, r, b, n=0: _mean_dim(eb.power(x, int(r)), d, b, n),
-        f"Mean of the r-th powers {_OVER}; `n` as of `mean_dim`.",
-    ),
+    moment_dim=(lambda x, d, r, b, n=0: _mean_dim(eb.power(x, int(r)), d, b, n), f"Mean of the r-th powers {_OVER}."),
     std_dim=(_std_dim, f"Standard deviation {_OVER}; `n` is no matter, as in DyNet."),
     max_dim=(_along(eb.max), "Largest entries along an axis."),
     logsumexp_dim=(_along(eb.logsumexp), "log Σ eˣ along an axis."),

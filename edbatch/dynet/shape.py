@@ -11,7 +11,7 @@ import numpy as np
 import edbatch as eb
 from edbatch.dynet.arithmetic import dim_of, with_axes
 from edbatch.dynet.checked import integer, integers, named, sizes
-from edbatch.dynet.expression import count, item, lead, node, one_or_batch, plain
+from edbatch.dynet.expression import count, item, node, one_or_batch, plain
 from edbatch.dynet.implicit import DynetError, implicit
 from edbatch.dynet.reduce import spread
 from edbatch.errors import EdBatchError
@@ -140,10 +140,9 @@ def _chosen(x: Any, numbers: Sequence[int], axis: int) -> Any:
 
 def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()) -> Any:
     """Every so manieth entry from one up to another, axis by axis."""
-    whole = (*dim_of(x.spec.shape), *lead(x))
-    begin, end = [*range_from, *[0] * len(whole)], [*range_to, *whole[len(range_to) :]]
-    step = [*strides, *[1] * len(whole)]
-    return item(x, tuple(slice(begin[a], end[a], step[a]) for a in range(len(whole))))
+    whole = (*dim_of(x.spec.shape), count(x))
+    begin, step = ([*given, *[other] * len(whole)] for given, other in ((range_from, 0), (strides, 1)))
+    return item(x, tuple(map(slice, begin, (*range_to, *whole[len(range_to) :]), step)))
 
 
 def fold_rows(x: Any, nrows: int = 2) -> Any:

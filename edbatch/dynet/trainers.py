@@ -23,10 +23,6 @@ class _Core(Core):
     of: Any = None
     _cure = "Call reset_gradient() of the collection before the loss that its trainer is to apply goes back"
 
-    @property
-    def _name(self) -> str:
-        return type(self.of).__name__
-
     def constants(self, lr: float, updates: int) -> dict[str, float]:
         """The rule's constants at the update that comes; it counts for all parameters."""
         found: dict[str, float] = self.of._constants()
@@ -68,8 +64,7 @@ class Trainer:
         self._core: _Core | None = None
 
     def _constants(self) -> dict[str, float]:
-        """The constants of the rule at the next update, among others."""
-        return {**self._given, "lr": self.learning_rate}
+        return {**self._given, "lr": self.learning_rate}  # of the next update, among others
 
     def update(self) -> None:
         """Update all parameters, and forget their gradients."""
@@ -83,7 +78,11 @@ class Trainer:
             if x.has_grad:
                 found.append(x)
         if found:
-            core = self._core_of(found)
+            core = self._core
+            if core is None:
+                core = self._core = type(type(self).__name__, (_Core,), {"rule": self.rule})(found, of=self)
+            core.groups = [{"params": found}]
+            core.clip = self._threshold or None
             core.update()
             self._clipped += bool(core.clip and core.gradient_norm > core.clip)
         self._updates += 1
@@ -92,15 +91,6 @@ class Trainer:
         if lam:
             for x in everything:
                 x.set_value(x.as_array() * (1.0 - lam))
-
-    def _core_of(self, parameters: list[Any]) -> _Core:
-        """What updates these; it remembers what it remembers of all."""
-        core = self._core
-        if core is None:
-            core = self._core = type(f"_{type(self).__name__}", (_Core,), {"rule": self.rule})(parameters, of=self)
-        core.groups = [{"params": parameters}]
-        core.clip = self._threshold if self._threshold > 0 else None
-        return core
 
     def restart(self, learning_rate: float | None = None) -> None:
         """Forget what is remembered of all parameters; Adam's count of updates goes on, as in DyNet."""

@@ -104,7 +104,7 @@ class TestParameters:
         W = model.add_parameters(2, init=1.0)
         W.set_value([1, 2])
         assert W.value() == W.vec_value() == W.npvalue().tolist() == W.as_array().tolist() == [1.0, 2.0]
-        with pytest.raises(ValueError, match="Shape of values"):
+        with pytest.raises(ValueError, match="expected shape"):
             W.set_value(np.ones((2, 1)))
 
     def test_gradients(self, model):

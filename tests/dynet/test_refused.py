@@ -74,7 +74,7 @@ BAD = [
     None, "a", -1, 99, 1.5, float("nan"), [], [None], ["a"], {}, object(), np.zeros(0), np.array(["a"]), (),
 ]  # fmt: skip
 #: What reads flags of the command line, takes all that is given, or has DyNet's own deprecated way.
-LEFT = {"init", "install", "renew_cg", "close_cg", "Model", "PyInitializer"} | {
+LEFT = {"init", "install", "renew_cg", "close_cg", "Model"} | {
     "Expression",
     "BatchedExpression",  # which are made by functions alone
 }
