@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -194,6 +194,25 @@ class ParameterCollection:
 
 
 Model = ParameterCollection
+
+
+class Builder:
+    """What adds its parameters to a part of a collection."""
+
+    part: ClassVar[str]
+
+    def __init__(self, model: ParameterCollection) -> None:
+        self._model = model.add_subcollection(self.part)
+
+    def param_collection(self) -> ParameterCollection:
+        """Its parameters."""
+        return self._model
+
+    @classmethod
+    def from_spec(cls, spec: tuple[Any, ...], model: ParameterCollection) -> Self:
+        """A builder like another, whose `spec` this is: arguments before and after the collection."""
+        make: Any = cls
+        return make(*spec[:3], model, *spec[3:])
 
 
 def _free(taken: dict[str, int], name: str) -> str:

@@ -56,9 +56,7 @@ class Implicit:
         self.policy: str | None = None
         self.version = 0
         self.settable: dict[int, np.ndarray] = {}
-        self.outdated = False
-        self.goes_back = False
-        self._went_back = False
+        self.outdated = self.goes_back = self._went_back = False
 
     def opened(self) -> Any:
         """The graph, which is opened before it is first used, and remains open."""
@@ -106,9 +104,8 @@ class Implicit:
         self.graph.reset(self.settable, self.goes_back)
 
     def _forget(self) -> None:
-        self.goes_back, self._went_back = self._went_back, False
+        self.goes_back, self._went_back, self.outdated = self._went_back, False, False
         self.settable.clear()
-        self.outdated = False
 
 
 implicit = Implicit()

@@ -11,7 +11,7 @@ import numpy as np
 import edbatch as eb
 from edbatch.dynet.arithmetic import multiply, with_axes
 from edbatch.dynet.checked import integer, integers, named, number
-from edbatch.dynet.collection import ParameterCollection
+from edbatch.dynet.collection import Builder, ParameterCollection
 from edbatch.dynet.expression import count, node, one_or_batch, plain
 from edbatch.dynet.linear import affine_transform
 from edbatch.dynet.reduce import sum_elems
@@ -152,7 +152,7 @@ class _Layer:
         return eb.matmul(W, x) if self._b is None else affine_transform([self._b.expr(update), W, x])
 
 
-class StandardSoftmaxBuilder:
+class StandardSoftmaxBuilder(Builder):
     """softmax(W x + b).
 
     Args:
@@ -162,20 +162,18 @@ class StandardSoftmaxBuilder:
         bias: whether there is a b.
     """
 
-    def __init__(self, rep_dim: int, num_classes: int, pc: ParameterCollection, bias: bool = True) -> None:
-        self._model = pc.add_subcollection("standard-softmax-builder")
-        self._layer = _Layer(self._model, num_classes, rep_dim, bias)
+    part = "standard-softmax-builder"
 
-    def param_collection(self) -> ParameterCollection:
-        """Its parameters."""
-        return self._model
+    def __init__(self, rep_dim: int, num_classes: int, pc: ParameterCollection, bias: bool = True) -> None:
+        super().__init__(pc)
+        self._layer = _Layer(self._model, num_classes, rep_dim, bias)
 
     def neg_log_softmax(self, x: Any, c: int, update: bool = True) -> Any:
         """-log p(c | x)."""
         return pickneglogsoftmax(self._layer(x, update), c)
 
 
-class ClassFactoredSoftmaxBuilder:
+class ClassFactoredSoftmaxBuilder(Builder):
     """p(word | x) = p(class | x) p(word | class, x).
 
     Args:
@@ -186,10 +184,12 @@ class ClassFactoredSoftmaxBuilder:
         bias: whether layers have one.
     """
 
+    part = "class-factored-softmax-builder"
+
     def __init__(
         self, rep_dim: int, cluster_file: str, word_dict: dict[str, int], pc: ParameterCollection, bias: bool = True
     ) -> None:
-        self._model = pc.add_subcollection("class-factored-softmax-builder")
+        super().__init__(pc)
         words: dict[str, list[int]] = {}
         with open(cluster_file, encoding="utf-8") as file:
             for line in file:
@@ -200,10 +200,6 @@ class ClassFactoredSoftmaxBuilder:
         self._words = [
             _Layer(self._model, len(listed), rep_dim, bias) if len(listed) > 1 else None for listed in words.values()
         ]
-
-    def param_collection(self) -> ParameterCollection:
-        """Its parameters."""
-        return self._model
 
     def neg_log_softmax(self, x: Any, c: int, update: bool = True) -> Any:
         """-log p(c | x)."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 import edbatch as eb
 from edbatch.dynet.arithmetic import add, multiply, product
-from edbatch.dynet.collection import ParameterCollection
+from edbatch.dynet.collection import Builder, ParameterCollection
 from edbatch.dynet.linear import affine_transform
 from edbatch.dynet.losses import layer_norm
 from edbatch.dynet.parameters import Parameters
@@ -160,7 +160,7 @@ class SimpleRNNBuilder(RNNBuilder):
         return None, eb.tanh(affine_transform([b, Wx, x, Wh, h]))
 
 
-class BiRNNBuilder:
+class BiRNNBuilder(Builder):
     """Layers of two recurrences, one forth and one back, whose outputs are concatenated.
 
     Args:
@@ -172,6 +172,8 @@ class BiRNNBuilder:
         builder_layers: pairs of recurrences, if they are there already.
     """
 
+    part = "birnn"
+
     def __init__(
         self, num_layers: int, input_dim: int, hidden_dim: int, model: ParameterCollection, rnn_builder_factory: Any,
         builder_layers: list[Any] | None = None,
@@ -179,21 +181,11 @@ class BiRNNBuilder:
         if num_layers < 1 or hidden_dim % 2:
             raise AssertionError(f"BiRNN hidden dimension must be even: {hidden_dim}, of {num_layers} layers")
         self.spec = num_layers, input_dim, hidden_dim, rnn_builder_factory, builder_layers
-        self._model = model.add_subcollection("birnn")
+        super().__init__(model)
         sizes = [input_dim, *[hidden_dim] * (num_layers - 1)]
         self.builder_layers = builder_layers or [
             tuple(rnn_builder_factory(1, size, hidden_dim // 2, self._model) for _ in range(2)) for size in sizes
         ]
-
-    def param_collection(self) -> ParameterCollection:
-        """Its parameters."""
-        return self._model
-
-    @classmethod
-    def from_spec(cls, spec: tuple[Any, ...], model: ParameterCollection) -> Self:
-        """A builder like another."""
-        make: Any = cls
-        return make(*spec[:3], model, *spec[3:])
 
     def set_dropout(self, p: float) -> None:
         """As of each recurrence."""

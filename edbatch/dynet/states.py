@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 import edbatch as eb
 from edbatch.dynet.checked import integer, within
-from edbatch.dynet.collection import ParameterCollection
+from edbatch.dynet.collection import Builder, ParameterCollection
 from edbatch.dynet.implicit import DynetError, implicit
 from edbatch.dynet.inputs import kept
 from edbatch.dynet.parameters import Parameters
@@ -92,7 +92,7 @@ class _Step:
         return self._formula(self._weights, None, h, x)[1]
 
 
-class RNNBuilder:
+class RNNBuilder(Builder):
     """What all recurrences share: their parameters, layer by layer, and dropout.
 
     A recurrence says of which shapes the parameters of a layer are (vectors are biases, which begin as 0), and what
@@ -104,14 +104,13 @@ class RNNBuilder:
         model: to which a part with the parameters is added.
     """
 
-    part: ClassVar[str]
     has_cells: ClassVar[bool] = True
     in_cells = begins_at_zero = True
 
     def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: ParameterCollection) -> None:
         self.layers = integer("layers", layers, 1)
         self.input_dim, self.hidden_dim = integer("input_dim", input_dim, 1), integer("hidden_dim", hidden_dim, 1)
-        self._model = model.add_subcollection(self.part)
+        super().__init__(model)
         self._sizes = [self.input_dim, *[self.hidden_dim] * (self.layers - 1)]
         self._parameters = [self._added(self._shapes(size, self.hidden_dim), model) for size in self._sizes]
         self._rate, self._updates, self._version = 0.0, True, -1
@@ -152,16 +151,6 @@ class RNNBuilder:
     def spec(self) -> tuple[Any, ...]:
         """What it is made again from, but for its parameters."""
         return self.layers, self.input_dim, self.hidden_dim
-
-    @classmethod
-    def from_spec(cls, spec: tuple[Any, ...], model: ParameterCollection) -> Self:
-        """A builder like another."""
-        make: Any = cls
-        return make(*spec[:3], model, *spec[3:])
-
-    def param_collection(self) -> ParameterCollection:
-        """Its parameters."""
-        return self._model
 
     def get_parameters(self) -> list[list[Parameters]]:
         """The parameters of each layer."""
