@@ -9,7 +9,7 @@ import sys
 
 def main() -> None:
     """Run the program that the command line names, with the arguments behind it."""
-    from edbatch.dynet.setup import install
+    from edbatch.dynet.config import install
 
     if len(sys.argv) < 2:
         sys.exit("usage: python -m edbatch.dynet script.py [arguments]")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import edbatch as eb
-from edbatch.dynet.implicit import DynetError
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary
@@ -14,6 +13,22 @@ from edbatch.graph.op import OPS, Op
 from edbatch.graph.operand import Operand
 
 _SCALARS = ((), (1,))
+
+
+def dim_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """DyNet's dimensions: a number has one entry.
+
+    Example:
+        >>> dim_of(()), dim_of((2, 3))
+        ((1,), (2, 3))
+    """
+    return tuple(shape) or (1,)
+
+
+def with_axes(x: Any, axes: int) -> Any:
+    """An expression with at least so many axes, of size 1 behind its own."""
+    shape = x.spec.shape
+    return x if len(shape) >= axes else eb.reshape(x, (*shape, *(1,) * (axes - len(shape))))
 
 
 def broadcast(op: Op) -> Callable[[Any, Any], Expression]:
@@ -29,15 +44,10 @@ def broadcast(op: Op) -> Callable[[Any, Any], Expression]:
         if len(left) == len(right) or left in _SCALARS or right in _SCALARS:
             return None
         axes = max(len(left), len(right))
-        return call(_with_axes(a, axes), _with_axes(b, axes))
+        return call(with_axes(a, axes), with_axes(b, axes))
 
     call = binary(op, otherwise)
     return call
-
-
-def _with_axes(x: Any, axes: int) -> Any:
-    missing = axes - len(x.spec.shape)
-    return eb.reshape(x, (*x.spec.shape, *(1,) * missing)) if missing else x
 
 
 add, subtract, multiply, divide = (broadcast(OPS[name]) for name in ("add", "subtract", "multiply", "divide"))
@@ -51,7 +61,7 @@ def _product(a: Any, b: Any) -> Expression | None:
     if left in _SCALARS or right == () or (right == (1,) and left[-1] != 1):
         return multiply(a, b)
     if len(left) == 1:
-        a, left = _with_axes(a, 2), (left[0], 1)
+        a, left = with_axes(a, 2), (left[0], 1)
         if right[0] == 1:
             return product(a, b)
     if max(len(left), len(right)) > 2 or left[1] != right[0]:
@@ -62,35 +72,18 @@ def _product(a: Any, b: Any) -> Expression | None:
 product = binary(OPS["matmul"], _product)
 
 
-def power(a: Any, b: Any) -> Expression:
-    """a ** b; the exponent is a number, or an expression of one entry."""
-    return eb.power(a, b)
-
-
-def _negated(x: Any) -> Expression:
-    return eb.neg(x)
+def power(x: Any, y: Any) -> Any:
+    """x to the power of a number, which may be an expression of one entry."""
+    return eb.power(x, eb.reshape(y, ()) if isinstance(y, Operand) and y.spec.shape else y)
 
 
 def _reflected(call: Callable[[Any, Any], Expression]) -> Callable[[Any, Any], Expression]:
     return lambda self, other: call(other, self)
 
 
-_BINARY = {"add": add, "sub": subtract, "mul": product, "truediv": divide}
-
-
 def with_operators(kind: type) -> type:
     """Give a class of operands DyNet's operators."""
-    for name, call in _BINARY.items():
+    for name, call in {"add": add, "sub": subtract, "mul": product, "truediv": divide}.items():
         setattr(kind, f"__{name}__", call)
         setattr(kind, f"__r{name}__", _reflected(call))
     return kind
-
-
-def number_of(x: Any) -> Any:
-    """An expression of one entry as one without axes."""
-    return eb.reshape(x, ()) if x.spec.shape else x
-
-
-def refuse(what: str) -> DynetError:
-    """An error that says in one sentence what cannot be had."""
-    return DynetError(what)

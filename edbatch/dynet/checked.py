@@ -1,8 +1,7 @@
-"""What arguments have to be, and clear errors where something is given that Python itself would complain about."""
+"""What arguments have to be, and errors in words where Python itself would complain about them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from functools import wraps
 from operator import index
@@ -11,16 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.dynet.implicit import DynetError, DynetIndexError, DynetOverflowError, DynetTypeError
+from edbatch.dynet.implicit import DynetError, DynetIndexError, DynetTypeError
 from edbatch.errors import EdBatchError, shown
 
 _RAW = TypeError, ValueError, AttributeError, IndexError, KeyError, ZeroDivisionError, OverflowError
-#: Programs that catch what DyNet raises catch these.
-_KINDS: dict[type[Exception], type[EdBatchError]] = {
-    TypeError: DynetTypeError,
-    IndexError: DynetIndexError,
-    OverflowError: DynetOverflowError,
-}
 
 
 def integer(place: str, value: Any, least: int = 0) -> int:
@@ -43,40 +36,32 @@ def integer(place: str, value: Any, least: int = 0) -> int:
 
 def integers(place: str, values: Iterable[Any]) -> list[int]:
     """Integers from 0 on, at least one."""
-    try:
-        found = [integer(place, value) for value in values]
-    except TypeError as error:
-        if isinstance(error, EdBatchError):
-            raise
-        raise DynetTypeError(f"{place}: expected a list of integers, got {shown(values)}") from None
+    if not hasattr(values, "__iter__"):
+        raise DynetTypeError(f"{place}: expected a list of integers, got {shown(values)}")
+    found = [integer(place, value) for value in values]
     if not found:
         raise EdBatchError(f"{place}: expected at least one integer, got none")
     return found
 
 
+def sizes(place: str, shape: Any) -> tuple[int, ...]:
+    """A shape, which may be a single integer."""
+    return tuple(integer(place, size, 1) for size in ([shape] if np.ndim(shape) == 0 else shape))
+
+
 def number(place: str, value: Any) -> float:
     """A real number."""
-    if isinstance(value, str):
-        raise DynetTypeError(f"{place}: expected a number, got {shown(value)}")
     try:
-        return float(value)
+        return float(value + 0)  # no text
     except (TypeError, ValueError):
         raise DynetTypeError(f"{place}: expected a number, got {shown(value)}") from None
 
 
-def probability(place: str, value: Any) -> float:
-    """A number from 0 to 1."""
+def within(place: str, value: Any, least: float, most: float = np.inf) -> float:
+    """A real number of a range."""
     found = number(place, value)
-    if not 0 <= found <= 1:
-        raise DynetError(f"{place}: expected a number from 0 to 1, got {found}")
-    return found
-
-
-def positive(place: str, value: Any) -> float:
-    """A number from 0 on."""
-    found = number(place, value)
-    if not 0 <= found < math.inf:
-        raise EdBatchError(f"{place}: expected a finite number from 0 on, got {found}")
+    if not least <= found <= most:
+        raise DynetError(f"{place}: expected a number from {least:g} to {most:g}, got {found:g}")
     return found
 
 
@@ -90,17 +75,14 @@ def guarded(call: Callable[..., Any], name: str) -> Callable[..., Any]:
         except EdBatchError:
             raise
         except _RAW as error:
-            kind = next((kind for raw, kind in _KINDS.items() if isinstance(error, raw)), EdBatchError)
-            raise kind(f"{name}: {_reason(error)}") from error
+            reason = str(error)
+            if isinstance(error, AttributeError):
+                what = "an expression" if error.name in ("spec", "graph") else f"something that has {error.name!r}"
+                reason = f"expected {what}, got {shown(error.obj)}"
+            kinds: dict[type, type[EdBatchError]] = {TypeError: DynetTypeError, IndexError: DynetIndexError}
+            raise kinds.get(type(error), EdBatchError)(f"{name}: {reason}") from error
 
     return guard
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, AttributeError):
-        what = "an expression" if error.name in ("spec", "graph") else f"something that has {error.name!r}"
-        return f"expected {what}, got {shown(error.obj)}"
-    return str(error)
 
 
 def guard(names: dict[str, Any]) -> None:
@@ -111,15 +93,26 @@ def guard(names: dict[str, Any]) -> None:
         if isinstance(found, FunctionType):
             names[name] = guarded(found, found.__name__)
             names[name].__module__, names[name].__qualname__ = "edbatch.dynet", name  # where pickles look for it
-        elif isinstance(found, type) and not issubclass(found, Exception):
-            _guard_methods(found)
+        elif isinstance(found, type):
+            for base in (kind for kind in found.__mro__ if kind.__module__.startswith("edbatch.dynet")):
+                _guard_methods(base)
 
 
 def _guard_methods(kind: type) -> None:
-    for base in kind.__mro__:
-        if not base.__module__.startswith("edbatch.dynet"):
-            continue
-        for name, found in list(vars(base).items()):
-            is_public = not name.startswith("_") or name == "__init__"
-            if is_public and isinstance(found, FunctionType) and not hasattr(found, "__wrapped__"):
-                setattr(base, name, guarded(found, name if name != "__init__" else base.__name__))
+    for name, found in list(vars(kind).items()):
+        is_public = not name.startswith("_") or name == "__init__"
+        if is_public and isinstance(found, FunctionType) and not hasattr(found, "__wrapped__"):
+            setattr(kind, name, guarded(found, name if name != "__init__" else kind.__name__))
+
+
+def named(*functions: Callable[..., Any], **table: tuple[Callable[..., Any], str]) -> dict[str, Callable[..., Any]]:
+    """Functions by their names: some know theirs, others are given one, and a docstring.
+
+    Example:
+        >>> double = named(double=(lambda x: x + x, "2 x."))["double"]
+        >>> double.__name__, double.__doc__, double(3)
+        ('double', '2 x.', 6)
+    """
+    for name, (function, doc) in table.items():
+        function.__name__, function.__qualname__, function.__doc__ = name, name, doc
+    return {**{one.__name__: one for one in functions}, **{name: function for name, (function, _) in table.items()}}

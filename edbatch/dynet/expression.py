@@ -1,21 +1,42 @@
-"""Expressions with DyNet's operators and reads, and mini-batches of them."""
+"""Expressions with DyNet's operators and reads, and mini-batches of them.
+
+What is read is a number, a list by columns, or an array of float64 whose last axis is the mini-batch.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
 import edbatch as eb
-from edbatch.dynet import reads
-from edbatch.dynet.arithmetic import number_of, power, with_operators
+from edbatch.dynet.arithmetic import dim_of, power, with_operators
 from edbatch.dynet.implicit import STALE, DynetError, DynetIndexError, DynetTypeError, implicit
 from edbatch.errors import EdBatchError, EdBatchWarning, shown
 from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.record import parameter_node
 
 _ALL = slice(None)
+
+
+class Tensor:
+    """A value that is read whole, by `expression.tensor_value()`.
+
+    Args:
+        array: with the entries of a mini-batch along the last axis, if there are several.
+    """
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def as_numpy(self) -> np.ndarray:
+        """The value."""
+        return self._array
+
+    def argmax(self, dim: int = 0, num: int = 1) -> Tensor:
+        """The numbers of the `num` largest entries along an axis, the largest first."""
+        return Tensor(np.argsort(-self._array, dim, kind="stable").take(range(num), dim))
 
 
 class Reads:
@@ -24,34 +45,52 @@ class Reads:
     __slots__ = ()
 
     def _array(self, recalculate: bool) -> Any:
+        """The value; entries of a mini-batch along the first axis."""
         raise NotImplementedError
 
     def _count(self) -> int:
+        """How many entries the mini-batch has."""
         return 1
 
     def npvalue(self, recalculate: bool = False) -> np.ndarray:
         """The value as an array; the entries of a mini-batch, if there are several, along the last axis."""
-        return reads.np_value(self._array(recalculate), self._count())
+        return np_value(self._array(recalculate), self._count())
 
     def vec_value(self, recalculate: bool = False) -> list[float]:
         """All entries of the value in a list, column by column."""
-        return reads.vec_value(self._array(recalculate), self._count())
+        return Reads.npvalue(self, recalculate).reshape(-1, order="F").tolist()
 
     def scalar_value(self, recalculate: bool = False) -> float:
         """The only entry of the value."""
-        return reads.scalar_value(self._array(recalculate))
+        found = np.asarray(self._array(recalculate))
+        if found.size != 1:
+            raise DynetError(f"scalar_value: Input tensor has more than one element, it has {found.size}")
+        return float(found.item())
 
     def value(self, recalculate: bool = False) -> Any:
         """The value: a number, a list of numbers if it has one axis, an array if it has more."""
-        return reads.value_of(self._array(recalculate), self._count())
+        found = np.asarray(self._array(recalculate))
+        if found.ndim - (self._count() > 1) > 1:
+            return np_value(found, self._count())
+        return (
+            float(found.item()) if found.size == 1 else np_value(found, self._count()).reshape(-1, order="F").tolist()
+        )
 
-    def tensor_value(self, recalculate: bool = False) -> reads.Tensor:
-        """The value as a tensor, which knows `argmax`, `topk` and `categorical_sample_log_prob`."""
-        return reads.Tensor(self.npvalue(recalculate), self._count())
+    def tensor_value(self, recalculate: bool = False) -> Tensor:
+        """The value as a tensor, which knows `argmax`."""
+        return Tensor(self.npvalue(recalculate))
 
     def forward(self, recalculate: bool = False) -> None:
         """Compute the value; reading it does, too."""
         self._array(recalculate)
+
+
+def np_value(array: Any, count: int) -> np.ndarray:
+    """An array of DyNet's dimensions; `count` entries of a mini-batch become the last axis."""
+    found = np.asarray(array, np.float64)
+    if count == 1:
+        return np.array(found.reshape(dim_of(found.shape)), order="F")
+    return np.array(np.moveaxis(found.reshape(count, *dim_of(found.shape[1:])), 0, -1), order="F")
 
 
 @with_operators
@@ -70,12 +109,12 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
     of_inputs: ClassVar[type[Any]]
 
     def dim(self) -> tuple[tuple[int, ...], int]:
-        """Its dimensions, and how many entries its mini-batch has."""
-        return reads.dim_of(self.spec.shape), 1
+        """The dimensions of an entry, and how many entries the mini-batch has."""
+        return dim_of(self.spec.shape), self._count()
 
     def backward(self, full: bool = False) -> None:
         """Add the gradients of this number to those of the parameters it depends on; `full` is no matter here."""
-        if self.spec.size != 1:
+        if self.spec.size != 1 or isinstance(self, ExpressionArray):
             raise EdBatchError(f"backward() can only be called on scalar nodes, but node has dimension: {self.dim()}")
         if self.graph is not implicit.graph:
             raise DynetError(STALE)
@@ -84,37 +123,18 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
             implicit.go_back(self, np.ones(self.spec.shape))
 
     def gradient(self) -> np.ndarray:
-        """The gradient of what `backward` was last called on with respect to this."""
-        return reads.np_value(_gradient(eb.Expression.gradient, self), 1)
-
-    @classmethod
-    def of_its_own(cls) -> type[Expression]:
-        """A class like this one, with classes of its own for mini-batches and inputs, all of which `refuse`s."""
-
-        class Since(cls, gc=False, eq=False):  # type: ignore[call-arg,misc,valid-type]
-            """Expressions that were made since a checkpoint."""
-
-        class BatchSince(cls.of_arrays, gc=False, eq=False):  # type: ignore[call-arg,misc,name-defined]
-            """Mini-batches of such."""
-
-        class SettableSince(cls.of_inputs, gc=False, eq=False):  # type: ignore[call-arg,misc,name-defined]
-            """Inputs of such."""
-
-        Since.of_arrays, Since.of_inputs = BatchSince, SettableSince
-        return Since
-
-    @classmethod
-    def refuse(cls) -> None:
-        """Have every use of an expression of this class, or of those that belong to it, be an error."""
-        for kind in (cls, cls.of_arrays, cls.of_inputs):
-            for name in ("graph", "id", "spec"):
-                setattr(kind, name, property(_refused))
+        """The gradient of what `backward` was last called on with respect to this; of a mini-batch, as `npvalue`."""
+        try:
+            batched = isinstance(self, ExpressionArray)
+            found = ExpressionArray.gradient(plain(self)) if batched else eb.Expression.gradient(self)
+            return np_value(found, self._count())
+        except EdBatchError as error:
+            raise DynetError(str(error)) from None
 
     def __getitem__(self, key: Any) -> Any:
         return item(self, key)
 
-    def __pow__(self, other: Any) -> Any:
-        return power(self, number_of(other) if isinstance(other, eb.Expression | eb.Parameter) else other)
+    __pow__ = power
 
     def __bool__(self) -> bool:
         return True
@@ -135,7 +155,7 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
         return self.graph.value(self)
 
 
-class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):
+class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):  # type: ignore[misc]
     """A mini-batch: expressions of one shape, which functions and operators take one by one.
 
     Example:
@@ -145,18 +165,6 @@ class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):
         (((2,), 3), [6.0, 15.0])
         >>> dy.close_cg()
     """
-
-    def dim(self) -> tuple[tuple[int, ...], int]:
-        """The dimensions of an entry, and how many there are."""
-        return reads.dim_of(self.spec.shape), len(self)
-
-    def backward(self, full: bool = False) -> NoReturn:
-        """Refuse: gradients are of one number."""
-        raise EdBatchError(f"backward() can only be called on scalar nodes, but node has dimension: {self.dim()}")
-
-    def gradient(self) -> np.ndarray:
-        """As of one expression; the entries along the last axis."""
-        return reads.np_value(_gradient(ExpressionArray.gradient, plain(self)), len(self))
 
     def __getitem__(self, key: Any) -> Any:
         return item(self, key)
@@ -185,19 +193,18 @@ class SettableExpression(Expression, gc=False, eq=False):
         implicit.outdated = True
 
 
-def _refused(_: Any) -> NoReturn:
-    raise DynetError(STALE)
-
-
 Expression.of_arrays, Expression.of_inputs = BatchedExpression, SettableExpression
 implicit.handle = Expression
 
 
-def _gradient(gradient: Callable[[Any], Any], x: Any) -> Any:
-    try:
-        return gradient(x)
-    except EdBatchError as error:
-        raise DynetError(str(error)) from None
+def node(x: Any) -> Any:
+    """A parameter as an expression."""
+    return parameter_node(implicit.recorded_into(), x) if isinstance(x, eb.Parameter) else x
+
+
+def count(x: Any) -> int:
+    """How many entries a mini-batch has; 1 of what is none."""
+    return len(x) if isinstance(x, ExpressionArray) else 1
 
 
 def plain(xs: Any) -> ExpressionArray:
@@ -205,43 +212,33 @@ def plain(xs: Any) -> ExpressionArray:
     return ExpressionArray(xs.graph, xs.id, xs.spec)
 
 
+def one_or_batch(xs: Any) -> Any:
+    """A mini-batch of a single entry is that entry."""
+    return plain(xs)[0] if isinstance(xs, ExpressionArray) and len(xs) == 1 else xs
+
+
 def item(x: Any, key: Any) -> Any:
-    """`x[key]` along the axes of an expression, or of each in a mini-batch.
+    """`x[key]` along the axes of an expression, or of each in a mini-batch; the axis behind the last is the mini-batch.
 
     Raises:
         DynetIndexError: the index is out of range; also an IndexError, as loops over rows expect.
     """
-    shape = reads.dim_of(x.spec.shape)
-    if not x.spec.shape:
-        x = eb.reshape(x, (1,))
-    parts = key if isinstance(key, tuple) else (key,)
-    if len(parts) > len(shape):
-        return _entries(x, parts)
+    x = node(x) if x.spec.shape else eb.reshape(x, (1,))
+    shape, parts = x.spec.shape, list(key) if isinstance(key, tuple) else [key]
+    entries = None
+    if len(parts) == len(shape) + 1:
+        entries = parts.pop()
     for part, size in zip(parts, shape, strict=False):
-        if isinstance(part, slice):
-            if part.stop is not None and part.stop > size:
-                raise DynetIndexError(f"require 0 < to <= dim_size, was {part.stop} of {size}")
-        elif not isinstance(part, int | np.integer):
+        if not isinstance(part, int | np.integer | slice):
             raise DynetTypeError(f"Expression key must be int or slice or tuple of slices: {shown(part)}")
-        elif not -size <= part < size:
-            raise DynetIndexError(f"Index too {'large' if part > 0 else 'small'}: {part} of {size} entries")
-    if isinstance(x, ExpressionArray):
-        return ExpressionArray.__getitem__(x, (_ALL, *parts))
-    return eb.Expression.__getitem__(x, key)
-
-
-def _entries(x: Any, parts: tuple[Any, ...]) -> Any:
-    """`x[..., entries]`: the axis behind the last is the mini-batch."""
-    *parts_of_each, entries = parts
-    found = item(x, tuple(parts_of_each))
-    if len(parts_of_each) == len(reads.dim_of(x.spec.shape)):
-        if isinstance(found, ExpressionArray):
-            return one_or_batch(plain(found)[entries])
-        if isinstance(entries, slice) and entries in (_ALL, slice(0, 1), slice(1)):
-            return found  # of a mini-batch of one, all
-    raise DynetIndexError(f"expected at most {len(reads.dim_of(x.spec.shape))} indices, got {len(parts)}")
-
-
-def one_or_batch(xs: Any) -> Any:
-    """A mini-batch of a single entry is that entry."""
-    return plain(xs)[0] if isinstance(xs, ExpressionArray) and len(xs) == 1 else xs
+        if isinstance(part, slice) and (part.stop or 0) > size:
+            raise DynetIndexError(f"require 0 < to <= dim_size, was {part.stop} of {size}")
+    try:
+        if not isinstance(x, ExpressionArray):
+            if entries is not None and not (isinstance(entries, slice) and range(1)[entries] == range(1)):
+                raise DynetIndexError(f"{entries}: out of range for a mini-batch of one")
+            return eb.Expression.__getitem__(x, tuple(parts))
+        found = ExpressionArray.__getitem__(x, (_ALL, *parts))
+        return found if entries is None else one_or_batch(plain(found)[entries])
+    except EdBatchError as error:
+        raise DynetIndexError(str(error)) from None

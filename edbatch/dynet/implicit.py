@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,6 @@ import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.marks import Mark, mark, take_back
 from edbatch.graph.opened import graphs
 
 STALE = "Stale Expression (created before renewing the Computation Graph)."
@@ -28,17 +28,13 @@ class DynetTypeError(EdBatchError, TypeError):
     """What DyNet, or Python, raises a TypeError for."""
 
 
-class DynetOverflowError(EdBatchError, OverflowError):
-    """What DyNet raises an OverflowError for."""
+class _Graph(eb.Graph):
+    """A graph whose pending nodes run with the parameters that there are then, as in DyNet."""
 
+    __slots__ = ()
 
-class _Stale(list[int]):
-    """The column of types of a graph that was renewed: recording appends to it, and is refused."""
-
-    def append(self, _: Any) -> NoReturn:
-        raise DynetError(STALE)
-
-    extend = append
+    def note_write(self, time: int) -> None:
+        """Take no note of writes: what was recorded before them may run after them."""
 
 
 class Implicit:
@@ -50,8 +46,7 @@ class Implicit:
         version: how often it was renewed.
         settable: by the id of its node, the array of an input that may be set.
         outdated: whether one was set after it had been read.
-        goes_back: whether there was a way back through the last graph: then what runs keeps what that will read.
-        checkpoints: of each how far the graph was, and the class of expressions since.
+        goes_back: whether `backward` was called in the last graph: then what runs saves what that will read.
     """
 
     handle: type[Any]
@@ -61,40 +56,28 @@ class Implicit:
         self.policy: str | None = None
         self.version = 0
         self.settable: dict[int, np.ndarray] = {}
-        self.outdated = False
-        self.goes_back = False
-        self._went_back = False
-        self.checkpoints: list[tuple[Mark, Any]] = []
+        self.outdated = self.goes_back = self._went_back = False
 
     def opened(self) -> Any:
         """The graph, which is opened before it is first used, and remains open."""
         if self.graph is None:
-            self.graph = eb.Graph(self.policy)
-            self.graph.handle, self.graph.repeatable = self.handle, True
+            self.graph = _Graph(self.policy)
+            self.graph.handle = self.handle
             self.graph.__enter__()
         return self.graph
-
-    def expect(self) -> None:
-        """Have a graph open, whichever it is."""
-        if self.graph is None:
-            self.recorded_into()
 
     def recorded_into(self) -> Any:
         """Where inputs go: the innermost graph that is open, which may be one of EdBatch's or the body of a cell."""
         return self.opened() if graphs.innermost() is None else current_graph()
 
-    def renew(self, kind: type[Any] | None = None) -> None:
-        """Begin anew, with expressions of a kind: those of before are refused from now on."""
+    def renew(self, check_nan: bool = False) -> None:
+        """Begin anew: expressions of before are refused from now on."""
         self.version += 1
         self._forget()
-        old = self.graph
-        if old is None:
-            self.opened()
-        elif old.n:
-            self.graph = old.successor(STALE)
-            self.graph.first_draw = self.graph.next_draw = -1  # masks are of each graph's own
-            old.types = _Stale()
-        self.graph.handle = kind or self.handle
+        if self.opened().n or check_nan:
+            graph = self.graph = self.graph.successor(STALE)
+            graph.first_draw = graph.next_draw = -1  # masks are of each graph's own
+            graph.handle, graph._check_nan = self.handle, check_nan
 
     def close(self) -> None:
         """Leave the graph open no longer; the next use opens another."""
@@ -102,46 +85,66 @@ class Implicit:
         graph, self.graph = self.graph, None
         if graph is not None:
             graph.successor(STALE).__exit__(None, None, None)
-            graph.types = _Stale()
 
     def compute(self, recalculate: bool = False) -> None:
-        """Run what is pending; once more, all of it, if something was set since."""
+        """Run what is pending; and once more all that has run, if that is asked for or an input was set since."""
         if recalculate or self.outdated:
-            self.recalculate()
+            self._reset()
         self.graph.run(saving=self.goes_back)
 
     def go_back(self, expression: Expression, gradient: Any) -> None:
-        """Compute the gradients of an expression."""
+        """Compute the gradients of an expression, with the inputs and parameters that there are now."""
         self.goes_back = self._went_back = True
         if self.outdated or self.graph.is_behind:
-            self.recalculate()
+            self._reset()
         self.graph.backward(expression, gradient)
 
-    def recalculate(self) -> None:
-        """Have everything computed once more, with inputs and parameters as they are now, when it is next read."""
+    def _reset(self) -> None:
         self.outdated = False
-        self.graph.begin_again(self.settable)
-
-    def checkpoint(self) -> None:
-        """Remember how far the graph is: expressions that are made from now on are of a class of their own."""
-        graph = self.opened()
-        since = graph.handle.of_its_own()
-        self.checkpoints.append((mark(graph, since), since))
-
-    def revert(self) -> None:
-        """Go back to the last checkpoint: expressions of the class that was made then are refused from now on."""
-        if not self.checkpoints:
-            raise DynetError("cg_revert: there is no checkpoint to go back to")
-        to, since = self.checkpoints.pop()
-        since.refuse()
-        self.settable = {node: array for node, array in self.settable.items() if node < to.n}
-        take_back(self.graph, to)
+        self.graph.reset(self.settable, self.goes_back)
 
     def _forget(self) -> None:
-        self.goes_back, self._went_back = self._went_back, False
+        self.goes_back, self._went_back, self.outdated = self._went_back, False, False
         self.settable.clear()
-        self.checkpoints.clear()
-        self.outdated = False
 
 
 implicit = Implicit()
+
+
+def renew_cg(immediate_compute: bool = False, check_validity: bool = False, autobatching: Any = None) -> None:
+    """Begin a new graph; expressions of the one before are refused from now on.
+
+    Args:
+        immediate_compute: changes nothing: what is computed does not depend on when.
+        check_validity: have the first batch whose result has a NaN be an error that names the function.
+        autobatching: no matter here, as everything is batched; `--dynet-autobatch` chooses how.
+    """
+    implicit.renew(check_validity)
+
+
+def close_cg() -> None:
+    """Leave the implicit graph open no longer, for programs that go on with EdBatch's own; not in DyNet."""
+    implicit.close()
+
+
+def forward(expressions: Sequence[Any], recalculate: bool = False) -> None:
+    """Compute several expressions."""
+    for expression in expressions:
+        expression.forward(recalculate)
+        recalculate = False
+
+
+def print_text_graphviz() -> None:
+    """Print the operations of the graph, in the language of Graphviz, and which are whose operands; runs nothing.
+
+    Inputs, parameters and views of other values are none. `eb.Graph.draw` makes a picture.
+    """
+    graph = implicit.opened().typed_graph()
+    lines = [f'  N{node} [label="{graph.names[type]}"];' for node, type in enumerate(graph.types.tolist())]
+    for node in range(len(graph)):
+        operands = graph.operands[graph.indptr[node] : graph.indptr[node + 1]].tolist()
+        lines += [f"  N{operand} -> N{node};" for operand in operands]
+    print("\n".join(["digraph G {", *lines, "}"]))
+
+
+TABLE = {function.__name__: function for function in (renew_cg, close_cg, forward, print_text_graphviz)}

@@ -1,4 +1,4 @@
-"""Losses, probabilities, dropout and normalisation."""
+"""Losses, probabilities and norms, and softmax layers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
-from edbatch.dynet.arithmetic import multiply
-from edbatch.dynet.checked import integer, integers, number, positive, probability
-from edbatch.dynet.draws import generator
-from edbatch.dynet.expression import one_or_batch
-from edbatch.dynet.implicit import DynetIndexError
-from edbatch.dynet.numeric import constant, node
+from edbatch.dynet.arithmetic import multiply, with_axes
+from edbatch.dynet.checked import integer, integers, named, number
+from edbatch.dynet.collection import Builder, ParameterCollection
+from edbatch.dynet.expression import count, node, one_or_batch, plain
+from edbatch.dynet.linear import affine_transform
 from edbatch.dynet.reduce import sum_elems
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression_array import ExpressionArray
@@ -22,33 +21,18 @@ from edbatch.graph.expression_array import ExpressionArray
 
 def softmax(x: Any, d: int = 0) -> Any:
     """eˣ / Σ eˣ along an axis."""
-    if len(x.spec.shape) > 2:
-        raise EdBatchError(f"Bad input dimensions in Softmax, must be 2 or fewer: {x.spec.shape}")
-    return eb.softmax(x if x.spec.shape else eb.reshape(x, (1,)), int(d))
+    return eb.softmax(with_axes(x, 1), int(d))
 
 
 def log_softmax(x: Any, restrict: Sequence[int] | None = None) -> Any:
     """x - log Σ eˣ down the columns; `restrict`: over these entries alone, others are -inf."""
     if restrict is None:
         return eb.log_softmax(x, 0)
-    numbers = _support(x, restrict, "log_softmax: restrict")
+    numbers = integers("log_softmax: restrict", restrict)
     kept = np.full(x.spec.shape, -np.inf)
     kept[numbers] = 0.0
     chosen = eb.stack([eb.pick(x, one) for one in numbers])
     return eb.add(eb.subtract(x, eb.logsumexp(chosen, 0)), kept)
-
-
-def pickneglogsoftmax(x: Any, v: int) -> Any:
-    """-log softmax(x)[v]."""
-    if isinstance(x, ExpressionArray):
-        raise EdBatchError("pickneglogsoftmax: a single ID for several mini-batch elements; expected ..._batch")
-    return eb.cross_entropy(_vector(x), integer("pickneglogsoftmax: v", v))
-
-
-def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Any:
-    """-log softmax(x)[v] of each entry of a mini-batch."""
-    labels = _of_each(x, vs, "pickneglogsoftmax_batch")
-    return eb.cross_entropy(_vector(x), np.array(labels) if isinstance(x, ExpressionArray) else labels[0])
 
 
 def _vector(x: Any) -> Any:
@@ -56,82 +40,76 @@ def _vector(x: Any) -> Any:
     return eb.reshape(x, x.spec.shape[:1]) if x.spec.shape[1:] == (1,) else x
 
 
+def _one(x: Any, name: str) -> Any:
+    """An expression that is no mini-batch, as a vector."""
+    if isinstance(x, ExpressionArray):
+        raise EdBatchError(f"{name}: a single index for several mini-batch elements; expected {name}_batch")
+    return _vector(x)
+
+
+def _labels(x: Any, vs: Sequence[int], name: str) -> list[int]:
+    """An index for each entry of a mini-batch."""
+    found = integers(f"{name}: vs", vs)
+    if len(found) != count(x):
+        raise EdBatchError(f"{name}: the number of IDs ({len(found)}) did not match that of the elements ({count(x)})")
+    return found
+
+
+def pickneglogsoftmax(x: Any, v: int) -> Any:
+    """-log softmax(x)[v]."""
+    return eb.cross_entropy(_one(x, "pickneglogsoftmax"), integer("pickneglogsoftmax: v", v))
+
+
+def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Any:
+    """-log softmax(x)[v] of each entry of a mini-batch."""
+    labels = _labels(x, vs, "pickneglogsoftmax_batch")
+    return eb.cross_entropy(_vector(x), np.array(labels) if isinstance(x, ExpressionArray) else labels[0])
+
+
 def hinge(x: Any, v: int, m: float = 1.0) -> Any:
     """Σ over others of max(0, m + x - x[v])."""
-    if isinstance(x, ExpressionArray):
-        raise EdBatchError("hinge: a single index for several mini-batch elements; expected hinge_batch")
-    return eb.hinge(_vector(x), integer("hinge: v", v), number("hinge: m", m))
+    return eb.hinge(_one(x, "hinge"), integer("hinge: v", v), number("hinge: m", m))
 
 
 def hinge_batch(x: Any, vs: Sequence[int], m: float = 1.0) -> Any:
     """`hinge` of each entry of a mini-batch."""
-    labels = _of_each(x, vs, "hinge_batch")
-    found = [eb.hinge(one, v, number("hinge: m", m)) for one, v in zip(_entries(_vector(x)), labels, strict=True)]
-    return one_or_batch(eb.array(found))
+    labels = _labels(x, vs, "hinge_batch")
+    entries = list(plain(x)) if isinstance(x, ExpressionArray) else [x]
+    return one_or_batch(eb.array([hinge(one, v, m) for one, v in zip(entries, labels, strict=True)]))
 
 
 def hinge_dim(x: Any, v: Sequence[int], d: int = 0, m: float = 1.0) -> Any:
     """`hinge` of each column (`d` 0) or row (`d` 1) of a matrix."""
-    if len(x.spec.shape) != 2 or d not in (0, 1):
-        raise EdBatchError(f"hinge_dim: expected a matrix and d of 0 or 1, got {x.spec.shape} and {d!r}")
-    lines, labels = x if d else eb.transpose(x), integers("hinge_dim: v", v)
-    if len(labels) != lines.spec.shape[0]:
-        raise EdBatchError(f"hinge_dim: expected an index for each of {lines.spec.shape[0]}, got {len(labels)}")
-    return eb.stack([eb.hinge(lines[at], label, number("hinge_dim: m", m)) for at, label in enumerate(labels)])
+    lines = node(x if d else eb.transpose(x))
+    return eb.stack([hinge(line, label, m) for line, label in zip(lines, v, strict=True)])
 
 
-def _entries(x: Any) -> list[Any]:
-    return list(x) if isinstance(x, ExpressionArray) else [x]
+def _poisson(log_mean: Any, x: int) -> Any:
+    x = integer("poisson_loss: x", x)
+    return eb.add(eb.subtract(eb.exp(log_mean), eb.multiply(log_mean, float(x))), math.lgamma(x + 1))
 
 
-def _of_each(x: Any, vs: Sequence[int], name: str) -> list[int]:
-    found = integers(f"{name}: vs", vs)
-    count = len(x) if isinstance(x, ExpressionArray) else 1
-    if len(found) != count:
-        raise EdBatchError(
-            f"{name}: the number of IDs ({len(found)}) did not match that of mini-batch elements ({count})"
-        )
-    return found
+def _sparsemax(x: Any) -> Any:
+    x = node(x)
+    n = x.spec.size
+    largest, _ = eb.top_k(x, n, 0)
+    means = eb.multiply(eb.subtract(eb.cumsum(largest, 0), 1.0), 1 / np.arange(1, n + 1))  # of k entries, less 1 / k
+    return eb.relu(eb.subtract(x, eb.max(means, 0)))
 
 
-def _support(x: Any, numbers: Sequence[int], place: str) -> list[int]:
-    """Numbers of entries of a vector."""
-    found = integers(place, numbers)
-    if max(found) >= x.spec.shape[0]:
-        raise DynetIndexError(f"{place}: {max(found)} is out of range for {x.spec.shape[0]} entries")
-    return found
+def _constrained_softmax(x: Any, y: Any) -> Any:
+    """eˣ times a factor, or y where that is less.
 
-
-def binary_log_loss(x: Any, y: Any) -> Any:
-    """-Σ y log x + (1 - y) log(1 - x)."""
-    return eb.binary_cross_entropy(x, y)
-
-
-def squared_distance(x: Any, y: Any) -> Any:
-    """Σ (x - y)²."""
-    return eb.squared_distance(x, y)
-
-
-def l1_distance(x: Any, y: Any) -> Any:
-    """Σ |x - y|."""
-    return eb.l1_distance(x, y)
-
-
-def huber_distance(x: Any, y: Any, c: float = 1.345) -> Any:
-    """Σ of ½d² where |d| is below c, and c (|d| - ½c) elsewhere."""
-    return eb.huber(x, y, float(c))
-
-
-def pairwise_rank_loss(x: Any, y: Any, m: float = 1.0) -> Any:
-    """max(0, m - x + y)."""
-    return eb.relu(eb.add(eb.subtract(y, x), float(m)))
-
-
-def poisson_loss(log_lambda: Any, x: int) -> Any:
-    """-log of Poisson's probability of x, given the logarithm of its mean."""
-    count = integer("poisson_loss: x", x)
-    falls = eb.subtract(eb.exp(log_lambda), eb.multiply(log_lambda, float(count)))
-    return eb.add(falls, math.lgamma(count + 1))
+    Entries that are y are those with the smallest y / eˣ: of the factors that follow from each number of them, the
+    largest is right.
+    """
+    x, y = node(x), node(y)
+    powers = eb.exp(eb.subtract(x, eb.stop_gradient(eb.max(x, 0))))
+    _, order = eb.top_k(eb.neg(eb.divide(y, powers)), x.spec.size, 0)
+    limits, left = eb.gather(y, order, 0), eb.gather(powers, order, 0)
+    held = eb.subtract(eb.cumsum(limits, 0), limits)  # of all before each
+    rest = eb.flip(eb.cumsum(eb.flip(left, 0), 0), 0)
+    return eb.minimum(y, eb.multiply(powers, eb.max(eb.divide(eb.subtract(1.0, held), rest), 0)))
 
 
 def layer_norm(x: Any, g: Any, b: Any) -> Any:
@@ -143,91 +121,88 @@ def layer_norm(x: Any, g: Any, b: Any) -> Any:
 
 def weight_norm(w: Any, g: Any) -> Any:
     """w times g over its norm."""
-    if g.spec.size != 1:
-        raise EdBatchError(f"weight_norm: expected a gain of one entry, got dimension {g.spec.shape}")
     return multiply(eb.divide(w, eb.sqrt(sum_elems(eb.square(w)))), g)
 
 
-def dropout(x: Any, p: float) -> Any:
-    """Each entry 0 with probability p, else divided by 1 - p."""
-    p = probability("dropout: p", p)
-    return eb.dropout(x, p) if 0 < p < 1 else _edge(x, p)
+#: By DyNet's name.
+TABLE = named(
+    softmax, log_softmax, pickneglogsoftmax, pickneglogsoftmax_batch, hinge, hinge_batch, hinge_dim, layer_norm,
+    weight_norm,
+    binary_log_loss=(lambda x, y: eb.binary_cross_entropy(x, y), "-Σ y log x + (1 - y) log(1 - x)."),
+    squared_distance=(lambda x, y: eb.squared_distance(x, y), "Σ (x - y)²."),
+    l1_distance=(lambda x, y: eb.l1_distance(x, y), "Σ |x - y|."),
+    huber_distance=(lambda x, y, c=1.345: eb.huber(x, y, float(c)), "Σ of ½d² below |d| = c, of c (|d| - ½c) beyond."),
+    pairwise_rank_loss=(lambda x, y, m=1.0: eb.relu(eb.add(eb.subtract(y, x), float(m))), "max(0, m - x + y)."),
+    poisson_loss=(_poisson, "-log of Poisson's probability of x, given the logarithm of its mean."),
+    sparsemax=(_sparsemax, "The nearest probabilities (Martins and Astudillo 2016)."),
+    constrained_softmax=(_constrained_softmax, "The nearest probabilities, by divergence, nowhere above y."),
+)  # fmt: skip
 
 
-def _edge(x: Any, p: float) -> Any:
-    return node(x) if p <= 0 else eb.multiply(x, 0.0)
+class _Layer:
+    """W x + b, or W x."""
+
+    def __init__(self, model: ParameterCollection, classes: int, rep_dim: int, bias: bool) -> None:
+        self._W = model.add_parameters((classes, rep_dim))
+        self._b = model.add_parameters(classes, init=0.0) if bias else None
+
+    def __call__(self, x: Any, update: bool) -> Any:
+        """The scores; `update`: whether trainers change the parameters."""
+        W = self._W.expr(update)
+        return eb.matmul(W, x) if self._b is None else affine_transform([self._b.expr(update), W, x])
 
 
-def _masked(x: Any, p: float, shape: tuple[int, ...]) -> Any:
-    """x times a mask of a shape that broadcasts to its own."""
-    p = probability("dropout: p", p)
-    if not 0 < p < 1:
-        return _edge(x, p)
-    lead = (len(x),) if isinstance(x, ExpressionArray) else ()
-    mask = (generator().random((*lead, *shape)) >= p) / (1 - p)
-    return eb.multiply(x, constant(mask, x))
+class StandardSoftmaxBuilder(Builder):
+    """softmax(W x + b).
 
-
-def dropout_dim(x: Any, d: int, p: float) -> Any:
-    """`dropout` of all entries along an axis together."""
-    return _masked(x, p, tuple(1 if axis == d else size for axis, size in enumerate(x.spec.shape)))
-
-
-def dropout_batch(x: Any, p: float) -> Any:
-    """`dropout` of entries of a mini-batch as wholes."""
-    return _masked(x, p, ())
-
-
-def block_dropout(x: Any, p: float) -> Any:
-    """All entries 0 with probability p, else divided by 1 - p."""
-    p = probability("block_dropout: p", p)
-    if not 0 < p < 1:
-        return _edge(x, p)
-    return eb.multiply(x, 0.0 if generator().random() < p else 1 / (1 - p))
-
-
-def noise(x: Any, stddev: float) -> Any:
-    """x plus Gaussian numbers."""
-    lead = (len(x),) if isinstance(x, ExpressionArray) else ()
-    return eb.add(x, constant(generator().normal(0, positive("noise: stddev", stddev), (*lead, *x.spec.shape)), x))
-
-
-def _threshold(x: Any) -> Any:
-    """What `sparsemax` subtracts: of all means of the k largest entries less 1 / k the largest."""
-    n = x.spec.size
-    largest, _ = eb.top_k(x, n, 0)
-    return eb.max(eb.multiply(eb.subtract(eb.cumsum(largest, 0), 1.0), 1 / np.arange(1, n + 1)), 0)
-
-
-def sparsemax(x: Any) -> Any:
-    """The nearest probabilities (Martins and Astudillo 2016)."""
-    x = node(x)
-    return eb.relu(eb.subtract(x, _threshold(x)))
-
-
-def sparsemax_loss(x: Any, target_support: Sequence[int]) -> Any:
-    """The loss that belongs to `sparsemax`, for target labels of equal probability."""
-    x = node(x)
-    least = _threshold(x)
-    found = eb.relu(eb.subtract(x, least))
-    q = np.zeros(x.spec.shape)
-    support = _support(x, target_support, "sparsemax_loss: target_support")
-    q[support] = 1.0 / len(support)
-    squares = eb.multiply(sum_elems(eb.multiply(found, eb.add(x, least))), 0.5)  # of x and threshold, where x is larger
-    return eb.add(eb.subtract(squares, sum_elems(eb.multiply(x, q))), float(0.5 * (q @ q)))
-
-
-def constrained_softmax(x: Any, y: Any) -> Any:
-    """The nearest probabilities, by divergence, that are nowhere above y.
-
-    They are eˣ times a factor, or y where that is less. Entries that are y are those with the smallest y / eˣ: of the
-    factors that follow from each number of them, the largest is right.
+    Args:
+        rep_dim: size of x.
+        num_classes: how many classes there are.
+        pc: to which a part with the parameters is added.
+        bias: whether there is a b.
     """
-    x, y = node(x), node(y)
-    n = x.spec.size
-    powers = eb.exp(eb.subtract(x, eb.stop_gradient(eb.max(x, 0))))
-    _, order = eb.top_k(eb.neg(eb.divide(y, powers)), n, 0)
-    limits, left = eb.gather(y, order, 0), eb.gather(powers, order, 0)
-    held = eb.subtract(eb.cumsum(limits, 0), limits)  # of all before each
-    rest = eb.flip(eb.cumsum(eb.flip(left, 0), 0), 0)
-    return eb.minimum(y, eb.multiply(powers, eb.max(eb.divide(eb.subtract(1.0, held), rest), 0)))
+
+    part = "standard-softmax-builder"
+
+    def __init__(self, rep_dim: int, num_classes: int, pc: ParameterCollection, bias: bool = True) -> None:
+        super().__init__(pc)
+        self._layer = _Layer(self._model, num_classes, rep_dim, bias)
+
+    def neg_log_softmax(self, x: Any, c: int, update: bool = True) -> Any:
+        """-log p(c | x)."""
+        return pickneglogsoftmax(self._layer(x, update), c)
+
+
+class ClassFactoredSoftmaxBuilder(Builder):
+    """p(word | x) = p(class | x) p(word | class, x).
+
+    Args:
+        rep_dim: size of x.
+        cluster_file: lines of a class and a word.
+        word_dict: the numbers of the words.
+        pc: to which a part with the parameters is added.
+        bias: whether layers have one.
+    """
+
+    part = "class-factored-softmax-builder"
+
+    def __init__(
+        self, rep_dim: int, cluster_file: str, word_dict: dict[str, int], pc: ParameterCollection, bias: bool = True
+    ) -> None:
+        super().__init__(pc)
+        words: dict[str, list[int]] = {}
+        with open(cluster_file, encoding="utf-8") as file:
+            for line in file:
+                cluster, word = line.split()[:2]
+                words.setdefault(cluster, []).append(word_dict[word])
+        self._places = {word: (c, at) for c, listed in enumerate(words.values()) for at, word in enumerate(listed)}
+        self._classes = _Layer(self._model, len(words), rep_dim, bias)
+        self._words = [
+            _Layer(self._model, len(listed), rep_dim, bias) if len(listed) > 1 else None for listed in words.values()
+        ]
+
+    def neg_log_softmax(self, x: Any, c: int, update: bool = True) -> Any:
+        """-log p(c | x)."""
+        cluster, at = self._places[c]
+        loss, inside = pickneglogsoftmax(self._classes(x, update), cluster), self._words[cluster]
+        return loss if inside is None else eb.add(loss, pickneglogsoftmax(inside(x, update), at))

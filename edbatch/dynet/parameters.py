@@ -8,37 +8,27 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
-from edbatch.dynet import reads
-from edbatch.dynet.arithmetic import number_of, power, product, with_operators
+from edbatch.dynet.arithmetic import dim_of, power, product, with_operators
 from edbatch.dynet.checked import integer, integers
-from edbatch.dynet.expression import Reads, item, one_or_batch
+from edbatch.dynet.expression import Reads, item, node, one_or_batch
+from edbatch.dynet.files import populate_one, save_one
 from edbatch.dynet.implicit import DynetIndexError, implicit
 from edbatch.errors import EdBatchError
-from edbatch.graph.record import parameter_node
 
 
-class _Shape(tuple[int, ...]):
-    """A shape, which EdBatch reads and DyNet's programs call."""
-
-    __slots__ = ()
-
-    def __call__(self) -> tuple[int, ...]:
-        return tuple(self)
+def _called(kind: type[Any]) -> Any:
+    """Shapes or names that EdBatch reads, and DyNet's programs call."""
+    return type(kind.__name__, (kind,), {"__slots__": (), "__call__": lambda self: kind(self)})
 
 
-class _Name(str):
-    """A name, which EdBatch reads and DyNet's programs call."""
-
-    __slots__ = ()
-
-    def __call__(self) -> str:
-        return str(self)
+_Shape, _Name = _called(tuple), _called(str)
 
 
 class _Common(Reads):
     """What parameters and tables share."""
 
     __slots__ = ()
+    save, populate = save_one, populate_one
 
     def __init__(self: Any, name: str, array: np.ndarray, device: Any = None) -> None:
         self._updated = True
@@ -60,26 +50,6 @@ class _Common(Reads):
         """The gradient, an array of float64."""
         return self.grad().astype(np.float64)
 
-    def gradient(self: Any) -> np.ndarray:
-        """The gradient, an array of float64."""
-        return self.grad_as_array()
-
-    def zero(self: Any) -> None:
-        """Set all values to zero."""
-        self.set_value(np.zeros(self.spec.shape))
-
-    def scale(self: Any, s: float) -> None:
-        """Multiply all values."""
-        self.set_value(eb.Parameter.value(self) * s)
-
-    def scale_gradient(self: Any, s: float) -> None:
-        """Multiply the gradient."""
-        self.scale_grad(s)
-
-    def clip_inplace(self: Any, left: float, right: float) -> None:
-        """Limit all values to a range."""
-        self.set_value(eb.Parameter.value(self).clip(left, right))
-
     def is_updated(self: Any) -> bool:
         """Whether trainers change it."""
         return self._updated
@@ -88,38 +58,14 @@ class _Common(Reads):
         """Whether trainers change it."""
         self._updated = bool(b)
 
-    def save(self: Any, fname: str, key: str = "", append: bool = False) -> None:
-        """Write it to a file in DyNet's text format, under `key`."""
-        from edbatch.dynet.files import save_one
-
-        save_one(self, fname, key, append)
-
-    def populate(self: Any, fname: str, key: str = "") -> None:
-        """Read its values from a file in DyNet's text format: of the parameter `key`, by default of the first."""
-        from edbatch.dynet.files import populate_one
-
-        populate_one(self, fname, key)
-
-    def write_to_textfile(self: Any, fname: str, key: str = "", append: bool = False) -> None:
-        """As `save`."""
-        self.save(fname, key, append)
-
-    def populate_from_textfile(self: Any, fname: str, key: str = "") -> None:
-        """As `populate`."""
-        self.populate(fname, key)
-
     def backward(self: Any, full: bool = False) -> None:
         """As of an expression."""
-        self._node().backward(full)
-
-    def _node(self: Any) -> Any:
-        return parameter_node(implicit.opened(), self)
+        node(self).backward(full)
 
     def __getitem__(self: Any, key: Any) -> Any:
-        return item(self._node(), key)
+        return item(self, key)
 
-    def __pow__(self: Any, other: Any) -> Any:
-        return power(self._node(), number_of(other) if isinstance(other, eb.Expression) else other)
+    __pow__ = power
 
     def __bool__(self) -> bool:
         return True
@@ -144,20 +90,11 @@ class Parameters(_Common, eb.Parameter):
 
     def dim(self) -> tuple[tuple[int, ...], int]:
         """Its dimensions, and 1."""
-        return reads.dim_of(self.spec.shape), 1
+        return dim_of(self.spec.shape), 1
 
     def expr(self, update: bool = True) -> Any:
         """Itself; or its value as an expression through which no gradient flows."""
-        return self if update else eb.stop_gradient(self._node())
-
-    def set_value(self, arr: Any) -> None:
-        """Overwrite the values."""
-        found = np.asarray(arr, np.float64)
-        if found.shape != self.spec.shape:
-            raise EdBatchError(
-                f"Shape of values and parameter don't match in Parameters.set_value: {found.shape} != {self.spec.shape}"
-            )
-        eb.Parameter.set_value(self, found)
+        return self if update else eb.stop_gradient(node(self))
 
     def __repr__(self) -> str:
         return f"Parameter {self.name}"
@@ -184,24 +121,17 @@ class LookupParameters(_Common, eb.LookupParameters):
 
     def expr(self, update: bool = True) -> Any:
         """The whole table."""
-        axes = tuple(range(1, len(self.spec.shape)))
-        whole = eb.transpose(self._node(), (*axes, 0))
+        whole = eb.transpose(node(self), (*range(1, len(self.spec.shape)), 0))
         return whole if update else eb.stop_gradient(whole)
 
-    def npvalue(self, recalculate: bool = False) -> np.ndarray:
-        """The whole table, the number of the row as the last axis."""
-        return np.moveaxis(self.as_array(), 0, -1)
-
     def _array(self, recalculate: bool) -> Any:
-        return self.npvalue()
+        return np.moveaxis(self.as_array(), 0, -1)
 
     def batch(self, i: Sequence[int], update: bool = True) -> Any:
         """Rows, as a mini-batch."""
-        implicit.expect()
+        implicit.recorded_into()
         rows: Any = np.array(i if isinstance(i, np.ndarray) and i.dtype.kind in "iu" else integers("lookup_batch", i))
-        found: Any = eb.lookup(self, rows)
-        if len(rows) == 1:
-            found = one_or_batch(found)
+        found = one_or_batch(eb.lookup(self, rows))
         return found if update else eb.stop_gradient(found)
 
     def init_row(self, i: int, row: Sequence[float]) -> None:
@@ -221,26 +151,22 @@ class LookupParameters(_Common, eb.LookupParameters):
         table[: len(found)] = found
         self.set_value(table)
 
-    def row_as_array(self, row: int) -> np.ndarray:
-        """One row."""
+    def row_as_array(self, row: Any) -> np.ndarray:
+        """One row, or those that are listed."""
         return self.as_array()[row]
 
-    def rows_as_array(self, rows: Sequence[int]) -> np.ndarray:
-        """Several rows."""
-        return self.as_array()[list(rows)]
-
-    def row_grad_as_array(self, row: int) -> np.ndarray:
-        """The gradient of one row."""
+    def row_grad_as_array(self, row: Any) -> np.ndarray:
+        """The gradient of one row, or of those that are listed."""
         return self.grad_as_array()[row]
 
-    def rows_grad_as_array(self, rows: Sequence[int]) -> np.ndarray:
-        """The gradients of several rows."""
-        return self.grad_as_array()[list(rows)]
+    rows_as_array, rows_grad_as_array = row_as_array, row_grad_as_array
 
     def __getitem__(self, index: int) -> Any:
         if implicit.graph is None:
-            implicit.expect()
-        return eb.lookup(self, index) if index.__class__ is int and index >= 0 else lookup_row(self, index)
+            implicit.opened()
+        if index.__class__ is not int or index < 0:  # rows do not count from the end
+            index = integer(f"lookup in {self.name}: index", index)
+        return eb.lookup(self, index)
 
     def __len__(self) -> int:
         return self.spec.shape[0]
@@ -250,8 +176,3 @@ class LookupParameters(_Common, eb.LookupParameters):
 
     def __repr__(self) -> str:
         return f"LookupParameter {self.name}"
-
-
-def lookup_row(table: LookupParameters, index: int) -> Any:
-    """One row; rows do not count from the end."""
-    return eb.lookup(table, integer(f"lookup in {table.name}: index", index))

@@ -9,63 +9,44 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
-from edbatch.dynet.checked import integer, integers
-from edbatch.dynet.expression import item, one_or_batch, plain
+from edbatch.dynet.arithmetic import dim_of, with_axes
+from edbatch.dynet.checked import integer, integers, named, sizes
+from edbatch.dynet.expression import count, item, node, one_or_batch, plain
 from edbatch.dynet.implicit import DynetError, implicit
-from edbatch.dynet.numeric import node
-from edbatch.dynet.reads import dim_of
-from edbatch.dynet.reduce import of_list, spread
+from edbatch.dynet.reduce import spread
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression_array import ExpressionArray
+
+_ALL = slice(None)
+
+
+def _listed(xs: Sequence[Any], name: str) -> list[Any]:
+    xs = xs if xs.__class__ is list else list(xs)
+    if not xs:
+        raise AssertionError(f"List is empty, nothing to {name}.")
+    return xs
 
 
 def concatenate(xs: Sequence[Any], d: int = 0) -> Any:
     """One after the other along an axis; numbers are vectors of one entry, vectors are columns."""
-    xs = xs if xs.__class__ is list else list(xs)
-    if not xs:
-        raise AssertionError("List is empty, nothing to concatenate.")
+    xs = _listed(xs, "concatenate")
     if d == 0:
         for x in xs:
             if len(x.spec.shape) != 1:
                 break
         else:
             return eb.concatenate(xs)
-    return _concatenate(xs, d)
-
-
-def _concatenate(xs: list[Any], d: int) -> Any:
     axes = max(d + 1, *(len(x.spec.shape) for x in xs))
-    batch = next((x for x in xs if isinstance(x, ExpressionArray)), None)
-    if (
-        d == 0
-        and axes == 2
-        and any(len(x.spec.shape) < 2 for x in xs)
-        and all(x.spec.shape[1:] in ((), (1,)) for x in xs)
-    ):
-        xs, axes = [eb.reshape(x, (x.spec.size,)) for x in xs], 1
-    listed = [x if len(x.spec.shape) == axes else _with_axes(x, axes) for x in xs]
-    if batch is not None:
-        listed = [spread(x, batch) for x in listed]
-    return eb.concatenate(listed, d)
-
-
-def _with_axes(x: Any, axes: int) -> Any:
-    shape = dim_of(x.spec.shape)
-    return eb.reshape(x, (*shape, *(1,) * (axes - len(shape))))
-
-
-def _side_by_side(xs: list[Any]) -> Any:
-    return concatenate(xs, 1)
-
-
-concatenate_cols = of_list("concatenate_cols", _side_by_side)
+    columns = d == 0 and axes == 2 and all(x.spec.shape[1:] in ((), (1,)) for x in xs)
+    if columns and any(len(x.spec.shape) < 2 for x in xs):
+        axes = 1
+        xs = [eb.reshape(x, (x.spec.size,)) for x in xs]
+    return eb.concatenate(spread([with_axes(x, axes) for x in xs]), d)
 
 
 def concatenate_to_batch(xs: Sequence[Any]) -> Any:
     """Expressions as a mini-batch."""
-    xs = list(xs)
-    if not xs:
-        raise AssertionError("List is empty, nothing to concatenate_to_batch.")
+    xs = _listed(xs, "concatenate_to_batch")
     shape = dim_of(xs[0].spec.shape)
     listed = [node(x) if x.spec.shape == shape else eb.reshape(x, shape) for x in xs]
     return one_or_batch(eb.array([plain(x) if isinstance(x, ExpressionArray) else x for x in listed]))
@@ -73,14 +54,10 @@ def concatenate_to_batch(xs: Sequence[Any]) -> Any:
 
 def transpose(x: Any, dims: Sequence[int] = (1, 0)) -> Any:
     """The axes in another order; a vector becomes a row."""
-    dims = list(dims)
-    shape = dim_of(x.spec.shape)
-    if len(shape) < len(dims):
-        x = _with_axes(x, len(dims))
-    if len(x.spec.shape) != len(dims):
-        raise EdBatchError(f"Dimensions passed to transpose ({len(dims)}) must be equal to those of {shape}")
+    dims, axes = list(dims), len(dim_of(x.spec.shape))
+    x = with_axes(x, len(dims))
     found = eb.transpose(x, dims)
-    while dims[-1] == len(dims) - 1 and len(dims) > len(shape):
+    while dims[-1] == len(dims) - 1 and len(dims) > axes:
         found = eb.reshape(found, found.spec.shape[:-1])
         dims.pop()
     return found
@@ -106,36 +83,30 @@ def reshape(x: Any, d: Any, batch_size: int = 0) -> Any:
         d: the shape; sizes of a mini-batch that do not fit are found from it.
         batch_size: how many entries the mini-batch then has; 0: it follows from the shape.
     """
-    shape = tuple(integer("reshape: d", size, 1) for size in ([d] if np.ndim(d) == 0 else d))
-    if not shape:
-        raise EdBatchError("reshape: expected at least one dimension, got ()")
-    size, count = math.prod(shape), len(x) if isinstance(x, ExpressionArray) else 1
-    total = x.spec.size * count
-    batch_size = integer("reshape: batch_size", batch_size) or (count if size == x.spec.size else 1)
-    if batch_size * size != total:
-        raise EdBatchError(f"Reshape: {x.spec.shape} (batch {count}) has {total} entries, {shape} {size * batch_size}")
-    if size == x.spec.size:
+    shape = sizes("reshape: d", d)
+    size, own = math.prod(shape), x.spec.size
+    batch_size = integer("reshape: batch_size", batch_size) or (count(x) if size == own else 1)
+    if batch_size * size != own * count(x):
+        raise EdBatchError(f"Reshape: {x.spec.shape} (batch {count(x)}) has other entries than {shape} x {batch_size}")
+    if size == own:
         return _by_columns(x, shape)
-    if count > 1:
-        flat = eb.concatenate([_by_columns(one, (x.spec.size,)) for one in plain(x)])
-    else:
-        flat = _by_columns(x, (x.spec.size,))
-    parts = [_by_columns(one, shape) for one in (eb.split(flat, batch_size) if batch_size > 1 else [flat])]
-    return parts[0] if batch_size == 1 else concatenate_to_batch(parts)
+    entries = plain(x) if isinstance(x, ExpressionArray) else [x]
+    flat = [_by_columns(one, (own,)) for one in entries]
+    whole = eb.concatenate(flat) if len(flat) > 1 else flat[0]
+    if batch_size == 1:
+        return _by_columns(whole, shape)
+    return concatenate_to_batch([_by_columns(one, shape) for one in eb.split(whole, batch_size)])
 
 
 def pick(e: Any, index: int = 0, dim: int = 0) -> Any:
     """Entry `index` along an axis."""
     index, shape = integer("pick: index", index), dim_of(e.spec.shape)
-    if not 0 <= dim < len(shape):
-        raise EdBatchError(f"Tried to PickElement on dimension {dim} bigger than input {shape}")
-    size = shape[dim]
-    if not 0 <= index < size:
-        raise EdBatchError(f"PickElement: requested element {index} from a dimension of length {size}")
+    if dim >= len(shape) or index >= shape[dim]:
+        raise EdBatchError(f"PickElement: requested element {index} along dimension {dim} of input {shape}")
     if dim == 0 and len(e.spec.shape) == 1:
-        implicit.expect()
+        implicit.recorded_into()
         return eb.pick(e, index)
-    return item(node(e), (*(slice(None),) * dim, index))
+    return item(e, (*(_ALL,) * dim, index))
 
 
 def pick_batch(e: Any, indices: Sequence[int], dim: int = 0) -> Any:
@@ -149,19 +120,7 @@ def pick_batch(e: Any, indices: Sequence[int], dim: int = 0) -> Any:
 
 def pick_range(e: Any, s: int, e_: int, d: int = 0) -> Any:
     """Entries from `s` up to and without `e_`, along an axis."""
-    return item(node(e), (*(slice(None),) * d, slice(integer("pick_range: s", s), integer("pick_range: e", e_))))
-
-
-def pickrange(e: Any, s: int, e_: int) -> Any:
-    """Entries from `s` up to and without `e_`."""
-    return pick_range(e, s, e_)
-
-
-def pick_batch_elem(x: Any, v: int) -> Any:
-    """One entry of a mini-batch."""
-    if isinstance(x, ExpressionArray):
-        return plain(x)[integer("pick_batch_elem: v", v)]
-    return pick_batch_elems(x, [v])
+    return item(e, (*(_ALL,) * d, slice(integer("pick_range: s", s), integer("pick_range: e", e_))))
 
 
 def pick_batch_elems(x: Any, vs: Sequence[int]) -> Any:
@@ -175,48 +134,27 @@ def pick_batch_elems(x: Any, vs: Sequence[int]) -> Any:
 
 
 def _chosen(x: Any, numbers: Sequence[int], axis: int) -> Any:
-    rows = [item(node(x), (*(slice(None),) * axis, slice(one, one + 1))) for one in integers("rows, columns", numbers)]
+    rows = [item(x, (*(_ALL,) * axis, slice(one, one + 1))) for one in integers("rows, columns", numbers)]
     return concatenate(rows, axis)
-
-
-def select_rows(x: Any, rs: Sequence[int]) -> Any:
-    """Some rows, one under the other."""
-    return _chosen(x, rs, 0)
-
-
-def select_cols(x: Any, cs: Sequence[int]) -> Any:
-    """Some columns, side by side."""
-    return _chosen(x, cs, 1)
 
 
 def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()) -> Any:
     """Every so manieth entry from one up to another, axis by axis."""
-    sizes = (*dim_of(x.spec.shape), *((len(x),) if isinstance(x, ExpressionArray) else ()))
-    begin, end = [*range_from, *[0] * len(sizes)], [*range_to, *sizes[len(range_to) :]]
-    step = [*strides, *[1] * len(sizes)]
-    return item(node(x), tuple(slice(begin[a], end[a], step[a]) for a in range(len(sizes))))
+    whole = (*dim_of(x.spec.shape), count(x))
+    begin, step = ([*given, *[other] * len(whole)] for given, other in ((range_from, 0), (strides, 1)))
+    return item(x, tuple(map(slice, begin, (*range_to, *whole[len(range_to) :]), step)))
 
 
 def fold_rows(x: Any, nrows: int = 2) -> Any:
     """Sums of `nrows` rows that follow one another."""
     rows, columns = (*x.spec.shape, 1)[:2]
-    if rows % integer("fold_rows: nrows", nrows, 1):
-        raise EdBatchError(f"fold_rows: expected a number of rows that divides {rows}, got {nrows}")
     return eb.sum(eb.reshape(x, (rows // nrows, nrows, columns)), 1)
-
-
-def kmax_pooling(x: Any, k: int, d: int = 1) -> Any:
-    """The k largest entries along an axis, in their order."""
-    return eb.k_max_pool(x, int(k), int(d))
 
 
 def kmh_ngram(x: Any, v: int) -> Any:
     """Sums of `v` columns that follow one another."""
     columns = x.spec.shape[1] - integer("kmh_ngram: v", v, 1) + 1
-    found = x[:, 0:columns]
-    for first in range(1, v):
-        found = eb.add(found, x[:, first : first + columns])
-    return found
+    return eb.sum([item(x, (_ALL, slice(first, first + columns))) for first in range(v)])
 
 
 def to_device(e: Any, device_str: str) -> Any:
@@ -224,3 +162,16 @@ def to_device(e: Any, device_str: str) -> Any:
     if device_str not in ("", "CPU"):
         raise DynetError(f"Invalid device name: {device_str}")
     return e
+
+
+#: By DyNet's name.
+TABLE = named(
+    concatenate, concatenate_to_batch, transpose, reshape, pick, pick_batch, pick_batch_elems, pick_range,
+    strided_select, fold_rows, kmh_ngram, to_device,
+    concatenate_cols=(lambda xs: concatenate(xs, 1), "Columns and matrices side by side."),
+    pickrange=(lambda e, s, e_: pick_range(e, s, e_), "Entries from `s` up to and without `e_`."),
+    pick_batch_elem=(lambda x, v: pick_batch_elems(x, [v]), "One entry of a mini-batch."),
+    select_rows=(lambda x, rs: _chosen(x, rs, 0), "Some rows, one under the other."),
+    select_cols=(lambda x, cs: _chosen(x, cs, 1), "Some columns, side by side."),
+    kmax_pooling=(lambda x, k, d=1: eb.k_max_pool(x, int(k), int(d)), "The k largest along an axis, in order."),
+)  # fmt: skip

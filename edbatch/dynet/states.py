@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 import edbatch as eb
-from edbatch.dynet.checked import integer
-from edbatch.dynet.collection import ParameterCollection
-from edbatch.dynet.draws import generator
-from edbatch.dynet.implicit import DynetError, DynetTypeError, implicit
+from edbatch.dynet.checked import integer, within
+from edbatch.dynet.collection import Builder, ParameterCollection
+from edbatch.dynet.implicit import DynetError, implicit
+from edbatch.dynet.inputs import kept
 from edbatch.dynet.parameters import Parameters
-from edbatch.errors import shown
 
 Layers = list[Any]
 
@@ -37,11 +36,10 @@ class RNNState:
 
     def add_inputs(self, xs: Sequence[Any]) -> list[RNNState]:
         """The states after each of several inputs."""
-        states, state = [], self
+        states = [self]
         for x in xs:
-            state = state.add_input(x)
-            states.append(state)
-        return states
+            states.append(states[-1].add_input(x))
+        return states[1:]
 
     def transduce(self, xs: Sequence[Any]) -> list[Any]:
         """The outputs after each of several inputs."""
@@ -62,47 +60,43 @@ class RNNState:
 
     def s(self) -> tuple[Any, ...]:
         """The memories of all layers, if there are any, and their outputs."""
-        return (*(x for x in self._cells if x is not None), *self.h())
+        return tuple(x for x in (*self._cells, *self._outputs) if x is not None)
 
     def prev(self) -> RNNState | None:
         """The state that this one follows."""
         return self._prev
 
-    def b(self) -> RNNBuilder:
-        """The builder."""
-        return self._builder
-
-    def set_h(self, es: Sequence[Any] | None = None) -> RNNState:
+    def set_h(self, es: Sequence[Any]) -> RNNState:
         """The state with other outputs."""
-        outputs = list(es) if es is not None else self._outputs
-        self._builder.expect_layers(outputs, 1)
-        return RNNState(self._builder, self._builder.begun(self._cells), outputs, prev=self)
+        return RNNState(self._builder, self._cells, self._builder.expected(es, 1), prev=self)
 
-    def set_s(self, es: Sequence[Any] | None = None) -> RNNState:
+    def set_s(self, es: Sequence[Any]) -> RNNState:
         """The state with other memories and outputs."""
-        found = (self._cells, self._outputs) if es is None else self._builder.split(list(es), self._outputs)
-        return RNNState(self._builder, *found, prev=self)
+        return RNNState(self._builder, *self._builder.split(es, self._outputs), prev=self)
 
 
 class _Step:
     """A step of a layer as one node: products with inputs are computed for all steps of a sequence at once."""
 
     def __init__(self, builder: RNNBuilder, number: int) -> None:
-        self._builder, self._weights = builder, builder.weights(number)
+        self._formula, self._weights = builder._formula, builder._weights(number)
 
     @eb.cell
     def of_both(self, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output after an input."""
-        return self._builder.formula(self._weights, c, h, x)
+        return self._formula(self._weights, c, h, x)
 
     @eb.cell
     def of_output(self, h: Any, x: Any) -> Any:
         """The output after an input, of recurrences without a memory."""
-        return self._builder.formula(self._weights, None, h, x)[1]
+        return self._formula(self._weights, None, h, x)[1]
 
 
-class RNNBuilder:
+class RNNBuilder(Builder):
     """What all recurrences share: their parameters, layer by layer, and dropout.
+
+    A recurrence says of which shapes the parameters of a layer are (vectors are biases, which begin as 0), and what
+    memory and output follow from them.
 
     Args:
         layers: how many.
@@ -110,68 +104,53 @@ class RNNBuilder:
         model: to which a part with the parameters is added.
     """
 
-    part: ClassVar[str]
     has_cells: ClassVar[bool] = True
-    in_cells = True
+    in_cells = begins_at_zero = True
 
     def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: ParameterCollection) -> None:
-        if not isinstance(model, ParameterCollection):
-            raise DynetTypeError(f"{self.whoami()}: expected a ParameterCollection, got {shown(model)}")
-        self.layers = integer(f"{self.whoami()}: layers", layers, 1)
-        self.input_dim = integer(f"{self.whoami()}: input_dim", input_dim, 1)
-        self.hidden_dim = integer(f"{self.whoami()}: hidden_dim", hidden_dim, 1)
-        self._model = model.add_subcollection(self.part)
-        self._parameters = [
-            self.added(self.input_dim if layer == 0 else self.hidden_dim, model) for layer in range(self.layers)
-        ]
-        self._rates, self._updates = (0.0, 0.0), True
+        self.layers = integer("layers", layers, 1)
+        self.input_dim, self.hidden_dim = integer("input_dim", input_dim, 1), integer("hidden_dim", hidden_dim, 1)
+        super().__init__(model)
+        self._sizes = [self.input_dim, *[self.hidden_dim] * (self.layers - 1)]
+        self._parameters = [self._added(self._shapes(size, self.hidden_dim), model) for size in self._sizes]
+        self._rate, self._updates, self._version = 0.0, True, -1
         self._steps = [_Step(self, number) for number in range(self.layers)] if self.in_cells else []
-        self._version = -1
-        self._masks: list[tuple[Any, Any]] | None = None
+        self._masks: list[list[Any]] = []  # of input and output of each layer, if there is dropout
 
-    def added(self, size: int, model: ParameterCollection) -> list[Parameters]:
-        """Add the parameters of a layer with inputs of a size."""
+    def _shapes(self, size: int, n: int) -> list[tuple[int, ...]]:
         raise NotImplementedError
 
-    def formula(self, weights: Sequence[Any], c: Any, h: Any, x: Any) -> tuple[Any, Any]:
-        """Memory and output of a layer with these weights after an input; c and h are None before the first step."""
+    def _added(self, shapes: list[tuple[int, ...]], model: ParameterCollection) -> list[Parameters]:
+        return [self._model.add_parameters(one, init=0.0 if len(one) == 1 else None) for one in shapes]
+
+    def _formula(self, weights: Sequence[Any], c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         raise NotImplementedError
 
-    def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
-        """Memory and output of a layer after an input."""
-        x, h = self.masked(number, x, h)
-        if self.in_cells and self._updates and len(x.spec.shape) == 1:  # columns broadcast otherwise than vectors
-            before = eb.zeros(self.hidden_dim) if h is None else h
-            if not self.has_cells and len(before.spec.shape) == 1:
-                return None, self._steps[number].of_output(before, x)
-            memory = eb.zeros(self.hidden_dim) if c is None else c
-            if self.has_cells and len(before.spec.shape) == len(memory.spec.shape) == 1:
-                return self._steps[number].of_both(memory, before, x)
-        return self.formula(self.weights(number), c, h, x)
-
-    def weights(self, number: int) -> list[Any]:
+    def _weights(self, number: int) -> list[Any]:
         """The parameters of a layer, as constants if `initial_state` said so."""
         found = self._parameters[number]
         return found if self._updates else [x.expr(False) for x in found]
+
+    def _layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
+        """Memory and output of a layer after an input; both are None before the first step."""
+        begin = eb.zeros((self.hidden_dim, *x.spec.shape[1:])) if c is None or h is None else None
+        h = begin if h is None and self.begins_at_zero else h
+        c = begin if c is None and self.has_cells else c
+        if self._masks:
+            of_x, of_h = self._masks[number]
+            x, h = eb.multiply(x, of_x), h if h is None else eb.multiply(h, of_h)
+        # Columns broadcast otherwise than vectors.
+        if self.in_cells and self._updates and len(x.spec.shape) == len(h.spec.shape) == 1:
+            if c is None:
+                return None, self._steps[number].of_output(h, x)
+            if len(c.spec.shape) == 1:
+                return self._steps[number].of_both(c, h, x)
+        return self._formula(self._weights(number), c, h, x)
 
     @property
     def spec(self) -> tuple[Any, ...]:
         """What it is made again from, but for its parameters."""
         return self.layers, self.input_dim, self.hidden_dim
-
-    @classmethod
-    def from_spec(cls, spec: tuple[Any, ...], model: ParameterCollection) -> Self:
-        """A builder like another."""
-        layers, input_dim, hidden_dim, *others = spec
-        return cls(layers, input_dim, hidden_dim, model, *others)
-
-    def whoami(self) -> str:
-        """Its name."""
-        return type(self).__name__
-
-    def param_collection(self) -> ParameterCollection:
-        """Its parameters."""
-        return self._model
 
     def get_parameters(self) -> list[list[Parameters]]:
         """The parameters of each layer."""
@@ -180,90 +159,56 @@ class RNNBuilder:
     def get_parameter_expressions(self) -> list[list[Any]]:
         """The parameters of each layer as expressions of this graph, in which `initial_state` was called."""
         if self._version != implicit.version:
-            raise DynetError(f"{self.whoami()}: call initial_state before parameter expressions are asked for")
+            raise DynetError(f"{type(self).__name__}: call initial_state before parameter expressions are asked for")
         return self.get_parameters()
 
     def initial_state(self, vecs: Sequence[Any] | None = None, update: bool = True) -> RNNState:
         """The state before the first step; `vecs`: its memories and outputs; `update`: whether trainers change it."""
         self._updates, self._version = update, implicit.version
-        self._masks = None
-        if any(self._rates):
-            self.set_dropout_masks(1)
+        self.set_dropout_masks()
+        nothing = [None] * self.layers
         if vecs is None or not len(vecs):
-            return RNNState(self, [None] * self.layers, [None] * self.layers)
-        return RNNState(self, *self.split(list(vecs), [None] * self.layers))
-
-    def initial_state_from_raw_vectors(self, vecs: Sequence[Any], update: bool = True) -> RNNState:
-        """`initial_state` of numbers."""
-        implicit.recorded_into()
-        return self.initial_state([eb.input(np.asarray(vec, np.float32)) for vec in vecs], update)
+            return RNNState(self, nothing, nothing)
+        return RNNState(self, *self.split(vecs, nothing))
 
     def step(self, cells: Layers, outputs: Layers, x: Any) -> tuple[Layers, Layers]:
         """Memories and outputs of all layers after an input."""
         new_cells, new_outputs = [], []
         for number in range(self.layers):
-            c, x = self.layer(number, cells[number], outputs[number], x)
+            c, x = self._layer(number, cells[number], outputs[number], x)
             new_cells.append(c)
             new_outputs.append(x)
         return new_cells, new_outputs
 
-    def begun(self, cells: Layers) -> Layers:
-        """Memories, of zeros before the first step."""
-        return [eb.zeros(self.hidden_dim) if c is None and self.has_cells else c for c in cells]
-
-    def split(self, es: Layers, outputs: Layers) -> tuple[Layers, Layers]:
+    def split(self, es: Sequence[Any], outputs: Layers) -> tuple[Layers, Layers]:
         """Memories and outputs, of one list of both; of memories alone, if that is as long as there are layers."""
-        for x in es:
-            if x.spec.shape[:1] != (self.hidden_dim,):
-                raise DynetError(f"{self.whoami()}: expected states of {self.hidden_dim} entries, got {x.spec.shape}")
-        if not self.has_cells:
-            self.expect_layers(es, 1)
-            return [None] * self.layers, es
-        if len(es) == self.layers:
-            return es, outputs
-        self.expect_layers(es, 2)
-        return es[: self.layers], es[self.layers :]
+        if self.has_cells and len(es) == self.layers:
+            return self.expected(es, 1), outputs
+        found = self.expected(es, 1 + self.has_cells)
+        return (found[: self.layers], found[self.layers :]) if self.has_cells else ([None] * self.layers, found)
 
-    def expect_layers(self, es: Layers, times: int) -> None:
-        """Check how many expressions there are."""
-        if len(es) != times * self.layers:
-            raise DynetError(f"{self.whoami()}: expected {times * self.layers} expressions, got {len(es)}")
+    def expected(self, es: Sequence[Any], times: int) -> Layers:
+        """States, as many as there are layers or twice as many, each of `hidden_dim` entries."""
+        shapes = [x.spec.shape for x in es]
+        if len(shapes) != times * self.layers or any(shape[:1] != (self.hidden_dim,) for shape in shapes):
+            raise DynetError(f"expected {times * self.layers} states of {self.hidden_dim} entries, got {shapes}")
+        return list(es)
 
     def set_dropout(self, f: float) -> None:
-        """The dropout rate of inputs and outputs."""
-        self.set_dropouts(f, f)
-
-    def set_dropouts(self, d: float, d_r: float) -> None:
-        """The dropout rates of inputs and of outputs, whose masks are the same at all steps (Gal 2016)."""
-        if not (0 <= d <= 1 and 0 <= d_r <= 1):
-            raise DynetError("dropout rate must be a probability (>=0 and <=1)")
-        self._rates = (d, d_r)
+        """The dropout rate of inputs and outputs, whose masks are the same at all steps (Gal 2016)."""
+        self._rate = within("dropout rate", f, 0, 1)
 
     def disable_dropout(self) -> None:
         """No dropout."""
-        self._rates, self._masks = (0.0, 0.0), None
+        self._rate, self._masks = 0.0, []
 
     def set_dropout_masks(self, batch_size: int = 1) -> None:
         """Draw masks, for each entry of a mini-batch its own; after `initial_state`."""
-        sizes = [self.input_dim, *[self.hidden_dim] * (self.layers - 1)]
-        self._masks = [
-            (_mask(size, self._rates[0], batch_size), _mask(self.hidden_dim, self._rates[1], batch_size))
-            for size in sizes
-        ]
+        self._masks = []
+        if self._rate:
+            implicit.recorded_into()
+            self._masks = [[self._mask(n, batch_size) for n in (size, self.hidden_dim)] for size in self._sizes]
 
-    def masked(self, number: int, x: Any, h: Any) -> tuple[Any, Any]:
-        """What dropout leaves of a layer's input and output."""
-        if self._masks is None:
-            return x, h
-        of_x, of_h = self._masks[number]
-        x = x if of_x is None else eb.multiply(x, of_x)
-        return x, h if of_h is None or h is None else eb.multiply(h, of_h)
-
-
-def _mask(size: int, rate: float, batch_size: int) -> Any:
-    """Numbers 0 and 1 / (1 - rate); None if all are 1."""
-    if not rate:
-        return None
-    implicit.recorded_into()
-    drawn = (generator().random((batch_size, size)) >= rate) / (1 - rate if rate < 1 else 1)
-    return eb.array(drawn.astype(np.float32)) if batch_size > 1 else eb.input(drawn[0])
+    def _mask(self, size: int, batch_size: int) -> Any:
+        drawn = kept((batch_size, size), self._rate).astype(np.float32)
+        return eb.array(drawn) if batch_size > 1 else eb.input(drawn[0])

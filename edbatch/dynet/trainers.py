@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,14 +23,10 @@ class _Core(Core):
     of: Any = None
     _cure = "Call reset_gradient() of the collection before the loss that its trainer is to apply goes back"
 
-    @property
-    def _name(self) -> str:
-        return str(self.of.whoami())
-
     def constants(self, lr: float, updates: int) -> dict[str, float]:
         """The rule's constants at the update that comes; it counts for all parameters."""
-        found: dict[str, float] = self.of._constants(self.of._updates + 1)
-        return {"lr": self.of._rate(), **found}
+        found: dict[str, float] = self.of._constants()
+        return {name: found[name] for name in self.rule.constants if name != "scale"}
 
 
 class Trainer:
@@ -42,51 +37,40 @@ class Trainer:
 
     Args:
         m: the collection.
-        learning_rate: may be set between updates.
+        given, named: hyper-parameters, which each trainer has by name, in order, and with a default in `hyper`; the
+            first is the learning rate, but for `AdadeltaTrainer`, which has none.
 
     Attributes:
-        learning_rate: of the next update.
+        learning_rate: of the next update; it may be set between updates.
     """
 
+    hyper: ClassVar[dict[str, float]]
     rule: ClassVar[Rule]
 
-    def __init__(self, m: ParameterCollection, learning_rate: float) -> None:
+    def __init__(self, m: ParameterCollection, *given: float, **named: float) -> None:
+        name = type(self).__name__
         if not isinstance(m, ParameterCollection):
-            raise DynetTypeError(f"{self.whoami()}: expected a ParameterCollection, got {shown(m)}")
-        self.learning_rate = number(f"{self.whoami()}: learning_rate", learning_rate)
+            raise DynetTypeError(f"{name}: expected a ParameterCollection, got {shown(m)}")
+        if len(given) > len(self.hyper) or not named.keys() <= self.hyper.keys():
+            raise DynetTypeError(f"{name}: expected a collection, {', '.join(self.hyper)}; got {given}, {named}")
+        chosen = {**self.hyper, **dict(zip(self.hyper, given, strict=False)), **named}
+        self._given = {key: number(f"{name}: {key}", value) for key, value in chosen.items()}
+        rate = next(iter(self.hyper))
+        self.learning_rate = 1.0 if rate == "eps" else self._given[rate]
         self._model = m
         self._threshold = 5.0
         self._sparse = True
-        self._updates = 0
-        self._since, self._clipped = 0, 0
+        self._updates = self._since = self._clipped = 0
         self._core: _Core | None = None
 
-    def _constants(self, update: int) -> dict[str, float]:
-        """The rule's constants but the rate, at an update, which counts from 1."""
-        return {}
-
-    def _rate(self) -> float:
-        return self.learning_rate
+    def _constants(self) -> dict[str, float]:
+        return {**self._given, "lr": self.learning_rate}  # of the next update, among others
 
     def update(self) -> None:
         """Update all parameters, and forget their gradients."""
-        self._update(list(self._model))
-
-    def update_subset(self, updated_params: Sequence[int], updated_lookups: Sequence[int]) -> None:
-        """Update the parameters and tables with these numbers, which is what DyNet says of it, but does nothing there.
-
-        Gradients are clipped by the norm of those that are updated; gradients of others stay.
-
-        Args:
-            updated_params: places in `parameters_list()`.
-            updated_lookups: places in `lookup_parameters_list()`.
-        """
-        dense, tables = self._model.parameters_list(), self._model.lookup_parameters_list()
-        self._update([*(dense[one] for one in updated_params), *(tables[one] for one in updated_lookups)])
-
-    def _update(self, parameters: list[Any]) -> None:
+        everything: list[Any] = list(self._model)
         found = []
-        for x in parameters:
+        for x in everything:
             if not x.is_updated():
                 continue
             if not self._sparse if isinstance(x, eb.LookupParameters) else not x.has_grad:
@@ -94,42 +78,29 @@ class Trainer:
             if x.has_grad:
                 found.append(x)
         if found:
-            core = self._core_of(found)
+            core = self._core
+            if core is None:
+                core = self._core = type(type(self).__name__, (_Core,), {"rule": self.rule})(found, of=self)
+            core.groups = [{"params": found}]
+            core.clip = self._threshold or None
             core.update()
             self._clipped += bool(core.clip and core.gradient_norm > core.clip)
         self._updates += 1
         self._since += 1
         lam = self._model.get_weight_decay()
         if lam:
-            for x in parameters:
-                x.scale(1.0 - lam)
-
-    def _core_of(self, parameters: list[Any]) -> _Core:
-        """What updates these; it remembers what it remembers of all."""
-        core = self._core
-        if core is None:
-            core = self._core = type(f"_{type(self).__name__}", (_Core,), {"rule": self.rule})(parameters, of=self)
-        core.groups = [{"params": parameters}]
-        core.clip = self._threshold if self._threshold > 0 else None
-        return core
+            for x in everything:
+                x.set_value(x.as_array() * (1.0 - lam))
 
     def restart(self, learning_rate: float | None = None) -> None:
         """Forget what is remembered of all parameters; Adam's count of updates goes on, as in DyNet."""
         self._core = None
         if learning_rate is not None:
-            self.set_learning_rate(learning_rate)
-
-    def set_learning_rate(self, learning_rate: float) -> None:
-        """Set the learning rate."""
-        self.learning_rate = number("set_learning_rate: learning_rate", learning_rate)
+            self.learning_rate = number("restart: learning_rate", learning_rate)
 
     def set_clip_threshold(self, thr: float) -> None:
         """Scale gradients so that their norm is at most this; 0: never."""
         self._threshold = max(0.0, float(thr))
-
-    def get_clip_threshold(self) -> float:
-        """What `set_clip_threshold` set; 5 at first."""
-        return self._threshold
 
     def set_sparse_updates(self, su: bool) -> None:
         """Whether only the rows of a table are updated that were looked up."""
@@ -146,151 +117,90 @@ class Trainer:
         print(f"[lr={self.learning_rate} clips={self._clipped} updates={self._since}] ", end="", file=sys.stderr)
         self._since = self._clipped = 0
 
-    def whoami(self) -> str:
-        """Its name."""
-        return type(self).__name__
-
 
 class SimpleSGDTrainer(Trainer):
     """p -= lr g."""
 
+    hyper: ClassVar = {"learning_rate": 0.1}
     rule = Rule((), ("scale", "lr"), "p = p - lr * (scale * g)")
-
-    def __init__(self, m: ParameterCollection, learning_rate: float = 0.1) -> None:
-        super().__init__(m, learning_rate)
 
 
 class CyclicalSGDTrainer(SimpleSGDTrainer):
     """`SimpleSGDTrainer` with a rate that goes up and down between two (Smith 2015)."""
 
-    def __init__(
-        self, m: ParameterCollection, learning_rate_min: float = 0.01, learning_rate_max: float = 0.1,
-        step_size: float = 2000, gamma: float = 1.0,
-    ) -> None:  # fmt: skip
-        super().__init__(m, learning_rate_min)
-        self._range, self._step_size, self._gamma = (learning_rate_min, learning_rate_max), step_size, gamma
-        self._iteration = 0
+    hyper: ClassVar = {"learning_rate_min": 0.01, "learning_rate_max": 0.1, "step_size": 2000, "gamma": 1.0}
 
-    def _update(self, parameters: list[Any]) -> None:
-        super()._update(parameters)
-        low, high = self._range
-        cycle = math.floor(1 + self._iteration / (2 * self._step_size))
-        x = abs(self._iteration / self._step_size - 2 * cycle + 1)
-        rise = 1 - x
-        self.learning_rate = low + ((high - low) * rise * self._gamma**self._iteration if rise > 0 else 0)
-        self._iteration += 1
+    def update(self) -> None:
+        """Update all parameters, and set the rate of the next update."""
+        at = self._updates
+        super().update()
+        low, high, size, gamma = self._given.values()
+        rise = 1 - abs(at / size - 2 * math.floor(1 + at / (2 * size)) + 1)
+        self.learning_rate = low + ((high - low) * rise * gamma**at if rise > 0 else 0)
 
 
 class MomentumSGDTrainer(Trainer):
     """v = mom v - lr g, p += v."""
 
-    rule = Rule(
-        ("velocity",), ("scale", "lr", "mom"), "velocity = mom * velocity - lr * (scale * g)\np = p + velocity"
-    )  # fmt: skip
-
-    def __init__(self, m: ParameterCollection, learning_rate: float = 0.01, mom: float = 0.9) -> None:
-        super().__init__(m, learning_rate)
-        self._mom = mom
-
-    def _constants(self, update: int) -> dict[str, float]:
-        return {"mom": self._mom}
+    hyper: ClassVar = {"learning_rate": 0.01, "mom": 0.9}
+    rule = Rule(("v",), ("scale", "lr", "mom"), "v = mom * v - lr * (scale * g)\np = p + v")
 
 
 class AdagradTrainer(Trainer):
     """s += g², p -= lr g / √(s + eps)."""
 
-    rule = Rule(
-        ("squares",),
-        ("scale", "lr", "eps"),
-        "d = scale * g\nsquares = squares + d * d\np = p - lr * d / sqrt(squares + eps)",
-    )
-
-    def __init__(self, m: ParameterCollection, learning_rate: float = 0.1, eps: float = 1e-20) -> None:
-        super().__init__(m, learning_rate)
-        self._eps = eps
-
-    def _constants(self, update: int) -> dict[str, float]:
-        return {"eps": self._eps}
+    hyper: ClassVar = {"learning_rate": 0.1, "eps": 1e-20}
+    rule = Rule(("s",), ("scale", "lr", "eps"), "d = scale * g\ns = s + d * d\np = p - lr * d / sqrt(s + eps)")
 
 
 class AdadeltaTrainer(Trainer):
     """Steps of the size of the last ones, g √(d + eps) / √(s + eps); `learning_rate` is no matter, as in DyNet."""
 
+    hyper: ClassVar = {"eps": 1e-6, "rho": 0.95}
     rule = Rule(
         ("squares", "steps"),
-        ("scale", "lr", "eps", "rho"),
+        ("scale", "eps", "rho"),
         """
 d = scale * g
 squares = rho * squares + (1 - rho) * d * d
-step = lr * d * sqrt(steps + eps) / sqrt(squares + eps)
+step = d * sqrt(steps + eps) / sqrt(squares + eps)
 steps = rho * steps + (1 - rho) * step * step
 p = p - step
 """,
     )
 
-    def __init__(self, m: ParameterCollection, eps: float = 1e-6, rho: float = 0.95) -> None:
-        super().__init__(m, 1.0)
-        self._eps, self._rho = eps, rho
-
-    def _rate(self) -> float:
-        return 1.0
-
-    def _constants(self, update: int) -> dict[str, float]:
-        return {"eps": self._eps, "rho": self._rho}
-
 
 class RMSPropTrainer(Trainer):
     """s = rho s + (1 - rho) g², p -= lr g / √(s + eps)."""
 
+    hyper: ClassVar = {"learning_rate": 0.001, "eps": 1e-8, "rho": 0.9}
     rule = Rule(
-        ("squares",),
+        ("s",),
         ("scale", "lr", "eps", "rho"),
-        """
-d = scale * g
-squares = rho * squares + (1 - rho) * d * d
-p = p - lr * d / sqrt(squares + eps)
-""",
+        "d = scale * g\ns = rho * s + (1 - rho) * d * d\np = p - lr * d / sqrt(s + eps)",
     )
 
-    def __init__(
-        self, m: ParameterCollection, learning_rate: float = 0.001, eps: float = 1e-8, rho: float = 0.9
-    ) -> None:
-        super().__init__(m, learning_rate)
-        self._eps, self._rho = eps, rho
 
-    def _constants(self, update: int) -> dict[str, float]:
-        return {"eps": self._eps, "rho": self._rho}
+_MOMENTS = """
+d = scale * g
+mean = beta_1 * mean + (1 - beta_1) * d
+squares = beta_2 * squares + (1 - beta_2) * d * d
+"""
 
 
 class AdamTrainer(Trainer):
     """Adam, eps outside of the bias correction: p -= lr √(1 - β₂ᵗ) / (1 - β₁ᵗ) m / (√v + eps)."""
 
+    hyper: ClassVar = {"alpha": 0.001, "beta_1": 0.9, "beta_2": 0.999, "eps": 1e-8}
     rule = Rule(
         ("mean", "squares"),
-        ("scale", "lr", "first", "second", "eps", "correction"),
-        """
-d = scale * g
-mean = first * mean + (1 - first) * d
-squares = second * squares + (1 - second) * d * d
-p = p - lr * correction * mean / (sqrt(squares) + eps)
-""",
+        ("scale", "lr", "beta_1", "beta_2", "eps", "correction"),
+        _MOMENTS + "p = p - lr * correction * mean / (sqrt(squares) + eps)",
     )
 
-    def __init__(
-        self,
-        m: ParameterCollection,
-        alpha: float = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        eps: float = 1e-8,
-    ) -> None:
-        super().__init__(m, alpha)
-        self._betas, self._eps = (beta_1, beta_2), eps
-
-    def _constants(self, update: int) -> dict[str, float]:
-        first, second = self._betas
-        correction = math.sqrt(1 - second**update) / (1 - first**update)
-        return {"first": first, "second": second, "eps": self._eps, "correction": correction}
+    def _constants(self) -> dict[str, float]:
+        found, t = super()._constants(), self._updates + 1
+        return {**found, "correction": math.sqrt(1 - found["beta_2"] ** t) / (1 - found["beta_1"] ** t)}
 
 
 class AmsgradTrainer(AdamTrainer):
@@ -298,12 +208,6 @@ class AmsgradTrainer(AdamTrainer):
 
     rule = Rule(
         ("mean", "squares", "largest"),
-        ("scale", "lr", "first", "second", "eps", "correction"),
-        """
-d = scale * g
-mean = first * mean + (1 - first) * d
-squares = second * squares + (1 - second) * d * d
-largest = maximum(largest, squares)
-p = p - lr * correction * mean / (sqrt(largest) + eps)
-""",
+        AdamTrainer.rule.constants,
+        _MOMENTS + "largest = maximum(largest, squares)\np = p - lr * correction * mean / (sqrt(largest) + eps)",
     )

@@ -139,13 +139,6 @@ class ArrayGraph(Columns):
         self.types.clear()
         self.args.clear()
 
-    def forget(self) -> None:
-        """Forget what has not been flushed."""
-        self.types.clear()
-        self.args.clear()
-        self.constants.clear()
-        self.n = len(self._found)
-
     def _recorded(self, type: NodeType, given: list[Any], line: str | None) -> Ids:
         """What stands in the base for a node with these integers."""
         if type.op.kind is Kind.SOURCE:  # which has one value for all entries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -62,7 +62,6 @@ class Evaluation:
         lines: by node where it was recorded, under `options(trace_lines=True)`.
         key, plans: under which, and where, the plan of what was taken over is to be remembered, if it is; fixes_device:
             whether the device follows from the key.
-        recorded: of a graph that is repeatable, what was taken over: the id of the first node, types and integers.
     """
 
     def __init__(
@@ -80,7 +79,6 @@ class Evaluation:
         self._structure: tuple[Hashable, Places] | None = None  # its key, and the nodes' integers, if it is to be kept
         self.fixes_device = False
         self.ran: list[Ran] = []
-        self.recorded: list[tuple[int, Any, Any]] = []
         self._n_sources = 0
         self.choice: Choice | None = None
         self._options = options
@@ -222,7 +220,8 @@ class Evaluation:
         else:
             n_sources = self._planned(policy)
         clock.stop("planning")
-        self._execute(begin, n_sources, inputs, saving)
+        self._execute(begin, self.plan.used, n_sources, inputs, saving)
+        self._n_sources += n_sources
         clock.stop("execution")
         self.done, self._args_done = nodes.n, nodes.n_args
 
@@ -304,16 +303,36 @@ class Evaluation:
         clock.stop("scheduling")
         return chosen[schedule.order], schedule.offsets
 
-    def _execute(self, begin: Used, n_sources: int, inputs: list[Any], saving: bool) -> None:
+    def _execute(self, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None, saving: bool) -> None:
         time, plan = now(), self.plan
-        types = SavingTable(self.table, plan.tables.batches[begin.batches :]) if saving else self.table
+        types = SavingTable(self.table, plan.tables.batches[begin.batches : end.batches]) if saving else self.table
         with self._computing():
-            end = self._executor.run(plan, begin, n_sources, inputs, types)
+            self._executor.run(plan, begin, end, n_sources, inputs, types)
         saved = {}
         if isinstance(types, SavingTable):
             saved = types.saved
         self.ran.append(Ran(begin, end, n_sources, saved, time))
-        self._n_sources += n_sources
+
+    def run_again(self, inputs: Mapping[int, Any], saving: bool) -> None:
+        """Run what has run once more, with parameters as they are now.
+
+        Args:
+            inputs: arrays of input nodes, by their ids; others keep theirs.
+            saving: keep what a backward run will read.
+        """
+        self._forget_way_back()
+        nodes, clock = self.nodes, self.clock
+        clock.restart()
+        for node, array in inputs.items():
+            if node < self.done:
+                type, row = self.table.bound[nodes.types[node]], nodes.row.item(node)
+                type.type.op.forward(self.table.backend, self.arenas.array(type.window)[row : row + 1], [array])
+        ran, self.ran = self.ran, []
+        for one in ran:
+            for saved in one.saved.values():
+                saved.release()
+            self._execute(one.begin, one.end, one.n_sources, None, saving)
+        clock.stop("execution")
 
     def value(self, id: int) -> Any:
         """The value of an expression with this id, that has run."""

@@ -45,41 +45,38 @@ class Executor:
         self._profile = profile
 
     def run(
-        self, plan: GrowingPlan, begin: Used, n_sources: int, inputs: list[Any], types: TypeTable | SavingTable
-    ) -> Used:
+        self, plan: GrowingPlan, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None,
+        types: TypeTable | SavingTable,
+    ) -> None:  # fmt: skip
         """Fill the rows of sources, then compute batch after batch.
 
         Args:
-            plan: its batches from `begin` on are run.
+            plan: its batches from `begin` to `end` are run.
             n_sources: how many of these, the first, hold sources.
-            inputs: arrays of the input nodes, found by payload.
+            inputs: arrays of the input nodes, found by payload; None: their rows have been filled.
             types: the graph's, or what stands for them in a run that saves.
-
-        Returns:
-            What is in use of the plan, all of which has run.
         """
-        used = plan.used
-        first, end = begin.batches + n_sources, used.batches
+        first, last = begin.batches + n_sources, end.batches
         if n_sources:
             for batch in plan.batches[begin.batches : first].tolist():
                 self._stage(batch, plan.indices, inputs)
-        if first == end:
-            return used
+        if first == last:
+            return
         programs, backend = types.programs, self._backend
         known = self._graph.known if types is self._table else None
         if known is not None and known.ready is not None and (_held := known.ready.held(programs)) is not None:
             size = known.ready.scratch
         else:
-            kinds = set(plan.types[first:end].tolist())
-            _held, size = programs.prepare(kinds, types), programs.scratch(plan, first, end)
+            kinds = set(plan.types[first:last].tolist())
+            _held, size = programs.prepare(kinds, types), programs.scratch(plan, first, last)
             if known is not None:
                 known.ready = programs.ready(kinds, size)
         scratch, _ = self._store.scratch.take(size, _BYTES)
         memory, indices = self._memory(types), backend.indices(plan, begin.indices)
         if not self._graph.check_nan and self._profile is None:
-            backend.run_batches(first, end, plan, indices, memory, programs, scratch)
-            return used
-        for at in range(first, end):
+            backend.run_batches(first, last, plan, indices, memory, programs, scratch)
+            return
+        for at in range(first, last):
             started = perf_counter()
             backend.run_batches(at, at + 1, plan, indices, memory, programs, scratch)
             if self._profile is not None:
@@ -87,7 +84,6 @@ class Executor:
                 self._profile.append(Timed(at, started, perf_counter() - started))
             if self._graph.check_nan:
                 self._check(plan, at)
-        return used
 
     def _memory(self, types: TypeTable | SavingTable) -> Directory[Memory]:
         """Where values are; rows of all arenas are reserved: they stay where they are."""
@@ -104,12 +100,14 @@ class Executor:
             known = self._store.memory = Directory(Memory(columns, rows, table.window, types.kept, *scattered))
         return known
 
-    def _stage(self, batch: tuple[int, ...], indices: np.ndarray, inputs: list[Any]) -> None:
+    def _stage(self, batch: tuple[int, ...], indices: np.ndarray, inputs: list[Any] | None) -> None:
         """Put the rows of a `Batch` of sources where they are computed with."""
         kind, row, n, _, payload, _ = batch
         type = self._table.bound[kind]
         values: Any = None
         if type.type.op.payload:
+            if inputs is None:
+                return
             values = [inputs[i] for i in indices[payload : payload + n].tolist()]
         elif type.type.attributes:
             ((_, spec),) = type.type.attributes

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from edbatch.runtime.remembered import Remembered
     from edbatch.runtime.type_table import TypeTable
 
-again = Later("edbatch.runtime.again")
 backward = Later("edbatch.runtime.backward.backward")
 drawing = Later("edbatch.runtime.drawing")
 reporting = Later("edbatch.runtime.reporting")
@@ -103,7 +102,6 @@ class Graph(Columns):
         "_read",
         "_writes",
         "choice",
-        "repeatable",
         "rounds",
     )
 
@@ -126,7 +124,6 @@ class Graph(Columns):
         self._read: dict[float, int] = {}  # what `float(x)` has read, and how many nodes there were
         self._entered: list[Block[Columns]] = []
         self._clock = Clock({}, [] if self.options.profile else None)
-        self.repeatable = False
         self.rounds = Counts()
         self.choice: Choice | None = None  # of a policy for rounds, once there are some
         self._writes: list[tuple[int, int]] = []  # to parameters: how many nodes there were, and when it was
@@ -272,33 +269,28 @@ class Graph(Columns):
         return self._evaluation is not None and self._evaluation.is_behind
 
     @exclusive
-    def begin_again(self, inputs: Mapping[int, Any]) -> None:
-        """Have all that has run computed once more when it is next read, with the parameters that there are then.
-
-        The graph was made `repeatable` before anything ran: then it keeps what was recorded.
+    def reset(self, inputs: Mapping[int, Any], saving: bool = False) -> None:
+        """Compute all that has run once more, with the parameters that there are now.
 
         Args:
-            inputs: by the id of an input that has run, and is given anew, its array, of the same shape.
+            inputs: by the id of an input that has run another array for it, of the same shape.
+            saving: see `run`.
 
         Raises:
-            EdBatchError: it is not `repeatable`.
+            EdBatchError: the graph was left by an exception, or failed before.
 
         Example:
             >>> import edbatch as eb
             >>> with eb.Graph() as graph:
-            ...     graph.repeatable = True
             ...     x = eb.input([1.0, 2.0])
             ...     y = x * 2
-            >>> y.value(), graph.begin_again({x.id: [3.0, 4.0]}), y.value()
+            >>> y.value(), graph.reset({x.id: [3.0, 4.0]}), y.value()
             (array([2., 4.], dtype=float32), None, array([6., 8.], dtype=float32))
         """
-        if not self.repeatable:
-            raise EdBatchError("begin_again: expected graph.repeatable = True before anything ran")
+        self._check()
         if self._evaluation is not None:
-            evaluation, self._evaluation = self._taken_over(), None
-            recorded, args = again.begin_again(evaluation, self.inputs, inputs)
-            self.n = len(recorded)
-            self.types[:], self.args[:] = recorded, args
+            with Failing(self._fail):
+                self._evaluation.run_again(inputs, saving)
 
     @exclusive
     def report(self) -> Report:
@@ -382,8 +374,8 @@ class Graph(Columns):
 
         This one gives back its memory; what is asked of it from now on is refused for a reason.
         """
-        new = Graph(self._policy, self.dtype, self._check_nan, self._device)
-        for of_all in ("options", "inlines", "variant", "careful", "rounds", "choice", "repeatable"):
+        new = type(self)(self._policy, self.dtype, self._check_nan, self._device)
+        for of_all in ("options", "inlines", "variant", "careful", "rounds", "choice"):
             setattr(new, of_all, getattr(self, of_all))
         for drawn in ("first_draw", "next_draw", "stream", "programs"):
             setattr(new, drawn, getattr(self, drawn))
@@ -482,11 +474,8 @@ class Graph(Columns):
             raise EdBatchError(f"{place}: an expression of another graph{hint}")
 
     def note_write(self, time: int) -> None:
-        """Be told that parameters were written to: what waits was recorded before.
-
-        What is computed once more, with the parameters that there are then, has none of its own.
-        """
-        if self.repeatable or self._failed is not None:
+        """Be told that parameters were written to: what waits was recorded before."""
+        if self._failed is not None:
             return
         with suppress(EdBatchError):  # of a graph that is damaged, which is said when it runs
             self.flush_arrays()
@@ -555,9 +544,6 @@ class Graph(Columns):
             if evaluation is not None:
                 evaluation.release(whole=True)
             evaluation = self._evaluation = self._begun(known.table(), known)
-            if self.repeatable:
-                whole = taken if isinstance(taken, Recorded) else self.joined(taken, 0)
-                evaluation.recorded.append((0, whole.types, whole.args))
             if taken.lines:
                 evaluation.lines.update(enumerate(taken.lines))
             return evaluation
@@ -574,8 +560,6 @@ class Graph(Columns):
         if lines:
             evaluation.note_lines(lines)
         evaluation.take_over(types, args)
-        if self.repeatable and len(types):
-            evaluation.recorded.append((first, types, args))
         evaluation.key, evaluation.plans = key, kept
         if plans and is_first and self.n:
             evaluation.find_structure(taken, self._policy, self.options.split, self._device)

@@ -1,4 +1,7 @@
-"""Ask real DyNet for values, dimensions and gradients of `tests/dynet/calls.py`: PYTHON_OF_DYNET record_calls.py."""
+"""Ask real DyNet for values, dimensions and gradients of all calls in `calls.json`: PYTHON_OF_DYNET record_calls.py.
+
+A new call is a new line there, with whatever answer.
+"""
 
 import json
 import os
@@ -32,11 +35,10 @@ def answer(call):
 
 
 def main():
-    import calls
-
-    found = {call: answer(call) for call in calls.calls()}
-    lines = [json.dumps(call) + ": " + json.dumps(told) for call, told in found.items()]
-    with open(os.path.join(FOLDER, "data", "calls.json"), "w") as file:
+    path = os.path.join(FOLDER, "data", "calls.json")
+    with open(path) as file:
+        lines = [json.dumps(call) + ": " + json.dumps(answer(call)) for call in json.load(file)]
+    with open(path, "w") as file:
         file.write("{\n" + ",\n".join(lines) + "\n}\n")
 
 

@@ -5,7 +5,6 @@ import pytest
 
 import edbatch as eb
 import edbatch.dynet as dy
-from edbatch.dynet.implicit import implicit
 from edbatch.errors import EdBatchError
 
 
@@ -33,7 +32,7 @@ class TestStale:
         dy.renew_cg()
         fresh = dy.inputVector([1, 2, 3])
         with pytest.raises(RuntimeError, match="Stale"):
-            dy.tanh(x)
+            dy.tanh(x).value()
         with pytest.raises(EdBatchError):
             x + fresh
         with pytest.raises(EdBatchError):
@@ -45,32 +44,17 @@ class TestStale:
         with pytest.raises(RuntimeError, match="Stale"):
             x.set(2)
 
-    def test_version_counts(self):
-        before = dy.cg_version()
-        dy.renew_cg(immediate_compute=True, check_validity=True)
-        assert dy.cg_version() == dy.cg().version() == before + 1
-        dy.cg().renew()
-        assert dy.cg_version() == before + 2
-
 
 class TestReads:
-    def test_numbers(self):
-        x = dy.scalarInput(2)
-        assert (x.value(), x.scalar_value(), x.vec_value(), x.npvalue().tolist()) == (2.0, 2.0, [2.0], [2.0])
-        assert isinstance(x.value(), float)
-
-    def test_vectors(self):
-        x = dy.inputVector([1, 2, 3])
-        assert x.value() == x.vec_value() == x.npvalue().tolist() == [1.0, 2.0, 3.0]
-        with pytest.raises(RuntimeError):
-            x.scalar_value()
-
     def test_matrices(self):
         array = np.arange(6.0).reshape(2, 3)
         x = dy.inputTensor(array)
         assert np.array_equal(x.value(), array)
         assert x.vec_value() == array.reshape(-1, order="F").tolist()
         assert x.npvalue().dtype == np.float64
+        with pytest.raises(RuntimeError):
+            x.scalar_value()
+        assert isinstance(dy.scalarInput(2).value(), float)
 
     def test_mini_batches(self):
         array = np.arange(6.0).reshape(3, 2)
@@ -82,24 +66,15 @@ class TestReads:
 
     def test_several(self):
         x, y = dy.scalarInput(1), dy.inputVector([1, 2])
-        assert dy.values([x, y]) == [1.0, [1.0, 2.0]]
-        assert [a.tolist() for a in dy.npvalues([x, y])] == [[1.0], [1.0, 2.0]]
         dy.forward([x, y], recalculate=True)
+        assert (x.value(), y.value()) == (1.0, [1.0, 2.0])
 
     def test_tensors(self):
         array = np.array([[0.0, 5.0, 2.0], [3.0, 4.0, 1.0]])
         tensor = dy.inputTensor(array).tensor_value()
         assert np.array_equal(tensor.as_numpy(), array)
         assert tensor.argmax().as_numpy().tolist() == [[1, 0, 0]]
-        assert tensor.argmax(dim=1).as_numpy().tolist() == [[1], [1]]
-        values, numbers = tensor.topk(dim=1, num=2)
-        assert (values.as_numpy().tolist(), numbers.as_numpy().tolist()) == ([[5, 2], [4, 3]], [[1, 2], [1, 0]])
-
-    def test_samples_follow_the_probabilities(self):
-        dy.reset_random_seed(0)
-        tensor = dy.log(dy.inputVector([0.7, 0.3])).tensor_value()
-        drawn = [tensor.categorical_sample_log_prob().as_numpy()[0] for _ in range(1000)]
-        assert 0.25 < np.mean(drawn) < 0.35
+        assert tensor.argmax(dim=1, num=2).as_numpy().tolist() == [[1, 2], [1, 0]]
 
     def test_identity_and_truth_are_pythons(self):
         x, y = dy.scalarInput(0), dy.scalarInput(0)
@@ -163,6 +138,12 @@ class TestSettable:
         assert y.value() == [3.0, 3.0]
         assert y.value(recalculate=True) == [6.0, 9.0]
 
+    def test_what_waits_takes_parameters_as_they_are_when_it_runs(self, model):
+        W = model.add_parameters(2, init=1.0)
+        y = W * 3.0
+        W.set_value([2.0, 3.0])
+        assert y.value() == [6.0, 9.0]
+
     def test_training_on_one_graph(self, model):
         W = model.add_parameters(2, init=1.0)
         trainer = dy.SimpleSGDTrainer(model, learning_rate=0.25)
@@ -199,89 +180,16 @@ class TestBackward:
 
     def test_leads_to_nothing_without_a_word(self, model):
         W = model.add_parameters(2, init=1.0)
-        dy.sum_elems(dy.const_parameter(W)).backward()
+        dy.sum_elems(W.expr(False)).backward()
         assert not W.has_grad
 
 
-class TestCheckpoints:
-    def test_what_was_made_since_is_stale(self, model):
-        W = model.add_parameters((2, 2), init=1.0)
-        table = model.lookup_parameters_from_numpy(np.ones((3, 2)))
-        for reads in (False, True):
-            dy.renew_cg()
-            x, xs = dy.inputVector([1, 2]), table.batch([0, 1])
-            dy.cg_checkpoint()
-            y, ys, z = W * x + 1, xs * 2, dy.scalarInput(3)
-            if reads:
-                assert y.value() == [4.0, 4.0]
-            dy.cg_revert()
-            uses = [
-                y.value, lambda y=y: y + 1, lambda x=x, y=y: x + y, lambda y=y: dy.tanh(y), lambda y=y: y[0],
-                lambda x=x, y=y: dy.esum([x, y]), lambda y=y: dy.concatenate([y, y]), y.dim, y.gradient,
-                ys.npvalue, lambda ys=ys, xs=xs: xs + ys, lambda ys=ys: dy.sum_batches(ys),
-                z.value, lambda z=z: z.set(1), lambda z=z: z * 2,
-            ]  # fmt: skip
-            for use in uses:
-                with pytest.raises(RuntimeError, match="Stale"):
-                    use()
-            assert (x * 2.0).value() == [2.0, 4.0]
-            assert (xs + 3).npvalue().tolist() == [[4.0, 4.0], [4.0, 4.0]]
-            assert (W * x + 1).value() == [4.0, 4.0]
-
-    def test_what_has_not_run_is_forgotten(self):
-        x, y = dy.inputVector([1, 2]), dy.scalarInput(2)
-        before = implicit.graph.n
-        for _ in range(3):
-            dy.cg_checkpoint()
-            dy.esum([dy.tanh(x * float(k)) for k in range(10)])
-            dy.sum_batches(dy.inputTensor(np.ones((2, 3)), batched=True) * 7.0)
-            dy.cg_revert()
-            assert implicit.graph.n == before
-            assert len(implicit.graph.inputs) == 2
-        y.set(5)
-        assert (x * y + 9.0).value() == [14.0, 19.0]
-        assert implicit.graph.report().batches <= 3
-
-    def test_they_nest(self, model):
-        W = model.add_parameters(1, init=2.0)
-        y = W * 3
-        dy.cg_checkpoint()
-        a = y * 3
-        dy.cg_checkpoint()
-        b = a * a
-        b.backward()
-        assert W.grad_as_array().tolist() == [324.0]
-        dy.cg_revert()
-        assert a.value() == 18.0
-        with pytest.raises(RuntimeError, match="Stale"):
-            b.value()
-        dy.cg_revert()
-        with pytest.raises(RuntimeError, match="Stale"):
-            a.value()
-        y.backward()
-        assert W.grad_as_array().tolist() == [327.0]
-        assert y.value() == 6.0
-
-    def test_inputs_are_set_after_it(self):
-        x = dy.vecInput(2)
-        x.set([1, 2])
-        dy.cg_checkpoint()
-        y = x + dy.inputVector([5, 5])
-        assert y.value() == [6.0, 7.0]
-        dy.cg_revert()
-        z = x + dy.inputVector([7, 7])
-        assert z.value() == [8.0, 9.0]
-        x.set([0, 0])
-        assert z.value() == [7.0, 7.0]
-
-    def test_without_a_checkpoint(self):
-        with pytest.raises(RuntimeError, match="checkpoint"):
-            dy.cg_revert()
-        dy.cg_checkpoint()
-        dy.renew_cg()
-        with pytest.raises(RuntimeError, match="checkpoint"):
-            dy.cg().revert()
-        assert type(dy.scalarInput(1) + 1) is dy.Expression
+def test_nan_is_an_error_where_it_is_made():
+    dy.renew_cg(immediate_compute=True, check_validity=True)
+    with pytest.raises(EdBatchError, match=r"NaN in a result of log"):
+        dy.log(dy.inputVector([-1.0])).value()
+    dy.renew_cg()
+    assert np.isnan(dy.log(dy.inputVector([-1.0])).value())
 
 
 def test_graphs_of_edbatch_go_on_beside(model):
@@ -293,9 +201,10 @@ def test_graphs_of_edbatch_go_on_beside(model):
 
 
 def test_graphs_are_printed(capsys):
-    dy.tanh(dy.scalarInput(1)).value()
+    dy.tanh(dy.exp(dy.inputVector([1, 2])))
     dy.print_text_graphviz()
-    assert "digraph" in capsys.readouterr().out
+    text = 'digraph G {\n  N0 [label="exp([2])"];\n  N1 [label="tanh([2])"];\n  N0 -> N1;\n}\n'
+    assert capsys.readouterr().out == text
 
 
 def test_devices():

@@ -34,12 +34,6 @@ class TestArrays:
         x = dy.sparse_inputTensor([[0, 1], [1, 1]], [3.0, 4.0], (2, 2), batched=True)
         assert (x.dim(), x.npvalue().tolist()) == (((2,), 2), [[0, 3], [0, 4]])
 
-    def test_by_columns(self):
-        assert dy.inputMatrix([1, 2, 3, 4, 5, 6], (2, 3)).value().tolist() == [[1, 3, 5], [2, 4, 6]]
-        x = dy.matInput(2, 2)
-        x.set([1, 2, 3, 4])
-        assert x.value().tolist() == [[1, 3], [2, 4]]
-
 
 @pytest.mark.parametrize("batch_size", [1, 5])
 @pytest.mark.parametrize(
@@ -71,17 +65,8 @@ class TestDropping:
             assert set(np.unique(values)) == {0.0, 2.0}
             assert (values == values.take([0], d)).all()
 
-    def test_of_a_mini_batch(self):
-        values = dy.dropout_batch(dy.ones(3, batch_size=50), 0.5).npvalue()
-        assert set(np.unique(values)) == {0.0, 2.0}
-        assert (values == values[:1]).all()
-
-    def test_of_all(self):
-        seen = {tuple(dy.block_dropout(dy.ones(3), 0.5).value()) for _ in range(50)}
-        assert seen == {(0.0, 0.0, 0.0), (2.0, 2.0, 2.0)}
-
     def test_all_or_nothing(self):
-        for drop in (dy.dropout, dy.dropout_batch, dy.block_dropout, lambda x, p: dy.dropout_dim(x, 0, p)):
+        for drop in (dy.dropout, lambda x, p: dy.dropout_dim(x, 0, p)):
             assert drop(dy.ones(2), 0.0).value() == [1.0, 1.0]
             assert drop(dy.ones(2), 1.0).value() == [0.0, 0.0]
 

@@ -239,7 +239,7 @@ def test_programs_in_the_style_of_dynet(plans):
         loss.backward()
         found = [value, W.grad_as_array(), E.grad_as_array()]
         for parameter in model.parameters_list() + model.lookup_parameters_list():
-            parameter.scale_gradient(0)
+            parameter.zero_grad()
         return found
 
     for seed in range(4):

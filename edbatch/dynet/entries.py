@@ -1,4 +1,4 @@
-"""Functions of each entry that EdBatch's own do not have, as ops: the text of one entry, and the gradient.
+"""Functions of each entry by itself: EdBatch's own, renamed or not, some of a line, and some that it does not have.
 
 Inverse tangents begin with a polynomial (Abramowitz and Stegun, 4.4.49) and end with one step of Newton's method, which
 makes them exact to rounding. The gamma function's logarithm and its derivative are Stirling's series, of six more than
@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import edbatch as eb
+from edbatch.dynet import arithmetic
+from edbatch.dynet.checked import named
+from edbatch.errors import EdBatchError
 from edbatch.graph.fast import unary
 from edbatch.graph.op import Op, no_gradient
-
-Function = Callable[[Any], Any]
 
 _ATAN = """
 size = abs({0})
@@ -33,7 +34,7 @@ squared = inverted * inverted
 """
 
 
-def _op(name: str, text: str, gradient: Callable[..., Any]) -> Function:
+def _op(name: str, text: str, gradient: Callable[..., Any]) -> Callable[[Any], Any]:
     return unary(Op(f"dynet_{name}", lambda shape: shape, elementwise=True, scalar=text.strip(), gradient=gradient))
 
 
@@ -41,18 +42,18 @@ def _root(x: Any) -> Any:
     return eb.sqrt((1 - x) * (1 + x))
 
 
-atan = _op("atan", _ATAN.format("x") + "angle if x >= 0 else -angle", lambda g, out, x: g / (1 + eb.square(x)))
-asin = _op(
+_atan = _op("atan", _ATAN.format("x") + "angle if x >= 0 else -angle", lambda g, out, x: g / (1 + eb.square(x)))
+_asin = _op(
     "asin",
     "half = x / (1 + sqrt((1 - x) * (1 + x)))" + _ATAN.format("half") + "2 * angle if x >= 0 else -2 * angle",
     lambda g, out, x: g / _root(x),
 )
-acos = _op(
+_acos = _op(
     "acos",
     "half = sqrt((1 - x) / (1 + x))" + _ATAN.format("half") + "2 * angle",
     lambda g, out, x: -g / _root(x),
 )
-asinh = _op(
+_asinh = _op(
     "asinh",
     """
 size = abs(x)
@@ -62,12 +63,12 @@ value if x >= 0 else -value
 """,
     lambda g, out, x: g / eb.sqrt(eb.square(x) + 1),
 )
-acosh = _op(
+_acosh = _op(
     "acosh",
     "more = x - 1\nlog1p(more + sqrt(more) * sqrt(more + 2))",
     lambda g, out, x: g / (eb.sqrt(x - 1) * eb.sqrt(x + 1)),
 )
-atanh = _op(
+_atanh = _op(
     "atanh",
     "size = abs(x)\nvalue = 0.5 * log1p(2 * size / (1 - size))\nvalue if x >= 0 else -value",
     lambda g, out, x: g / ((1 - x) * (1 + x)),
@@ -89,18 +90,38 @@ value = series if right > 6 else series - steps
 value if x >= 0.5 else value - {math.pi} * cos({math.pi} * (x - floor(x))) / sin({math.pi} * (x - floor(x)))
 """
 _digamma = _op("digamma", _DIGAMMA, no_gradient)
-lgamma = _op("lgamma", _LGAMMA, lambda g, out, x: g * _digamma(x))
+_lgamma = _op("lgamma", _LGAMMA, lambda g, out, x: g * _digamma(x))
 
-floor = _op("floor", "floor(x)", no_gradient)
-ceil = _op("ceil", "-floor(-x)", no_gradient)
-#: Halves away from 0.
-round = _op(
-    "round",
-    """
-size = abs(x)
-below = floor(size)
-value = below + 1 if size - below >= 0.5 else below
-value if x >= 0 else -value
-""",
-    no_gradient,
-)
+
+def _argmax(x: Any, gradient_mode: str = "zero_gradient") -> Any:
+    if len(x.spec.shape) > 1:
+        raise EdBatchError(f"Argmax only supports vectors for now, got dimension {x.spec.shape}")
+    if gradient_mode not in ("zero_gradient", "straight_through_gradient"):
+        raise EdBatchError(f"gradient_mode={gradient_mode!r}: expected zero_gradient or straight_through_gradient")
+    found = eb.one_hot(eb.argmax(arithmetic.with_axes(x, 1), 0), x.spec.size)
+    return found if gradient_mode == "zero_gradient" else eb.add(found, eb.subtract(x, eb.stop_gradient(x)))
+
+
+#: By DyNet's name.
+TABLE = {
+    "tanh": eb.tanh, "exp": eb.exp, "log": eb.log, "sqrt": eb.sqrt, "square": eb.square, "abs": eb.abs, "sin": eb.sin,
+    "cos": eb.cos, "erf": eb.erf, "softsign": eb.softsign, "log_sigmoid": eb.log_sigmoid,
+    "logistic": eb.sigmoid, "rectify": eb.relu, "nobackprop": eb.stop_gradient, "bmax": eb.maximum, "bmin": eb.minimum,
+    "cmult": arithmetic.multiply, "cdiv": arithmetic.divide, "pow": arithmetic.power,
+    "asin": _asin, "acos": _acos, "atan": _atan, "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "lgamma": _lgamma,
+    **named(
+        cube=(lambda x: eb.power(x, 3), "x³."),
+        tan=(lambda x: eb.divide(eb.sin(x), eb.cos(x)), "Tangent."),
+        sinh=(lambda x: eb.multiply(eb.subtract(eb.exp(x), eb.exp(eb.neg(x))), 0.5), "Hyperbolic sine."),
+        cosh=(lambda x: eb.multiply(eb.add(eb.exp(x), eb.exp(eb.neg(x))), 0.5), "Hyperbolic cosine."),
+        argmax=(
+            _argmax, "A one where x is largest, else 0; `gradient_mode`: zero_gradient or straight_through_gradient."
+        ),
+        elu=(lambda x, alpha=1.0: eb.elu(x, float(alpha)), "x where it is positive, alpha (eˣ - 1) elsewhere."),
+        selu=(lambda x: eb.multiply(eb.elu(x, 1.6732632423543772), 1.0507009873554805), "Self-normalising `elu`."),
+        silu=(lambda x, beta=1.0: eb.multiply(x, eb.sigmoid(eb.multiply(x, float(beta)))), "x sigmoid(beta x)."),
+        flip_gradient=(lambda x: eb.scale_gradient(x, -1.0), "x, whose gradient is reversed."),
+        scale_gradient=(lambda x, lambd=1.0: eb.scale_gradient(x, float(lambd)), "x, its gradient times a number."),
+        colwise_add=(lambda x, y: arithmetic.add(x, y), "A vector added to every column of a matrix."),
+    ),
+}  # fmt: skip
