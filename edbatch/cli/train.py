@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from edbatch.models.workloads import Labelled, Workload
 
 distributed = Later("edbatch.distributed")
-installed = Later("edbatch.distributed.ray")
+installed = Later("edbatch.distributed.cluster")
 
 CLIP = 5.0  # largest norm of the gradients
 OPTIMIZERS = {
