@@ -25,9 +25,8 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "inspect", run, "show what a policy does", description)
     parser.add_argument("policy", metavar="POLICY", help="policy file, or a heuristic by name")
     parser.add_argument("--dot", action="store_true", help="print a learned policy as Graphviz text")
-    parser.add_argument(
-        "--svg", metavar="FILE", help="draw a learned policy; a name that ends with .png or .pdf works too"
-    )
+    drawn = "draw a learned policy; a name that ends with .png or .pdf works too"
+    parser.add_argument("--svg", metavar="FILE", help=drawn)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -47,17 +46,13 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.svg:
         check_output(arguments.svg, arguments.policy)
         machine.draw(arguments.svg)
-    _print_machine(machine, arguments.dot)
-
-
-def _print_machine(policy: FSM, as_dot: bool) -> None:
-    if as_dot:
-        print(policy.to_dot())
+    if arguments.dot:
+        print(machine.to_dot())
         return
-    print(f"{policy.name}: {counted(len(policy.table()), 'state')} over {counted(len(policy.types), 'type')}")
-    _print_training(policy.training)
+    print(f"{machine.name}: {counted(len(machine.table()), 'state')} over {counted(len(machine.types), 'type')}")
+    _print_training(machine.training)
     print()
-    _print_states(policy)
+    _print_states(machine)
 
 
 def _print_training(training: Training | None) -> None:

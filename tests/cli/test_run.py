@@ -118,30 +118,6 @@ def test_a_policy_by_name_or_file_takes_the_place_of_the_learned_one(edbatch_jso
     assert str(policy) in out
 
 
-def test_trees_need_not_be_binary_and_labels_are_their_own(edbatch_json, tmp_path):
-    path, out = tmp_path / "trees.txt", tmp_path / "predictions.txt"
-    path.write_text("(7 (7 a) (9 b) (7 (9 c)))\n(1000000 a)\n")
-    result = edbatch_json("run", "tree-lstm", "--trees", path, *SMALL, "--out", out)
-    assert (result["labels"], result["places"]) == (3, 6)
-    assert {line.split()[0] for line in out.read_text().splitlines()} <= {"7", "9", "1000000"}
-
-
-def test_bad_input_leaves_old_predictions(fails, trees, tmp_path):
-    out = tmp_path / "predictions.txt"
-    out.write_text("old")
-    broken = tmp_path / "broken.txt"
-    broken.write_text("(3 good)\n(3 (2 so\n")
-    command = ("run", "tree-lstm", "--out", out, "--trees")
-    assert fails(*command, broken).startswith(f"{broken}:2: column 9: expected ')' after the word 'so'")
-    assert fails(*command, tmp_path / "none.txt").startswith(f"{tmp_path}/none.txt: cannot be read")
-    assert fails(*command, trees, "--policy", "fastest").startswith("no policy is named 'fastest'")
-    assert out.read_text() == "old"
-    assert fails(*command, trees, trees) == "--data of tree-lstm: expected 1 file (trees), got 2"
-    assert fails("run", "bert").startswith("no model is named 'bert'; expected one of tree-lstm, ")
-    assert fails("run", "tree-lst") == "no model is named 'tree-lst'; did you mean 'tree-lstm'?"
-    assert "no folder" in fails("run", "tree-lstm", "--out", tmp_path / "none" / "out.txt")
-
-
 @pytest.mark.parametrize("model", WORKLOADS)
 def test_every_model_runs_and_predicts(edbatch, edbatch_json, tmp_path, model):
     out = tmp_path / "predictions.txt"
@@ -194,10 +170,3 @@ def test_malformed_samples_are_skipped_and_counted(edbatch, edbatch_json, fails,
     out = edbatch(*command, "--skip-bad")[1].splitlines()
     assert out[2].startswith(f"skipped 1 malformed sample, the first: {path}:2: column 9")
     assert edbatch_json(*command, "--limit", 1)["samples"] == 1  # what follows is not read
-
-
-@pytest.mark.parametrize("option", ["--limit", "--batch-size", "--hidden"])
-def test_sizes_are_checked(edbatch, option):
-    status, _, err = edbatch("run", "tree-lstm", option, "0")
-    assert status == 2
-    assert f"argument {option}: expected an integer from 1 on, got '0'" in err
