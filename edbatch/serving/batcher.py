@@ -95,8 +95,7 @@ class Batcher:
 
     def trouble(self, seconds: float) -> str:
         """Why nobody is answered any more: it has ended, or has been in one round for longer than that; or nothing."""
-        worker = self._worker
-        begun = worker.begun
+        worker, begun = self._worker, self._worker.begun
         if worker.closed or worker.ended or (worker.thread is not None and not worker.thread.is_alive()):
             return "the batcher has ended"
         stalled = 0.0 if begun is None else monotonic() - begun

@@ -46,8 +46,7 @@ class Service:
     """The endpoints of a batcher, of a program that reads bytes (see `edbatch.serving.json.reading`).
 
     Args:
-        batcher, limits: answers requests; and what clients may take.
-        debug: whether they are told what programs raise; otherwise only the log is, with an identifier that they know.
+        debug: whether clients are told what programs raise; otherwise only the log is, with an identifier.
         ends: whether the process ends itself when nobody is answered any more.
         hosts, token: see `Guard`.
     """
@@ -66,11 +65,9 @@ class Service:
         self._body_seconds = min(limits.body_seconds, batcher.deadline or limits.body_seconds)
         self._debug, self._ends = debug, ends
         self._guard = Middleware(Guard, hosts=hosts, token=token)
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-        self._seconds = Histogram(
-            "edbatch_request_seconds", "Time to the answer.", registry=self._registry, buckets=LATENCIES
-        )
+        registry = self._registry = CollectorRegistry()
+        registry.register(self)
+        self._seconds = Histogram("edbatch_request_seconds", "Time to answer.", registry=registry, buckets=LATENCIES)
 
     def application(self) -> Starlette:
         """For any ASGI server; closes the batcher when it ends."""
@@ -115,8 +112,7 @@ class Service:
     async def _answer(self, request: Request) -> Response:
         clock = asyncio.get_running_loop().time
         begun = clock()
-        body = await self._body(request)
-        answering = asyncio.ensure_future(self._batcher(body, since=begun))
+        answering = asyncio.ensure_future(self._batcher(await self._body(request), since=begun))
         leaving = asyncio.ensure_future(_left(request))
         try:
             await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)
@@ -165,20 +161,17 @@ class Service:
             raise HTTPException(408, f"expected the whole body within {self._body_seconds:g} s") from None
         return bytes(body)
 
-    def _trouble(self) -> str:
-        return self._batcher.trouble(self._limits.stall_seconds)
-
     async def _watch(self) -> None:
         """End the process when nobody is answered any more: the batcher's thread cannot be begun again."""
         while self._ends:
-            if trouble := self._trouble():
+            if trouble := self._batcher.trouble(self._limits.stall_seconds):
                 log.critical("%s; this process ends", trouble)
                 logging.shutdown()
                 os._exit(STUCK)
             await asyncio.sleep(min(1.0, self._limits.stall_seconds))
 
     async def _health(self, _: Request) -> Response:
-        trouble = self._trouble()
+        trouble = self._batcher.trouble(self._limits.stall_seconds)
         return failed(503, trouble) if trouble else Response(b'{"status":"ok"}', media_type="application/json")
 
     async def _metrics(self, _: Request) -> Response:

@@ -22,10 +22,7 @@ def reading(program: Callable[[Any], Any], depth: int) -> Callable[[bytes], Any]
 
 
 def sample_of(body: bytes, depth: int) -> Any:
-    """What the body of a request says.
-
-    Raises:
-        RequestError: it is no JSON, no UTF-8, or nested too deeply.
+    """What the body of a request says; a `RequestError` if it is no JSON, no UTF-8, or nested too deeply.
 
     Example:
         >>> sample_of(b'[3, {"word": null}]', depth=2)

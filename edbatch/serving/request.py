@@ -9,12 +9,7 @@ from typing import Any
 
 
 class Request:
-    """Who waits for something, in an event loop.
-
-    Args:
-        call: what is asked for; of a sample, it returns its program.
-        loop: that runs.
-    """
+    """Who waits, in an event loop that runs, for what a call gives: of a sample, it returns its program."""
 
     def __init__(self, call: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
         self.call = call

@@ -116,27 +116,6 @@ def test_learns_from_a_script(edbatch, script, tmp_path):
     assert eb.get_policy(policy).name == "fsm-sort"
 
 
-def test_a_saved_graph_teaches_a_policy_for_the_same_model(edbatch_json, tmp_path):
-    W = eb.ParameterCollection().add_parameters((4, 4), name="W")
-
-    def chains(graph, lengths):
-        with graph:
-            for length in lengths:
-                h = eb.zeros(4)
-                for _ in range(length):
-                    h = eb.tanh(W @ h)
-            return h
-
-    graph = eb.Graph()
-    chains(graph, [1, 2])
-    graph.save(tmp_path / "graph.txt")
-    edbatch_json("learn", tmp_path / "graph.txt", "-o", tmp_path / "policy.json")
-    batched = eb.Graph(policy=tmp_path / "policy.json")
-    chains(batched, [3, 5, 4]).value()
-    report = batched.report()
-    assert (report.policy, report.batches, report.fallbacks) == ("fsm-sort", report.lower_bound, 0)
-
-
 def test_learns_from_rounds_of_programs(edbatch_json, script, tmp_path):
     """Each of the three rounds was scheduled alone, so that no policy could have run the chains' steps together."""
     result = edbatch_json("learn", f"{script}:programs", "-o", tmp_path / "policy.json")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from edbatch.cli import inspect, main
+from edbatch.cli import inspect
 
 
 def python(*arguments, **options):
@@ -73,12 +73,3 @@ def test_what_stops_a_command(edbatch, monkeypatch, error, status, said):
 
     monkeypatch.setattr(inspect, "run", stop)
     assert edbatch("inspect", "none") == (status, "", said)
-
-
-def test_errors_of_our_own_are_not_hidden(monkeypatch):
-    def fail(arguments):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(inspect, "run", fail)
-    with pytest.raises(ZeroDivisionError):
-        main(["inspect", "none"])

@@ -97,27 +97,6 @@ def test_predictions_do_not_depend_on_policy_or_batch_size(edbatch_json, trees, 
         assert [float(p) for _, p in other] == pytest.approx([float(p) for _, p in read[0]], abs=2e-6)
 
 
-def test_a_policy_by_name_or_file_takes_the_place_of_the_learned_one(edbatch_json, edbatch, trees, tmp_path):
-    result = edbatch_json("run", "tree-lstm", "--trees", trees, *SMALL, "--policy", "agenda")
-    assert result["learning"] is None
-    assert [row["policy"] for row in result["policies"]] == ["none", "depth", "agenda", "critical-path"]
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import edbatch as eb\n"
-        "from edbatch.models.tree_lstm import TreeLSTM\n"
-        "lstm = TreeLSTM(eb.ParameterCollection(), 10, 5, 4)\n"
-        "def batches():\n"
-        "    for h in lstm.hidden([1, 2, None], [(), (), (0, 1)]):\n"
-        "        lstm.probabilities(h)\n"
-        "    yield\n"
-    )
-    policy = tmp_path / "policy.json"
-    assert edbatch("learn", f"{script}:batches", "-o", policy)[0] == 0
-    status, out, _ = edbatch("run", "tree-lstm", "--trees", trees, *SMALL, "--policy", policy)
-    assert status == 0
-    assert str(policy) in out
-
-
 @pytest.mark.parametrize("model", WORKLOADS)
 def test_every_model_runs_and_predicts(edbatch, edbatch_json, tmp_path, model):
     out = tmp_path / "predictions.txt"

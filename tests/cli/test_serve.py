@@ -36,12 +36,6 @@ def words():
 
     return model, program
 
-def number():
-    return 5
-
-def no_program():
-    return eb.ParameterCollection(), 5
-
 def blocks():
     """A program that nothing can end; and one that goes on, but lets others run."""
     model = eb.ParameterCollection()
@@ -55,27 +49,6 @@ def blocks():
             await eb.scalar(1.0)
 
     return model, program
-
-def raises():
-    """A program that says what it was told to, and more than there is memory for."""
-    model = eb.ParameterCollection()
-
-    async def program(sample):
-        await eb.scalar(1.0)
-        raise {"value": ValueError, "other": OSError}[sample[0]](sample[1])
-
-    return model, program
-
-def fails():
-    return [][1]
-
-def ends():
-    raise SystemExit(3)
-
-def asks(name):
-    return name
-
-value = 3
 '''
 
 
@@ -248,26 +221,6 @@ def test_a_token_and_its_file(folder, fails):
         for host, status in [("parser.example", 200), ("evil.example", 421)]:
             answer = httpx.post(serving.url, json=[1, 1, 0], headers=headers | {"Host": host}, timeout=60)
             assert answer.status_code == status
-
-
-@pytest.mark.cpu
-@pytest.mark.parametrize("debug", [False, True])
-def test_what_a_program_raises_is_told_by_the_log(folder, debug):
-    path, name = folder
-    text = "a path\x1b[2J\n2000-01-01 ERROR forged"
-    with Serving(path, f"{name}:raises", *["--debug"] * debug) as serving:
-        for kind, status in [("value", 400), ("other", 500)]:
-            answer = httpx.post(serving.url, json=[kind, text], timeout=60)
-            assert answer.status_code == status
-            found = answer.json()
-            assert found["error"].endswith(f"Error: {text}") == debug
-            while not any(found["id"] in line for line in serving.lines):
-                time.sleep(0.01)
-        serving.process.send_signal(signal.SIGINT)
-        _, said = serving.ended()
-    assert said.count(r"Error: a path\x1b[2J") >= 2
-    assert not any(line.startswith("2000-01-01") for line in serving.lines)
-    assert all(line.rstrip("\n").isprintable() for line in serving.lines)
 
 
 @pytest.mark.cpu
