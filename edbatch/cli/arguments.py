@@ -12,6 +12,8 @@ from edbatch.errors import EdBatchError
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
+MADE_UP = 300  # samples, where no file is given
+
 
 def add_command(
     commands: Commands, name: str, run: Callable[[argparse.Namespace], None], help: str, description: str
@@ -26,6 +28,11 @@ def add_command(
     parser = commands.add_parser(name, help=help, description=description, formatter_class=form)
     parser.set_defaults(run=run)
     return parser
+
+
+def add_option(parser: argparse.ArgumentParser, name: str, help: str, default: int, least: int = 1) -> None:
+    """Add an option that is an integer."""
+    parser.add_argument(name, type=integer(least), default=default, metavar="N", help=f"{help} (default: %(default)s)")
 
 
 def integer(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -47,6 +54,19 @@ def integer(least: int, most: int | None = None) -> Callable[[str], int]:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add `--json`."""
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+def add_model(parser: argparse.ArgumentParser, batch_size: int) -> None:
+    """Add what says which model, over which samples."""
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="tree-lstm, tagger, ...")
+    add("--data", "--trees", nargs="+", metavar="FILE", help=f"samples (default: {MADE_UP} that are made up)")
+    add("--skip-bad", action="store_true", help="skip malformed samples, and count them")
+    add("--limit", type=integer(1), metavar="N", help="take the first N samples of --data, or make up so many")
+    add_option(parser, "--batch-size", "samples", batch_size)
+    add("--hidden", type=integer(1), help="size of embeddings and states (default: 128; rntn 32, module-network 16)")
+    add_option(parser, "--seed", "of what is random", 0, least=0)
+    add_json(parser)
 
 
 def check_output(path: str, *read: str | os.PathLike[str]) -> None:

@@ -21,9 +21,8 @@ def add_parser(commands: Commands) -> None:
     description = "Show a policy: a learned one as a table, one row per state; a heuristic as a sentence."
     parser = add_command(commands, "inspect", run, "show what a policy does", description)
     parser.add_argument("policy", metavar="POLICY", help="policy file, or a heuristic by name")
-    parser.add_argument(
-        "--svg", metavar="FILE", help="draw a learned policy; a name that ends with .png or .pdf works too"
-    )
+    drawn = "draw a learned policy; a name that ends with .png or .pdf works too"
+    parser.add_argument("--svg", metavar="FILE", help=drawn)
 
 
 def run(arguments: argparse.Namespace) -> None:

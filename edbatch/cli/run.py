@@ -5,22 +5,22 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import edbatch as eb
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
 from edbatch.base.text import printable
-from edbatch.cli.arguments import Commands, add_command, add_json, check_output, integer
+from edbatch.cli.arguments import Commands, add_command, add_model, check_output
 from edbatch.cli.output import counted, print_json, print_table
-from edbatch.cli.saved import CHECKPOINT, read_saved
+from edbatch.cli.samples import CHECKPOINT, read_samples, read_saved
 from edbatch.errors import EdBatchError
 
 if TYPE_CHECKING:
     from edbatch.models.compare import Measured, MiniBatch, Probabilities
-    from edbatch.models.workloads import Workload
     from edbatch.policy import Policy
 
 compare = Later("edbatch.models.compare")
@@ -31,7 +31,6 @@ workloads = Later("edbatch.models.workloads")
 RULES = ("none", "depth", "agenda", "critical-path")  # the first is unbatched: the others are checked against it
 LEARN_FROM = 3  # mini-batches
 LEAST_RUNS = 20  # of mini-batches, per policy: little data is run several times
-MADE_UP = 300  # samples, where no file is given
 
 DESCRIPTION = f"""\
 Run a model, trained (--load) or with random parameters, over every sample of a data set; compare the batching policies
@@ -57,26 +56,13 @@ and lower bounds are of the rounds.
 def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "run", run, "run a model over a data set and compare policies", DESCRIPTION)
-    parser.add_argument("model", metavar="MODEL", help="tree-lstm, tagger, ...")
-    parser.add_argument("--data", "--trees", nargs="+", metavar="FILE", help=f"(default: {MADE_UP} made-up samples)")
-    parser.add_argument("--skip-bad", action="store_true", help="skip malformed samples of --data, and count them")
-    parser.add_argument("--limit", type=integer(1), metavar="N", help="take the first N samples only")
-    parser.add_argument("--batch-size", type=integer(1), default=64, help="samples (default: %(default)s)")
-    parser.add_argument(
-        "--hidden", type=integer(1), help="size of embeddings and states (default: 128; rntn 32, module-network 16)"
-    )
-    parser.add_argument("--seed", type=integer(0), default=0, help="of the parameters (default: %(default)s)")
-    parser.add_argument("--load", type=Path, metavar="FOLDER", help="a trained model: of `edbatch train --save`")
-    parser.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1 (default: EDBATCH_DEVICE, or the CPU)")
-    parser.add_argument(
-        "--policy",
-        help="the policy that predicts: a file or a heuristic by name "
-        f"(default: learned from the first {LEARN_FROM} mini-batches)",
-    )
-    parser.add_argument(
-        "--out", metavar="FILE", help="write per sample what is predicted, each label with its probability"
-    )
-    add_json(parser)
+    add_model(parser, batch_size=64)
+    add = parser.add_argument
+    add("--load", type=Path, metavar="FOLDER", help="a trained model: of `edbatch train --save`")
+    add("--device", metavar="NAME", help="cpu, cuda, cuda:1 (default: EDBATCH_DEVICE, or the CPU)")
+    how = f"learned from the first {LEARN_FROM} mini-batches"
+    add("--policy", help=f"the policy that predicts: a file or a heuristic by name (default: {how})")
+    add("--out", metavar="FILE", help="write per sample what is predicted, each label with its probability")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -87,49 +73,43 @@ def run(arguments: argparse.Namespace) -> None:
             cannot be written.
     """
     with eb.device(arguments.device) if arguments.device else nullcontext():
-        _run(arguments)
+        facts, measured = _run(arguments)
+    if arguments.json:
+        print_json(facts | {"policies": [_as_json(name, of) for name, of in measured.items()]})
+    else:
+        _print(facts, measured)
 
 
-def _run(arguments: argparse.Namespace) -> None:
+def _run(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Measured]]:
     workload = workloads.get_workload(arguments.model)
     if arguments.out is not None:
         check_output(arguments.out, *(arguments.data or ()), arguments.policy or "")
     if arguments.load and arguments.hidden:
         raise EdBatchError("--hidden: expected without --load, which says it")
     chosen = None if arguments.policy is None else eb.get_policy(arguments.policy)
-    found = _read(workload, arguments)
+    found = read_samples(workload, arguments)
     saved = None if arguments.load is None else read_saved(arguments.load, arguments.model)
     samples, sizes, labels = workload.number(found.samples, saved and saved.known)
     size = arguments.batch_size
     mini_batches = [samples[start : start + size] for start in range(0, len(samples), size)]
     model = eb.ParameterCollection(seed=arguments.seed)
     hidden = saved.hidden if saved else arguments.hidden or workload.hidden
-    network = workload.network(model, *sizes, hidden)
+    outputs = partial(workload.outputs, workload.network(model, *sizes, hidden))
     if saved:
         model.load(arguments.load / CHECKPOINT)
-
-    def probabilities(samples: MiniBatch) -> list[list[eb.Expression]]:
-        return workload.outputs(network, samples)
-
-    policies = {rule: eb.get_policy(rule) for rule in RULES}
-    learning = None
+    learning, name = None, arguments.policy
     if chosen is None:
-        _learn(probabilities, mini_batches[:LEARN_FROM])  # loads compiled code, which is not to be timed
-        start = perf_counter()
-        chosen = _learn(probabilities, mini_batches[:LEARN_FROM])
-        learning = {"mini_batches": len(mini_batches[:LEARN_FROM]), "seconds": perf_counter() - start}
+        chosen, learning = _learned(outputs, mini_batches[:LEARN_FROM])
         name = f"{chosen.name} (learned)"
-    else:
-        name = arguments.policy
-    policies[name] = chosen
     rounds = -(-LEAST_RUNS // len(mini_batches))
-    # That they run again and again is not what is compared, nor what is interpreted as long as compiling does not pay.
+    policies = {rule: eb.get_policy(rule) for rule in RULES} | {name: chosen}
+    # That they run again and again is not what is compared, nor what is interpreted until compiling pays.
     with remembered.afresh(), compiled.at_once():
-        measured = compare.compare(probabilities, mini_batches, policies, rounds)
-
+        measured = compare.compare(outputs, mini_batches, policies, rounds)
+    predictions = measured[name].predictions
     if arguments.out is not None:
-        _write_predictions(arguments.out, measured[name], labels, workload.root)
-    facts = {
+        _write_predictions(arguments.out, predictions, labels, workload.root)
+    return {
         "model": arguments.model,
         "data": arguments.data,
         "sample": workload.noun,
@@ -137,7 +117,7 @@ def _run(arguments: argparse.Namespace) -> None:
         "skipped": found.skipped,
         "first_skipped": found.first_skipped,
         "place": workload.place,
-        "places": sum(len(prediction.best) for prediction in measured[name].predictions),
+        "places": sum(len(prediction.best) for prediction in predictions),
         "labels": len(labels),
         "hidden": hidden,
         "device": model.device.name,
@@ -149,38 +129,20 @@ def _run(arguments: argparse.Namespace) -> None:
         "policy": name,
         "learning": learning,
         "predictions": arguments.out,
-    }
-    if arguments.json:
-        print_json(facts | {"policies": [_as_json(name, of) for name, of in measured.items()]})
-    else:
-        _print(facts, measured)
+    }, measured
 
 
-class _Found(NamedTuple):
-    """Samples, and what was malformed beside them; fields as of `edbatch.data.stream.Stream`."""
-
-    samples: list[Any]
-    skipped: int = 0
-    first_skipped: str | None = None
-
-
-def _read(workload: Workload, arguments: argparse.Namespace) -> _Found:
-    if arguments.data is None:
-        return _Found(workload.generate(MADE_UP, 0)[: arguments.limit])
-    try:
-        stream = workload.open_files(*arguments.data, skip_bad=arguments.skip_bad)
-    except EdBatchError as error:
-        raise EdBatchError(f"--data of {arguments.model}: {error}") from None
-    return _Found(stream.take(arguments.limit), stream.skipped, stream.first_skipped)
+def _learned(outputs: Probabilities, mini_batches: Sequence[MiniBatch]) -> tuple[Policy, dict[str, Any]]:
+    """A policy, and how long it took once code was there."""
+    for _ in range(2):
+        start = perf_counter()
+        policy = eb.learn([compare.record(outputs, mini_batch) for mini_batch in mini_batches])
+    return policy, {"mini_batches": len(mini_batches), "seconds": perf_counter() - start}
 
 
-def _learn(probabilities: Probabilities, mini_batches: Sequence[MiniBatch]) -> Policy:
-    return eb.learn([compare.record(probabilities, mini_batch) for mini_batch in mini_batches])
-
-
-def _write_predictions(path: str, measured: Measured, labels: list[Any], root: bool) -> None:
+def _write_predictions(path: str, predictions: Sequence[Any], labels: list[Any], root: bool) -> None:
     lines = []
-    for best, probability in measured.predictions:
+    for best, probability in predictions:
         pairs = list(zip(best.tolist(), probability.tolist(), strict=True))
         lines.append(" ".join(f"{labels[at]} {value:.6f}" for at, value in (pairs[-1:] if root else pairs)))
     write_atomically(path, "".join(f"{line}\n" for line in lines))
@@ -197,36 +159,25 @@ def _as_json(name: str, measured: Measured) -> dict[str, Any]:
 
 
 def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
-    rounds = "once" if facts["rounds"] == 1 else f"{facts['rounds']} times (the median counts)"
-    sizes = ", ".join(
-        (
-            counted(facts["samples"], facts["sample"]),
-            counted(facts["places"], facts["place"]),
-            counted(facts["labels"], "label"),
-        )
-    )
-    source = " ".join(facts["data"] or ["made up"])
-    bad = facts["skipped"]
-    first = printable(facts["first_skipped"] or "")
-    skipped = f"skipped {counted(bad, 'malformed sample')}, the first: {first}\n" if bad else ""
+    sample, n = facts["sample"], facts["samples"]
+    sizes = [counted(n, sample), counted(facts["places"], facts["place"]), counted(facts["labels"], "label")]
     parameters = f"as {facts['loaded']} has it" if facts["loaded"] else f"random parameters (seed {facts['seed']})"
     device = "" if facts["device"] == "cpu" else f", on {facts['device']}"
-    print(
-        f"{facts['model']}{device}, hidden size {facts['hidden']:,}, {parameters}\n"
-        f"{source}: {sizes}\n{skipped}"
-        f"{counted(facts['mini_batches'], 'mini-batch')} of "
-        f"{counted(min(facts['batch_size'], facts['samples']), facts['sample'])}, "
-        f"each run {rounds} by every policy in turn, after a warm-up"
-    )
+    print(f"{facts['model']}{device}, hidden size {facts['hidden']:,}, {parameters}")
+    print(f"{' '.join(facts['data'] or ['made up'])}: {', '.join(sizes)}")
+    if bad := facts["skipped"]:
+        print(f"skipped {counted(bad, 'malformed sample')}, the first: {printable(facts['first_skipped'])}")
+    rounds = "once" if facts["rounds"] == 1 else f"{facts['rounds']} times (the median counts)"
+    mini_batches = f"{counted(facts['mini_batches'], 'mini-batch')} of {counted(min(facts['batch_size'], n), sample)}"
+    print(f"{mini_batches}, each run {rounds} by every policy in turn, after a warm-up")
     if learning := facts["learning"]:
-        mini_batches = counted(learning["mini_batches"], "mini-batch")
-        print(f"policy {facts['policy']} from {mini_batches} in {learning['seconds']:.2f} s")
+        of = counted(learning["mini_batches"], "mini-batch")
+        print(f"policy {facts['policy']} from {of} in {learning['seconds']:.2f} s")
     print()
     columns = list(measured.values())
-    unbatched = columns[0].total_seconds
-    per_mini_batch = 1e3 / facts["mini_batches"]
+    unbatched, per_mini_batch = columns[0].total_seconds, 1e3 / facts["mini_batches"]
     rows: list[list[Any]] = [
-        [f"{facts['sample']}s/s", *(round(facts["samples"] / of.total_seconds) for of in columns)],
+        [f"{sample}s/s", *(round(n / of.total_seconds) for of in columns)],
         ["times unbatched", *(f"{unbatched / of.total_seconds:.2f}" for of in columns)],
         ["largest difference from unbatched", *(f"{of.difference:.1e}" for of in columns)],
         [],

@@ -14,7 +14,9 @@ from edbatch.policy import Policy, TypedGraph, get_policy, lower_bound, read_gra
 
 tqdm = Later("tqdm")
 
+DEFAULT = ("depth", "agenda", "critical-path")
 REPEATS = 5
+COLUMNS = ("graph", "nodes", "edges", "types", "lower_bound", "policy", "batches")
 
 
 def add_parser(commands: Commands) -> None:
@@ -25,13 +27,8 @@ def add_parser(commands: Commands) -> None:
     )
     parser = add_command(commands, "schedule", run, "compare policies on recorded graphs", description)
     parser.add_argument("graphs", nargs="+", metavar="GRAPH", help="recorded graph (see eb.Graph.save)")
-    parser.add_argument(
-        "--policy",
-        nargs="+",
-        action="extend",
-        metavar="POLICY",
-        help="heuristics by name and policy files (default: depth agenda critical-path)",
-    )
+    known = f"heuristics by name and policy files (default: {' '.join(DEFAULT)})"
+    parser.add_argument("--policy", nargs="+", action="extend", metavar="POLICY", help=known)
     add_json(parser)
 
 
@@ -41,62 +38,49 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         EdBatchError: a graph or a policy cannot be read.
     """
-    specs = arguments.policy or ["depth", "agenda", "critical-path"]
-    policies = {spec: get_policy(spec) for spec in specs}
+    policies = {spec: get_policy(spec) for spec in arguments.policy or DEFAULT}
     graphs = {path: read_graph(path) for path in arguments.graphs}
     rows: list[dict[str, Any]] = []
     for path, graph in tqdm.tqdm(graphs.items(), "scheduling", delay=1, leave=False, disable=None):
-        about = {
-            "graph": path,
-            "nodes": len(graph),
-            "edges": len(graph.operands),
-            "types": len(graph.names),
-            "lower_bound": sum(map(lower_bound, graph.runs())),
-        }
-        rows += [about | row for row in _measure(graph, policies)]
+        rows += [facts_of(path, graph) | row for row in _measured(graph, policies)]
     if arguments.json:
         print_json(rows)
         return
-    _print(list(graphs), rows)
+    unseen = any(row["fallbacks"] for row in rows)
+    lines: list[list[Any]] = []
+    for at, row in enumerate(rows):  # what the rows of a graph have in common is said once
+        first = at % len(policies) == 0
+        cells = [row[name] if first or name in ("policy", "batches") else None for name in COLUMNS]
+        lines += [[]] * (first and at > 0)
+        lines.append([*cells, f"{1e3 * row['seconds']:.2f}", *[row["fallbacks"]] * unseen])
+    print_table([*(name.replace("_", " ") for name in COLUMNS), "ms", *["unseen"] * unseen], lines)
+    if unseen:
+        print("unseen: decisions in states that were not met in training, made by the path ratio")
 
 
-def _measure(graph: TypedGraph, policies: dict[str, Policy]) -> list[dict[str, Any]]:
-    """Per policy its batches, decisions in unseen states and median seconds.
+def facts_of(name: str, graph: TypedGraph) -> dict[str, Any]:
+    """What a row says of a graph."""
+    counts = {"nodes": len(graph), "edges": len(graph.operands), "types": len(graph.names)}
+    return {"graph": name, **counts, "lower_bound": sum(map(lower_bound, graph.runs()))}
 
-    The policies take turns, so that a disturbance hits all alike.
-    """
+
+def batches_of(policy: Policy, graph: TypedGraph) -> int:
+    """Of all runs of a graph."""
+    return sum(len(policy.schedule(run)) for run in graph.runs())
+
+
+def _measured(graph: TypedGraph, policies: dict[str, Policy]) -> list[dict[str, Any]]:
+    """Per policy its batches, decisions in unseen states and median seconds; they take turns, as the machine varies."""
     seconds: dict[str, list[float]] = {spec: [] for spec in policies}
-    batches: dict[str, int] = {}
-    fallbacks: dict[str, int] = {}
+    found: dict[str, dict[str, Any]] = {}
     for repeat in range(REPEATS + 1):
         for spec, policy in policies.items():
             # A new graph, as every mini-batch is: what a graph caches is not ready.
             fresh = [TypedGraph(run.types, run.indptr, run.operands, run.names) for run in graph.runs()]
             before = getattr(policy, "fallbacks", 0)
             start = perf_counter()
-            batches[spec] = sum(len(policy.schedule(run)) for run in fresh)
+            batches = sum(len(policy.schedule(run)) for run in fresh)
             if repeat:
                 seconds[spec].append(perf_counter() - start)
-            fallbacks[spec] = getattr(policy, "fallbacks", 0) - before
-    return [
-        {"policy": spec, "batches": batches[spec], "seconds": median(seconds[spec]), "fallbacks": fallbacks[spec]}
-        for spec in policies
-    ]
-
-
-def _print(paths: list[str], rows: list[dict[str, Any]]) -> None:
-    """One table; what the rows of a graph have in common is said once."""
-    unseen = any(row["fallbacks"] for row in rows)
-    lines: list[list[Any]] = []
-    for path in paths:
-        of_graph = [row for row in rows if row["graph"] == path]
-        for row in of_graph:
-            common = [row[key] for key in ("graph", "nodes", "edges", "types", "lower_bound")]
-            shown = common if row is of_graph[0] else [None] * len(common)
-            line = [*shown, row["policy"], row["batches"], f"{1e3 * row['seconds']:.2f}"]
-            lines.append(line + [row["fallbacks"]] * unseen)
-        lines.append([])
-    headers = ["graph", "nodes", "edges", "types", "lower bound", "policy", "batches", "ms"]
-    print_table(headers + ["unseen"] * unseen, lines[:-1])
-    if unseen:
-        print("unseen: decisions in states that were not met in training, made by the path ratio")
+            found[spec] = {"batches": batches, "fallbacks": getattr(policy, "fallbacks", 0) - before}
+    return [{"policy": spec, "seconds": median(seconds[spec]), **of} for spec, of in found.items()]

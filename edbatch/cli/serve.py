@@ -15,7 +15,7 @@ from typing import Any
 import edbatch as eb
 from edbatch.base.text import printable
 from edbatch.cli.access import hosts_of, listening, read_token
-from edbatch.cli.arguments import Commands, add_command, integer
+from edbatch.cli.arguments import Commands, add_command, add_option, integer
 from edbatch.errors import EdBatchError, shown, warn
 from edbatch.graph.model.checkpoint import policy_path
 
@@ -41,13 +41,13 @@ or the first requests wait while code is compiled. Clients that are not trusted 
 """
 
 OTHER_FILES = 64  # that a process has open beside connections
-LIMITS = (  # of what clients may take; `edbatch.serving.limits.Limits` has them
-    ("size-limit", 1 << 20, "BYTES", "of a body"),
-    ("depth-limit", 200, "LEVELS", "of lists and objects in a sample"),
-    ("header-seconds", 10, "SECONDS", "in which the header of a connection's next request has to come"),
-    ("body-seconds", 60, "SECONDS", "in which a body has to come, and an answer has to be taken"),
-    ("max-connections", 768, "NUMBER", "that are open at a time; fewer where fewer files may be open"),
-    ("stall-seconds", 60, "SECONDS", "in one round, after which /health answers 503"),
+LIMITS = (  # the argument, its default, and what it means: it is an integer, and the field of `Limits` is not its name
+    ("size", "--size-limit", 1 << 20, "bytes of a body"),
+    ("depth", "--depth-limit", 200, "levels of lists and objects in a sample"),
+    ("header_seconds", "--header-seconds", 10, "in which the header of a connection's next request has to come"),
+    ("body_seconds", "--body-seconds", 60, "in which a body has to come, and an answer has to be taken"),
+    ("connections", "--max-connections", 768, "that are open at a time; fewer where fewer files may be open"),
+    ("stall_seconds", "--stall-seconds", 60, "in one round, after which /health answers 503"),
 )
 GRACE = 20  # seconds; who runs processes often kills those that take more than 30
 
@@ -55,41 +55,24 @@ GRACE = 20  # seconds; who runs processes often kills those that take more than 
 def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "serve", run, "answer requests by HTTP", DESCRIPTION)
-    parser.add_argument("source", metavar="MODULE:FUNCTION", help="returns a model and a program")
-    parser.add_argument("--checkpoint", metavar="FILE", help="parameters of the model; a policy beside it is used")
-    parser.add_argument("--policy", metavar="FILE", help="policy file, or a policy's name (default: critical-path)")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
-    parser.add_argument(
-        "--port", type=integer(0, 65535), default=8000, help="0: one that is free (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--max-in-flight", type=integer(1), default=64, help="requests that run at a time (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--max-waiting", type=integer(0), default=1024, help="requests that may wait (default: %(default)s)"
-    )
-    parser.add_argument("--deadline", type=float, metavar="SECONDS", help="that a request may take, its body included")
-    parser.add_argument(
-        "--grace",
-        type=integer(0),
-        default=GRACE,
-        metavar="SECONDS",
-        help="that requests may take when it ends; they are then cancelled (default: %(default)s)",
-    )
-    for name, default, unit, meaning in LIMITS:
-        meaning += " (default: %(default)s)"
-        parser.add_argument(f"--{name}", type=integer(1), default=default, metavar=unit, help=meaning)
-    parser.add_argument("--exit-when-stalled", action="store_true", help="end, with status 70, when /health says so")
-    parser.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="that requests may be sent to, as their Host says; may be repeated; *: any "
-        "(default: the address listened at, and localhost)",
-    )
-    parser.add_argument("--token-file", metavar="FILE", help="of the bearer token that all but /health needs")
-    parser.add_argument("--debug", action="store_true", help="tell clients what programs raise")
+    add = parser.add_argument
+    add("source", metavar="MODULE:FUNCTION", help="returns a model and a program")
+    add("--checkpoint", metavar="FILE", help="parameters of the model; a policy beside it is used")
+    add("--policy", metavar="FILE", help="policy file, or a policy's name (default: critical-path)")
+    add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
+    add("--port", type=integer(0, 65535), default=8000, help="0: one that is free (default: %(default)s)")
+    add_option(parser, "--max-in-flight", "requests that run at a time", 64)
+    add_option(parser, "--max-waiting", "requests that may wait", 1024, least=0)
+    add("--deadline", type=float, metavar="SECONDS", help="that a request may take, its body included")
+    add_option(parser, "--grace", "seconds that requests have when it ends; then they are cancelled", GRACE, least=0)
+    for _, name, default, meaning in LIMITS:
+        add_option(parser, name, meaning, default)
+    add("--exit-when-stalled", action="store_true", help="end, with status 70, when /health says so")
+    hosts = "that requests may be sent to, as their Host says; may be repeated; *: any"
+    hosts += " (default: the address listened at, and localhost)"
+    add("--allow-host", action="append", default=[], metavar="NAME", help=hosts)
+    add("--token-file", metavar="FILE", help="of the bearer token that all but /health needs")
+    add("--debug", action="store_true", help="tell clients what programs raise")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -106,14 +89,8 @@ def run(arguments: argparse.Namespace) -> None:
         from edbatch.serving.limits import Limits
     except ImportError as missing:
         raise EdBatchError(f"edbatch serve: {missing}; expected `pip install 'edbatch[serve]'`") from None
-    limits = Limits(
-        size=arguments.size_limit,
-        depth=arguments.depth_limit,
-        header_seconds=arguments.header_seconds,
-        body_seconds=arguments.body_seconds,
-        connections=_connections(arguments.max_connections),
-        stall_seconds=arguments.stall_seconds,
-    )
+    given = {field: getattr(arguments, name[2:].replace("-", "_")) for field, name, *_ in LIMITS}
+    limits = Limits(**given | {"connections": _connections(arguments.max_connections)})
     token = read_token(arguments.token_file) if arguments.token_file else None
     model, program = loaded(arguments.source)
     policy = arguments.policy

@@ -6,26 +6,27 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 import edbatch as eb
+from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
-from edbatch.cli.arguments import Commands, add_command, add_json, integer
-from edbatch.cli.labelled import HELD_OUT, MADE_UP, read, trainable
+from edbatch.cli.arguments import Commands, add_command, add_model, add_option, integer
 from edbatch.cli.output import counted, print_json
-from edbatch.cli.saved import CHECKPOINT, Saved
+from edbatch.cli.samples import CHECKPOINT, HELD_OUT, VOCABULARY, Saved, read_labelled
 from edbatch.errors import EdBatchError
 
 if TYPE_CHECKING:
     from edbatch.models.workloads import Labelled, Workload
 
-distributed = Later("edbatch.distributed")
-installed = Later("edbatch.distributed.ray")
+cluster = Later("edbatch.distributed.cluster")
 
 CLIP = 5.0  # largest norm of the gradients
 OPTIMIZERS = {
@@ -64,24 +65,17 @@ vocabulary.json, the words and labels: `edbatch run MODEL --load FOLDER --data F
 def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "train", run, "train a model, on one process or several", DESCRIPTION)
+    add_model(parser, batch_size=25)
     add = parser.add_argument
-    add("model", metavar="MODEL", help="tree-lstm, tagger, ...")
-    add("--data", nargs="+", metavar="FILE", help=f"to learn from (default: {MADE_UP} made-up samples)")
     add("--held-out", nargs="+", metavar="FILE", help=f"to measure on (default: one in {HELD_OUT} of --data)")
-    add("--skip-bad", action="store_true", help="skip malformed samples, and count them")
-    add("--limit", type=integer(2), metavar="N", help="take the first N samples of --data, or make up so many")
-    add("--batch-size", type=integer(1), default=25, help="samples (default: %(default)s)")
-    add("--hidden", type=integer(1), help="size of embeddings and states (default: as of `edbatch run`)")
-    add("--epochs", type=integer(1), default=10, help="in all, those done before included (default: %(default)s)")
+    add_option(parser, "--epochs", "in all, those done before included", 10)
     add("--lr", type=float, default=2e-3, help="learning rate (default: %(default)s)")
     add("--optimizer", choices=OPTIMIZERS, default="adam", help=f"gradients are clipped at {CLIP:g} (default: adam)")
-    add("--seed", type=integer(0), default=0, help="of parameters and order (default: %(default)s)")
     add("--save", type=Path, metavar="FOLDER", help="of the run; checkpoints are written there")
-    add("--save-every", type=integer(1), default=200, metavar="N", help="mini-batches, and epochs (default: 200)")
+    add_option(parser, "--save-every", "mini-batches from one checkpoint to the next, beside epochs", 200)
     add("--resume", action="store_true", help="go on with the run in --save, if it has begun")
     add("--workers", type=integer(0), default=0, metavar="N", help="processes that compute, on Ray (default: this one)")
     add("--address", help="of a Ray cluster, as 10.0.0.1:6379; else workers are on this machine")
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -91,28 +85,27 @@ def run(arguments: argparse.Namespace) -> None:
         EdBatchError: there is no such model, its data have no labels or cannot be read, the folder holds a run, or
             another one than this; Ray is not installed; and what training raises.
     """
-    workload = trainable(arguments.model)
     _check(arguments)
-    data = read(workload, arguments)
+    workload, data = read_labelled(arguments)
     model = eb.ParameterCollection(seed=arguments.seed)
     hidden = arguments.hidden or workload.hidden
     network = workload.network(model, *data.sizes, hidden)
     optimizer = getattr(eb, OPTIMIZERS[arguments.optimizer])(model, lr=arguments.lr, clip=CLIP)
     same = {"optimizer": arguments.optimizer, "lr": arguments.lr, "hidden": hidden}
     with ExitStack() as open:
-        folder = arguments.save or open.enter_context(tempfile.TemporaryDirectory())
         run = eb.Run(
-            folder, model, optimizer, lambda batch: workload.losses(network, batch), data.train,
+            arguments.save or open.enter_context(tempfile.TemporaryDirectory()),
+            model, optimizer, lambda batch: workload.losses(network, batch), data.train,
             batch_size=arguments.batch_size, seed=arguments.seed, save_every=arguments.save_every,
             evaluate=lambda: measured(workload, network, data.held_out, arguments.batch_size),
             settings={"model": arguments.model, "data": data.mark, **same},
         )  # fmt: skip
         if arguments.save:
-            Saved(arguments.model, hidden, data.known).write(arguments.save)
+            saved = msgspec.json.encode(Saved(arguments.model, hidden, data.known))
+            write_atomically(arguments.save / VOCABULARY, msgspec.json.format(saved, indent=1) + b"\n")
         team = None
         if arguments.workers:
-            team = distributed.train(run, arguments.epochs, arguments.workers, address=arguments.address)
-        epochs = team or run.epochs(arguments.epochs)
+            team = eb.distributed.train(run, arguments.epochs, arguments.workers, address=arguments.address)
         facts = {
             "model": arguments.model,
             "data": arguments.data,
@@ -128,12 +121,12 @@ def run(arguments: argparse.Namespace) -> None:
             "resumed_at": run.step,
             "saved": arguments.save and str(arguments.save),
         }
-        tell = _silent if arguments.json else _print
-        tell(_heading(facts, workload))
-        tell("  ".join(name.rjust(NARROW) for name in COLUMNS))
+        if not arguments.json:
+            print(_heading(facts, workload.noun), flush=True)
         try:
-            for figures in _all(run, epochs):
-                tell("  ".join(_cell(figures[name]).rjust(max(NARROW, len(name))) for name in COLUMNS))
+            for figures in chain(run.curve.epochs[:], team or run.epochs(arguments.epochs)):  # done before, and now
+                if not arguments.json:
+                    print(_line(_cell(figures[name]) for name in COLUMNS), flush=True)
         except KeyboardInterrupt:
             if arguments.save and (arguments.save / CHECKPOINT).exists():
                 how = "the same command goes on" if arguments.resume else "the same command with --resume goes on"
@@ -167,44 +160,35 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.address and not arguments.workers:
         raise EdBatchError("--address: expected --workers as well")
     if arguments.workers:
-        installed.ray()
+        cluster.ray()
     if folder is None and arguments.resume:
         raise EdBatchError("--resume: expected --save FOLDER, where the run is")
     if folder and not arguments.resume and os.path.exists(folder / CHECKPOINT):
         raise EdBatchError(f"{folder}: holds a run; expected --resume, to go on with it, or another folder")
 
 
-def _all(run: eb.Run, epochs: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The figures of epochs that were done before, and of those that are done now."""
-    yield from run.curve.epochs[:]
-    yield from epochs
-
-
-def _heading(facts: dict[str, Any], workload: Workload) -> str:
+def _heading(facts: dict[str, Any], noun: str) -> str:
+    optimizer = f"{facts['optimizer']} at {facts['lr']:g}"
+    source = " ".join(facts["data"] or ["made up"])
     lines = [
-        f"{facts['model']}, hidden size {facts['hidden']:,}, {facts['optimizer']} at {facts['lr']:g}, "
-        f"seed {facts['seed']}",
-        f"{' '.join(facts['data'] or ['made up'])}: {counted(facts['samples'], workload.noun)} to learn from, "
-        f"{facts['held_out']:,} to measure on, {counted(facts['labels'], 'label')}",
+        f"{facts['model']}, hidden size {facts['hidden']:,}, {optimizer}, seed {facts['seed']}",
+        f"{source}: {counted(facts['samples'], noun)} to learn from, {facts['held_out']:,} to measure on, "
+        f"{counted(facts['labels'], 'label')}",
     ]
     if facts["skipped"]:
         lines.append(f"skipped {counted(facts['skipped'], 'malformed sample')}")
     if facts["without_labels"]:
-        lines.append(f"left out {counted(facts['without_labels'], workload.noun)} without labels")
+        lines.append(f"left out {counted(facts['without_labels'], noun)} without labels")
     if facts["resumed_at"]:
         lines.append(f"goes on after {counted(facts['resumed_at'], 'mini-batch')}")
     elif facts["resumes"]:
         lines.append(f"there is no run in {facts['saved']} to go on with: one begins")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", _line(COLUMNS)])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "  ".join(cell.rjust(max(NARROW, len(name))) for cell, name in zip(cells, COLUMNS, strict=True))
 
 
 def _cell(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.4f}"
-
-
-def _print(line: str) -> None:
-    print(line, flush=True)
-
-
-def _silent(line: str) -> None:
-    """Nothing but JSON is printed."""

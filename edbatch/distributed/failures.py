@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
 
 cloudpickle = Later("ray.cloudpickle")
-resource = Later("resource")
-
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # What a function of the caller's raises in a worker: there nobody presses Ctrl-C, and to exit is to be lost.
 RAISED = (Exception, KeyboardInterrupt, SystemExit)
@@ -27,21 +27,40 @@ def failed(place: str, error: BaseException) -> EdBatchError:
         >>> print(failed("train: losses of sample 3", KeyError("a word")))
         train: losses of sample 3: KeyError: 'a word'
     """
-    what = str(error)
-    if not isinstance(error, EdBatchError):
-        what = f"{type(error).__name__}: {error}" if what else type(error).__name__
-    if isinstance(error, MemoryError):
-        what += f"; process {os.getpid()} was out of memory{_used()}"
-    return EdBatchError(f"{place}: {what}")
+    return EdBatchError(f"{place}: {_described(error)}")
 
 
-def to_send(found: EdBatchError, error: BaseException | None) -> EdBatchError:
-    """Have an error tell another process its cause: its traceback as a note, and as `raised` where it can be sent."""
-    if error is not None:
-        found.add_note("".join(traceback.format_exception(error)))
-        with suppress(Exception):
-            found.raised = pickle.loads(pickle.dumps(error))  # type: ignore[attr-defined]
+def unreadable(place: str, number: int, error: Exception) -> EdBatchError:
+    """What to raise where a sample cannot be read."""
+    found = EdBatchError(f"{place}: sample {number} cannot be read ({_described(error)})")
+    found.__cause__ = error
     return found
+
+
+def made_again(place: str, job: bytes) -> Any:
+    """What a worker got, or an `EdBatchError` where it cannot be made here."""
+    try:
+        return pickle.loads(job)
+    except Exception as error:
+        place = f"{place}: what is sent, made again in a worker (which needs the same modules)"
+        raise failed(place, error) from error
+
+
+def for_another_process(method: Callable[P, R]) -> Callable[P, R]:
+    """Have errors of a worker tell their cause: its traceback as a note, and as `raised` where it can be sent."""
+
+    @wraps(method)
+    def told(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except EdBatchError as error:
+            if (cause := error.__cause__) is not None:
+                error.add_note("".join(traceback.format_exception(cause)))
+                with suppress(Exception):
+                    error.raised = pickle.loads(pickle.dumps(cause))  # type: ignore[attr-defined]
+            raise error from None
+
+    return told
 
 
 def unsendable(place: str, named: Iterable[tuple[str, Any]], error: Exception) -> EdBatchError:
@@ -55,17 +74,11 @@ def unsendable(place: str, named: Iterable[tuple[str, Any]], error: Exception) -
         try:
             cloudpickle.dumps(thing)
         except Exception as found:
-            return EdBatchError(f"{place}: {name} cannot be pickled, to be sent ({_line(found)})")
-    return EdBatchError(f"{place}: a worker cannot be told what to do ({_line(error)})")
+            return EdBatchError(f"{place}: {name} cannot be pickled, to be sent ({_described(found).splitlines()[0]})")
+    return EdBatchError(f"{place}: a worker cannot be told what to do ({_described(error).splitlines()[0]})")
 
 
-def _line(error: Exception) -> str:
-    lines = str(error).splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"
-
-
-def _used() -> str:
-    try:
-        return f", with {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10:,.0f} MiB"
-    except ImportError:  # on Windows
-        return ""
+def _described(error: BaseException) -> str:
+    if isinstance(error, EdBatchError):
+        return str(error)
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

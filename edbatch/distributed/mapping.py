@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from itertools import islice
+from dataclasses import dataclass
+from itertools import count, islice
 from typing import Any
 
 from edbatch.base.later import Later
-from edbatch.base.numbers import checked_integer, is_real
-from edbatch.distributed.cluster import cluster
-from edbatch.distributed.failures import unsendable
-from edbatch.distributed.mapper import Mapper
-from edbatch.distributed.ray import ray
-from edbatch.distributed.waiting import WorkerLost, check_head, results
+from edbatch.base.numbers import checked_integer
+from edbatch.distributed.cluster import WorkerLost, checked, cluster
+from edbatch.distributed.failures import RAISED, failed, for_another_process, made_again, unreadable, unsendable
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.graph.options import current_options
-from edbatch.kernels.cpu import cores
+from edbatch.graph.expression import Expression
+from edbatch.graph.options import options
+from edbatch.runtime.programs.requests import close
+from edbatch.runtime.programs.run import run
 
 cloudpickle = Later("ray.cloudpickle")
 tqdm = Later("tqdm")
 
-MOST = 1024  # workers
 AHEAD = 2  # groups of samples that each worker has, so that it waits for nobody
 ATTEMPTS = 3  # at one group
 STORE = 256 * 2**20  # bytes of shared memory
@@ -42,13 +39,11 @@ def map(
     """What programs return, of all samples in their order, computed by several workers.
 
     Each worker gets the program once, with the model that it refers to, and then groups of samples, which it runs as
-    `edbatch.run` does, in evaluation (`dropout` does nothing). Samples are read when a worker is free, results are
-    given as soon as those before are: so many samples as workers have (twice `batch` each) are in memory, and the
-    results that wait for one before them, of as many. A group whose worker is lost is given to another.
+    `edbatch.run` does, in evaluation (`dropout` does nothing). Samples are read when a worker is free: twice `batch`
+    for each worker are in memory, and their results. A group whose worker is lost is given to another.
 
     Args:
-        program: called with a sample, as by `edbatch.serving.Batcher`: returns a coroutine or generator that `run`
-            takes. What that returns is sent back: values, no expressions.
+        program: from a sample what `run` takes, a coroutine or generator; what that returns is sent back: values.
         samples: in any iterable.
         workers: processes that compute.
         batch: samples of a group, which run together.
@@ -57,8 +52,8 @@ def map(
         progress: show a bar.
 
     Raises:
-        EdBatchError: an argument is out of range, Ray is not installed or cannot be begun, the program cannot be
-            pickled, raises (it names the sample), or loses its workers again and again.
+        EdBatchError: an argument is out of range, Ray is not installed or cannot be begun, too few processors are free,
+            the program cannot be pickled, raises (it names the sample), or loses its workers again and again.
 
     Example:
         >>> import edbatch as eb
@@ -70,13 +65,10 @@ def map(
         raise EdBatchError(f"map: program: expected a function of a sample, got {shown(program)}")
     if not isinstance(samples, Iterable) or isinstance(samples, str | bytes):
         raise EdBatchError(f"map: samples: expected samples, in a list or any iterable, got {shown(samples)}")
-    if not is_real(timeout) or not timeout > 0:
-        raise EdBatchError(f"map: timeout: expected seconds, got {shown(timeout)}")
-    n = checked_integer("map", "workers", workers, most=MOST)
     size = checked_integer("map", "batch", batch)
     quiet = not checked_flag("map: progress", progress)
-    ray()
-    return _Mapping(program, n, size, float(timeout)).over(samples, address, quiet)
+    n, seconds = checked("map", workers, timeout)
+    return _Mapping(program, n, size, seconds).over(samples, address, quiet)
 
 
 @dataclass
@@ -91,98 +83,119 @@ class _Group:
 
 
 class _Mapping:
-    """Groups of samples in flight, in order."""
+    """Groups of samples in flight, in order; a worker has the next group when its first is done."""
 
     def __init__(self, program: Callable[[Any], Any], n: int, size: int, timeout: float) -> None:
         self._program, self._n, self._size, self._timeout = program, n, size, timeout
-        self._workers: list[Any] = []
         self._flying: deque[_Group] = deque()
+        self._workers: list[Any] = []
         self._unread: EdBatchError | None = None
 
     def over(self, samples: Iterable[Any], address: str | None, quiet: bool) -> Generator[Any]:
         """The results."""
         total = len(samples) if isinstance(samples, Sized) else None
-        given, first = iter(samples), 0
-        with ExitStack() as opened:
-            self._room = opened.enter_context(cluster("map", address, self._n, STORE))
-            opened.callback(self._end)
-            bar = opened.enter_context(tqdm.tqdm(total=total, unit="sample", disable=quiet))
-            self._job = self._sent(address is None)
-            self._workers = [self._new() for _ in range(self._n)]
-            ended = False
-            while self._flying or not ended:
-                while not ended and len(self._flying) < AHEAD * self._n:
-                    chosen = self._read(given, first)
-                    ended = not chosen or self._unread is not None
-                    if chosen:
-                        worker = self._freest()
-                        self._flying.append(_Group(first, chosen, worker, self._asked(worker, first, chosen)))
-                        first += len(chosen)
-                if self._flying:
-                    found = self._waited(self._flying[0])
-                    self._flying.popleft()
-                    bar.update(len(found))
-                    yield from found
-            if self._unread is not None:  # what was read before has its results
-                raise self._unread
+        with (
+            cluster("map", address, self._n, STORE) as self._cluster,
+            tqdm.tqdm(total=total, unit="sample", disable=quiet) as bar,
+        ):
+            given = self._program, self._cluster.options(self._n) | {"training": False}
+            self._job = self._cluster.put(given, {"program": self._program})
+            self._workers = self._cluster.new(self._n, Mapper, self._job)
+            for found in self._groups(iter(samples)):
+                bar.update(len(found))
+                yield from found
 
-    def _sent(self, here: bool) -> Any:
-        options = asdict(current_options()) | {"training": False}
-        if not options["threads"] and not cores.asked() and here:
-            options["threads"] = max(1, cores.available() // self._n)
-        try:
-            return ray().put(cloudpickle.dumps((self._program, options)))
-        except Exception as error:
-            raise unsendable("map", [("the program, with all that it refers to,", self._program)], error) from error
+    def _groups(self, samples: Iterator[Any]) -> Iterator[list[Any]]:
+        first, numbers = 0, count()
+        while self._unread is None and (chosen := self._read(samples, first)):
+            worker = next(numbers) % self._n
+            self._flying.append(_Group(first, chosen, worker, self._asked(worker, first, chosen)))
+            first += len(chosen)
+            if len(self._flying) == AHEAD * self._n:
+                yield self._waited()
+        while self._flying:
+            yield self._waited()
+        if self._unread is not None:  # what was read before has its results
+            raise self._unread
 
-    def _read(self, given: Iterator[Any], first: int) -> list[Any]:
+    def _read(self, samples: Iterator[Any], first: int) -> list[Any]:
         """The next samples, up to one that cannot be read."""
         chosen: list[Any] = []
         try:
-            chosen.extend(islice(given, self._size))
+            chosen.extend(islice(samples, self._size))
         except Exception as error:
-            at = first + len(chosen)
-            self._unread = EdBatchError(f"map: sample {at} cannot be read ({type(error).__name__}: {error})")
-            self._unread.__cause__ = error
+            self._unread = unreadable("map", first + len(chosen), error)
         return chosen
 
-    def _freest(self) -> int:
-        """The worker that has the fewest groups."""
-        has = [sum(group.worker == worker for group in self._flying) for worker in range(self._n)]
-        return has.index(min(has))
-
     def _asked(self, worker: int, first: int, samples: list[Any]) -> Any:
-        check_head("map")
+        self._cluster.check()
         try:
             return self._workers[worker].run.remote(first, samples)
         except Exception as error:  # of pickling
             named = ((f"sample {number}", sample) for number, sample in enumerate(samples, start=first))
             raise unsendable("map", named, error) from error
 
-    def _waited(self, group: _Group) -> list[Any]:
+    def _waited(self) -> list[Any]:
+        """The results of the first group."""
+        group = self._flying[0]
         while True:
             try:
-                return results("map", [group.ref], self._timeout)[0]
+                [found] = self._cluster.results([group.ref], self._timeout)
+                self._flying.popleft()
+                return found
             except WorkerLost as lost:
-                last = group.first + len(group.samples) - 1
                 if group.attempts >= ATTEMPTS:
                     raise EdBatchError(
-                        f"map: {ATTEMPTS} times a worker was lost with samples {group.first} to {last} ({lost})"
+                        f"map: {ATTEMPTS} times a worker was lost with samples {group.first} to "
+                        f"{group.first + len(group.samples) - 1} ({lost})"
                     ) from None
                 group.attempts += 1
                 self._replace(group.worker)
 
     def _replace(self, number: int) -> None:
-        """Another worker does what one was to do."""
-        self._room.end([self._workers[number]])
-        self._room.check()  # a machine may be gone
-        self._workers[number] = self._new()
+        """Have another worker do what one was to do."""
+        self._cluster.end([self._workers[number]])
+        [self._workers[number]] = self._cluster.new(1, Mapper, self._job)
         for group in self._flying:
             if group.worker == number:
                 group.ref = self._asked(number, group.first, group.samples)
 
-    def _new(self) -> Any:
-        return self._room.new(Mapper, self._job)
 
-    def _end(self) -> None:
-        self._room.end(self._workers)
+class Mapper:
+    """One worker: runs groups of samples by a program, under options, which it gets pickled."""
+
+    def __init__(self, job: bytes) -> None:
+        self._job: Any = job
+
+    @for_another_process
+    def run(self, first: int, samples: list[Any]) -> list[Any]:
+        """What the programs of samples return, the first of which has this number; an `EdBatchError` names one."""
+        if isinstance(self._job, bytes):
+            self._job = made_again("map", self._job)
+        program, given = self._job
+        begun: list[Any] = []
+        try:
+            begun.extend(program(sample) for sample in samples)
+        except Exception as error:
+            close(begun)
+            raise failed(_of(first + len(begun)), error) from error
+        try:
+            with options(**given):
+                found = run(begun, return_exceptions=True)
+        except RAISED as error:
+            raise failed(f"map: the programs of samples {first} to {first + len(samples) - 1}", error) from error
+        for number, result in enumerate(found, start=first):
+            if isinstance(result, Exception):
+                raise failed(_of(number), result) from result
+            if isinstance(result, Expression):
+                raise EdBatchError(f"{_of(number)}: expected values, got an expression; `return await x` has its value")
+        try:
+            cloudpickle.dumps(found, protocol=5, buffer_callback=[].append)  # arrays are not copied
+        except Exception as error:
+            named = ((f"what the program of sample {number} returned", x) for number, x in enumerate(found, first))
+            raise unsendable("map", named, error) from None
+        return found
+
+
+def _of(number: int) -> str:
+    return f"map: the program of sample {number}"

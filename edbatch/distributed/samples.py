@@ -1,10 +1,11 @@
-"""Samples: who reads them, and those of a part of a mini-batch, which know which of them is being recorded."""
+"""Samples: who reads them, and which of a mini-batch is being recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex
 
+from edbatch.distributed.failures import unreadable
 from edbatch.errors import EdBatchError, shown
 from edbatch.runtime.graph import Graph
 
@@ -14,7 +15,7 @@ class Recipe(Sequence[Any]):
 
     Workers get the data themselves, once, pickled: not samples but a way to read them, as the name of a file and where
     in it each begins. What they name must be there on all machines. A sample is read when its mini-batch is next, and
-    forgotten after it; one whose size is not known (see `nodes` of `train`) is read and counted before, by some worker.
+    forgotten after it.
 
     Args:
         data: with `len(data)`, and `data[number]`, which reads a sample.
@@ -42,31 +43,23 @@ class Recipe(Sequence[Any]):
 
 
 def read(data: Sequence[Any], number: int) -> Any:
-    """A sample.
-
-    Raises:
-        EdBatchError: it cannot be read.
-    """
+    """A sample, or an `EdBatchError` that names it."""
     try:
         return data[number]
     except Exception as error:
-        raise EdBatchError(f"train: sample {number} cannot be read ({type(error).__name__}: {error})") from error
+        raise unreadable("train", number, error) from error
 
 
 class Samples(list[Any]):
     """A list of samples; while a function goes through them one by one, what it draws is each sample's own.
 
-    Masks of `dropout` then follow from the seed, the number of the mini-batch, and the place of the sample in it: not
-    from how many workers there are. Where a function asks for all samples first and records after, as programs do that
-    run together, they follow from the part too.
+    Masks of `dropout` then follow from the seed, the mini-batch and the place of the sample in it: not from how many
+    workers there are; where a function asks for all samples first and records after, they follow from the part too.
 
     Args:
         given: samples, at least one.
         numbers: of each, in the data.
         places: of each, in the mini-batch.
-
-    Attributes:
-        last: the number of the one that was asked for last; None before.
 
     Example:
         >>> import edbatch as eb
@@ -83,24 +76,25 @@ class Samples(list[Any]):
 
     def __init__(self, given: Sequence[Any], numbers: Sequence[int], places: Sequence[int]) -> None:
         super().__init__(given)
-        self.numbers, self._places = numbers, places
-        self.last: int | None = None
+        self._numbers, self._places = numbers, places
         self._graph: Graph | None = None
-        self._drawn: dict[int, int] = {}
-        self._at = -1
+        self._drawn: dict[int, int] = {}  # by place here
+        self._at = -1  # of the one that was asked for last
 
     @property
     def place(self) -> str:
         """The one that was asked for last, as messages have it."""
-        if self.last is not None:
-            return f"sample {self.last}"
+        return self.all if self._at < 0 else f"sample {self._numbers[self._at]}"
+
+    @property
+    def all(self) -> str:
+        """All of them, as messages have it."""
         more = f" and {len(self) - 3} more" if len(self) > 3 else ""
-        return f"samples {', '.join(map(str, self.numbers[:3]))}{more}"
+        return f"samples {', '.join(map(str, self._numbers[:3]))}{more}"
 
     def draw_in(self, graph: Graph) -> None:
         """From now on say in this graph which sample draws."""
         self._graph = graph
-        self._at = 0
         graph.stream = 1 + self._places[0]  # 0 is the graph's own
 
     def __iter__(self) -> Iterator[Any]:
@@ -115,11 +109,7 @@ class Samples(list[Any]):
         return found
 
     def _begin(self, at: int) -> None:
-        graph = self._graph
-        self.last = self.numbers[at]
-        if graph is None or at == self._at:
-            return
-        self._drawn[self._at] = graph.next_draw
-        self._at = at
-        graph.stream = 1 + self._places[at]
-        graph.next_draw = self._drawn.get(at, -1)
+        before, self._at = self._at, at
+        if (graph := self._graph) is not None and at != before:
+            self._drawn[before] = graph.next_draw
+            graph.stream, graph.next_draw = 1 + self._places[at], self._drawn.get(at, -1)

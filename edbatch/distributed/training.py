@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from typing import Any, Self
 
-from edbatch.base.numbers import checked_integer, is_real
-from edbatch.distributed.cluster import cluster
-from edbatch.distributed.network import Network
-from edbatch.distributed.ray import ray
-from edbatch.distributed.report import Report
-from edbatch.distributed.shares import checked_sizes
-from edbatch.distributed.steps import Steps, Way
+from edbatch.base.numbers import checked_integer
+from edbatch.distributed.cluster import checked, cluster
+from edbatch.distributed.team import Report, Team
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.training.run import Doing, Run
 
-MOST = 1024  # workers: more are a slip of the pen
 LEAST_STORE = 160 * 2**20  # bytes of shared memory; Ray needs 75 MiB
 
 
 def train(
-    run: Run,
-    epochs: int,
-    workers: int = 2,
-    *,
-    address: str | None = None,
-    nodes: Callable[[Any], int] | Sequence[int] | None = None,
-    mean: bool = False,
-    timeout: float = 300.0,
-    network: Network | None = None,
+    run: Run, epochs: int, workers: int = 2, *, address: str | None = None, mean: bool = False, timeout: float = 300.0
 ) -> Training:
     """Train until so many epochs are done, as `run.epochs(epochs)` does, with gradients by several workers.
 
     Each worker has the model and the optimizer. Of every mini-batch, which is the one that `run.epochs` would have, it
-    gets a part with about as many nodes as the others', a mini-batch ahead; gradients are added up; all make the same
+    gets a part, of about as many bytes of pickled samples as the others'; gradients are added up; all make the same
     update. So the parameters are those of one process, but for rounding, whatever the number of workers (masks of
-    `dropout` follow from the place of the sample in the mini-batch, and are others than those of `run.epochs`). Samples
-    are read here, one mini-batch ahead, and sent to who needs them; or read by who needs them, see `Recipe`.
+    `dropout` follow from the place of the sample in the mini-batch, and are others than those of `run.epochs`).
+    Samples are read here, one mini-batch ahead, and sent to who needs them; or read by who needs them, see `Recipe`.
 
     The policy is learned, or loaded, once, and sent to all. `run.evaluate` is called here, with the model of then.
     Checkpoints are those of the run: what began with workers may go on without, and with another number of them.
@@ -52,20 +39,17 @@ def train(
         address: of a Ray cluster that runs, as "10.0.0.1:6379", with EdBatch installed; None: Ray begins on this
             machine, for these workers, and ends with the training. A cluster that the program has begun (`ray.init`)
             is used as it is.
-        nodes: from a sample its size, or the sizes of all samples in a list; None: the nodes of a sample's graph are
-            counted, once.
         mean: the function `losses` gives means over the samples it is given, not losses to be added up: the gradient of
             a part then counts by its share of the mini-batch's samples.
         timeout: seconds that one step may take; the first compiles.
-        network: what to wait in reductions, to see what a network would cost.
 
     Returns:
         An iterator over the figures of each epoch, with a `report`.
 
     Raises:
         EdBatchError: an argument is out of range, Ray is not installed or cannot be begun, what workers need cannot be
-            pickled, others have the processors of the cluster; `losses`, `nodes`, `run.evaluate`, a schedule, or what
-            reads a sample raise (it names them, and the sample; the error is its cause); and as of `Run.epochs`.
+            pickled, too few processors of the cluster are free; `losses`, `run.evaluate`, a schedule, or what reads a
+            sample raise (it names them, and the sample; the error is its cause); and as of `Run.epochs`.
 
     Example:
         >>> import edbatch as eb
@@ -75,17 +59,10 @@ def train(
     """
     if not isinstance(run, Run):
         raise EdBatchError(f"train: run: expected an edbatch.Run, got {shown(run)}")
-    if not is_real(timeout) or not timeout > 0:
-        raise EdBatchError(f"train: timeout: expected seconds, got {shown(timeout)}")
-    if not isinstance(network, Network | None):
-        raise EdBatchError(f"train: network: expected an edbatch.distributed.Network, got {shown(network)}")
-    if nodes is not None and not callable(nodes):
-        nodes = checked_sizes(nodes, len(run.data))
     means = checked_flag("train: mean", mean)
-    n = checked_integer("train", "workers", workers, most=MOST)
     epochs = checked_integer("train", "epochs", epochs)
-    ray()
-    return Training(run, epochs, Way(n, address, nodes, means, float(timeout), network))
+    n, seconds = checked("train", workers, timeout)
+    return Training(run, epochs, n, address, means, seconds)
 
 
 class Training(Iterator[dict[str, Any]]):
@@ -95,10 +72,9 @@ class Training(Iterator[dict[str, Any]]):
         report: what it took so far.
     """
 
-    def __init__(self, run: Run, epochs: int, way: Way) -> None:
-        self.report = Report(way.workers)
-        self._processes: list[int] = []
-        self._figures = _epochs(run, epochs, way, self.report, self._processes)
+    def __init__(self, run: Run, epochs: int, workers: int, address: str | None, *rest: Any) -> None:
+        self.report = Report(workers)
+        self._figures = _epochs(run, epochs, address, self.report, *rest)
 
     def __iter__(self) -> Self:
         return self
@@ -110,18 +86,10 @@ class Training(Iterator[dict[str, Any]]):
         """End the workers before the last epoch is done; the run's last checkpoint stays."""
         self._figures.close()
 
-    @property
-    def processes(self) -> list[int]:
-        """The processes of the workers, each on its machine; none before the first step."""
-        return list(self._processes)
 
-
-def _epochs(run: Run, number: int, way: Way, report: Report, processes: list[int]) -> Generator[dict[str, Any]]:
+def _epochs(run: Run, number: int, address: str | None, report: Report, *rest: Any) -> Generator[dict[str, Any]]:
     """No method of `Training`, which has it: so it ends with its last user, and not when cycles are looked for."""
-    size = sum(x.value().nbytes for x in run.model.values())
-    with cluster("train", way.address, way.workers, LEAST_STORE + 8 * way.workers * size) as room:
-        steps = Steps(run, way, room, report, processes)
-        try:
-            yield from run.epochs_by(Doing(steps.steps, steps.record, steps.evaluate), number)
-        finally:
-            steps.end()
+    store = LEAST_STORE + 8 * report.workers * sum(x.value().nbytes for x in run.model.values())
+    with cluster("train", address, report.workers, store) as found:
+        team = Team(run, found, report, *rest)
+        yield from run.epochs_by(Doing(team.steps, team.record, team.evaluate), number)

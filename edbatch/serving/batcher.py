@@ -19,7 +19,7 @@ from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.serving.errors import BatcherError, DeadlineError, OverloadError
 from edbatch.serving.request import Request
-from edbatch.serving.worker import Counters, Settings, Worker
+from edbatch.serving.worker import Counters, Worker
 
 
 class Batcher:
@@ -32,9 +32,8 @@ class Batcher:
     `edbatch.options(training=False)`; values that nobody can reach any more are given back. Code that is compiled when
     it is first needed keeps all waiting: run `edbatch warm-up` once, and each kind of request before others come.
 
-    It may be called from any event loop, of several threads too. It begins with the first request, and is closed by
-    `close`, or at the end of `async with`; one that is collected ends as well. A process that was forked after it began
-    has no part of it: make another there.
+    It may be called from any event loop, of several threads too. It begins with the first request, and ends by `close`,
+    or with `async with`, or when it is collected. A process that was forked after it began has to make another.
 
     Args:
         program: called with a sample, in the thread of the batcher; returns a coroutine or generator, as `edbatch.run`
@@ -79,10 +78,9 @@ class Batcher:
         self._deadline = _checked_deadline(deadline)
         self._max_waiting = checked_integer("Batcher", "max_waiting", max_waiting, least=0)
         self._max_in_flight = checked_integer("Batcher", "max_in_flight", max_in_flight)
-        self._program = program
-        self._model = model
+        self._program, self._model = program, model
         known = get_policy("critical-path" if policy is None else policy)
-        self._worker = Worker(Settings(self._max_in_flight, known, float_dtype(dtype)))
+        self._worker = Worker(self._max_in_flight, known, float_dtype(dtype))
         finalize(self, self._worker.abandon).atexit = False
 
     @property
@@ -97,8 +95,7 @@ class Batcher:
 
     def trouble(self, seconds: float) -> str:
         """Why nobody is answered any more: it has ended, or has been in one round for longer than that; or nothing."""
-        worker = self._worker
-        begun = worker.begun
+        worker, begun = self._worker, self._worker.begun
         if worker.closed or worker.ended or (worker.thread is not None and not worker.thread.is_alive()):
             return "the batcher has ended"
         stalled = 0.0 if begun is None else monotonic() - begun
@@ -210,10 +207,8 @@ class Batcher:
 
     def _check_open(self) -> None:
         if self._worker.forked:
-            raise BatcherError(
-                "this Batcher began in the process that this one was forked from; expected one that is made, or first "
-                "asked, after the fork"
-            )
+            here = "expected one that is made, or first asked, after the fork"
+            raise BatcherError(f"this Batcher began in the process that this one was forked from; {here}")
         if self._worker.closed:
             raise BatcherError(f"this Batcher {self._worker.closed}")
 

@@ -20,13 +20,7 @@ LINGER_BYTES, LINGER_SECONDS = 1 << 20, 2.0  # of a refused body that is read on
 
 
 class Server(uvicorn.Server):
-    """A server of the service, whose connections have limits.
-
-    Args:
-        application: of the service.
-        limits: of its connections.
-        grace: seconds that requests may take when it ends; None: any time.
-    """
+    """A server of the service, whose connections have limits, and requests so many seconds of grace when it ends."""
 
     def __init__(self, application: Starlette, limits: Limits, grace: int | None = None) -> None:
         config = uvicorn.Config(
@@ -132,8 +126,7 @@ class _Transport:
     """
 
     def __init__(self, transport: asyncio.Transport, connection: _Connection) -> None:
-        self._transport = transport
-        self._connection = connection
+        self._transport, self._connection = transport, connection
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -150,9 +143,7 @@ class _Rest(asyncio.Protocol):
     """The rest of a body, thrown away until the client closes, or takes too long, or sends too much."""
 
     def __init__(self, transport: asyncio.Transport, connection: _Connection) -> None:
-        self._connection = connection
-        self._transport = transport
-        self._size = 0
+        self._transport, self._connection, self._size = transport, connection, 0
         transport.write_eof()
         transport.resume_reading()
         self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.close)
@@ -169,9 +160,8 @@ class _Rest(asyncio.Protocol):
         self._connection.connection_lost(error)
 
     def pause_writing(self) -> None:
-        """Tell the connection that an answer is not taken."""
+        """Tell the connection that an answer is not taken; it is told when it is, too."""
         self._connection.pause_writing()
 
     def resume_writing(self) -> None:
-        """Tell the connection that it is."""
         self._connection.resume_writing()

@@ -17,18 +17,10 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 class Guard:
-    """Passes on what may be asked; `/health` may be asked by anybody.
-
-    Args:
-        application: answers it.
-        hosts: names and addresses that requests may be sent to; `*`: any.
-        token: that requests have to bring; None: they need none.
-    """
+    """Passes on requests to one of the hosts (`*`: any) that bring the token, if there is one; all for `/health`."""
 
     def __init__(self, application: ASGIApp, hosts: Collection[str] = LOCAL, token: bytes | None = None) -> None:
-        self._application = application
-        self._hosts = frozenset(hosts)
-        self._token = token
+        self._application, self._hosts, self._token = application, frozenset(hosts), token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or have it answered."""

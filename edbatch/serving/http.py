@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -25,32 +26,29 @@ from edbatch.serving.errors import BatcherError, DeadlineError, OverloadError, R
 from edbatch.serving.guard import LOCAL, Guard, failed, refused
 from edbatch.serving.json import written
 from edbatch.serving.limits import Limits
-from edbatch.serving.page import PAGE
 
 CLOSE_SECONDS = 5.0  # in which programs that nobody waits for have to end
 STUCK = 70  # status of a process that ends itself, as sysexits.h has it for an internal error
-STATUS_OF = {  # the first that fits; else 500
-    OverloadError: 503,
-    DeadlineError: 504,
-    MemoryError: 413,
-    BatcherError: 500,
-    ValueError: 400,
-}
+# The first that fits; else 500.
+STATUS_OF = {OverloadError: 503, DeadlineError: 504, MemoryError: 413, BatcherError: 500, ValueError: 400}
 SAID = {400: "the sample was refused", 413: "there is no memory for this sample", 500: "no answer could be made"}
 LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)  # seconds
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="2">
+<title>EdBatch</title><h1>EdBatch</h1><p>What this server has done; <a href="/metrics">/metrics</a> is for Prometheus.
+<table>%s</table><p>POST JSON to this address to get an answer.</html>
+"""
 
 log = logging.getLogger("edbatch.serving")
 
 
 class Service:
-    """The endpoints of a batcher.
+    """The endpoints of a batcher, of a program that reads bytes (see `edbatch.serving.json.reading`).
 
     Args:
-        batcher: answers requests; of a program that reads bytes (see `edbatch.serving.json.reading`).
-        limits: of what clients may take.
-        debug: whether they are told what programs raise; otherwise only the log is, with an identifier that they know.
+        debug: whether clients are told what programs raise; otherwise only the log is, with an identifier.
         ends: whether the process ends itself when nobody is answered any more.
-        hosts: see `Guard`; `token` as well.
+        hosts, token: see `Guard`.
     """
 
     def __init__(
@@ -63,17 +61,13 @@ class Service:
         hosts: Collection[str] = LOCAL,
         token: bytes | None = None,
     ) -> None:
-        self._batcher = batcher
-        self._limits = limits
+        self._batcher, self._limits = batcher, limits
         self._body_seconds = min(limits.body_seconds, batcher.deadline or limits.body_seconds)
-        self._debug = debug
-        self._ends = ends
+        self._debug, self._ends = debug, ends
         self._guard = Middleware(Guard, hosts=hosts, token=token)
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-        self._seconds = Histogram(
-            "edbatch_request_seconds", "Time to the answer.", registry=self._registry, buckets=LATENCIES
-        )
+        registry = self._registry = CollectorRegistry()
+        registry.register(self)
+        self._seconds = Histogram("edbatch_request_seconds", "Time to answer.", registry=registry, buckets=LATENCIES)
 
     def application(self) -> Starlette:
         """For any ASGI server; closes the batcher when it ends."""
@@ -106,7 +100,8 @@ class Service:
 
     async def _root(self, request: Request) -> Response:
         if request.method != "POST":
-            return HTMLResponse(PAGE)
+            figures = asdict(self._batcher.counters).items()
+            return HTMLResponse(PAGE % "".join(f"<tr><td>{name}<td>{value:,}" for name, value in figures))
         try:
             return await self._answer(request)
         except ClientDisconnect:
@@ -117,8 +112,7 @@ class Service:
     async def _answer(self, request: Request) -> Response:
         clock = asyncio.get_running_loop().time
         begun = clock()
-        body = await self._body(request)
-        answering = asyncio.ensure_future(self._batcher(body, since=begun))
+        answering = asyncio.ensure_future(self._batcher(await self._body(request), since=begun))
         leaving = asyncio.ensure_future(_left(request))
         try:
             await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)
@@ -145,12 +139,7 @@ class Service:
         return failed(status, said if self._debug else SAID[status], id=name)
 
     async def _body(self, request: Request) -> bytes:
-        """What a request says.
-
-        Raises:
-            HTTPException: it is too large, does not come in time, or is written in another way than plainly.
-            ClientDisconnect: whoever asked has gone.
-        """
+        """What a request says; an `HTTPException` if it is too large, too late, or not plain JSON."""
         coding, kind = (",".join(request.headers.getlist(f"content-{name}")) for name in ("encoding", "type"))
         if coding not in ("", "identity"):
             raise HTTPException(415, f"Content-Encoding: {coding}; expected none", {"Accept-Encoding": "identity"})
@@ -161,35 +150,29 @@ class Service:
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > limit:  # without reading it
             raise too_large
-        parts, size = [], 0
+        body = bytearray()
         try:
             async with asyncio.timeout(self._body_seconds):
                 async for part in request.stream():
-                    size += len(part)
-                    if size > limit:
+                    body += part
+                    if len(body) > limit:
                         raise too_large
-                    parts.append(part)
         except TimeoutError:
-            message = f"expected the whole body within {self._body_seconds:g} s"
-            raise HTTPException(408, message) from None
-        return b"".join(parts)
-
-    def _trouble(self) -> str:
-        return self._batcher.trouble(self._limits.stall_seconds)
+            raise HTTPException(408, f"expected the whole body within {self._body_seconds:g} s") from None
+        return bytes(body)
 
     async def _watch(self) -> None:
-        """End the process when nobody is answered any more: its batcher's thread cannot be ended, or begun again."""
+        """End the process when nobody is answered any more: the batcher's thread cannot be begun again."""
         while self._ends:
-            if trouble := self._trouble():
+            if trouble := self._batcher.trouble(self._limits.stall_seconds):
                 log.critical("%s; this process ends", trouble)
                 logging.shutdown()
                 os._exit(STUCK)
             await asyncio.sleep(min(1.0, self._limits.stall_seconds))
 
     async def _health(self, _: Request) -> Response:
-        if trouble := self._trouble():
-            return failed(503, trouble)
-        return Response(b'{"status":"ok"}', media_type="application/json")
+        trouble = self._batcher.trouble(self._limits.stall_seconds)
+        return failed(503, trouble) if trouble else Response(b'{"status":"ok"}', media_type="application/json")
 
     async def _metrics(self, _: Request) -> Response:
         return Response(generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

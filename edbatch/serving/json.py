@@ -17,19 +17,12 @@ _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # one that does not end:
 
 
 def reading(program: Callable[[Any], Any], depth: int) -> Callable[[bytes], Any]:
-    """A program that gets its sample as JSON: what waits is bytes, which take a small part of the memory.
-
-    Args:
-        depth: how deeply lists and objects may be nested.
-    """
+    """A program that gets its sample as JSON of some depth: what waits is bytes, which take less memory."""
     return lambda body: program(sample_of(body, depth))
 
 
 def sample_of(body: bytes, depth: int) -> Any:
-    """What the body of a request says.
-
-    Raises:
-        RequestError: it is no JSON, no UTF-8, or nested too deeply.
+    """What the body of a request says; a `RequestError` if it is no JSON, no UTF-8, or nested too deeply.
 
     Example:
         >>> sample_of(b'[3, {"word": null}]', depth=2)
@@ -44,11 +37,7 @@ def sample_of(body: bytes, depth: int) -> Any:
         raise RequestError(f"expected JSON of {depth} levels at most (see --depth-limit), got {found}")
     try:
         return msgspec.json.decode(body)
-    except UnicodeDecodeError as error:
-        raise RequestError(f"expected JSON in UTF-8: {error}") from None
-    except RecursionError:
-        raise RequestError("expected JSON that is nested less deeply") from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RequestError(f"expected JSON: {error}") from None
 
 
@@ -61,10 +50,7 @@ def _depth(body: bytes, enough: int) -> int:
 
 
 def written(answer: Any) -> bytes:
-    """An answer as JSON; NumPy's numbers and arrays as numbers and lists.
-
-    Raises:
-        BatcherError: JSON does not know it: an object, NaN or an infinity, text that is no Unicode, a cycle.
+    """An answer as JSON; NumPy's arrays as lists. A `BatcherError` says what JSON does not know: objects, NaN, cycles.
 
     Example:
         >>> written({"found": np.arange(3)})
@@ -92,9 +78,8 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, Columns):  # an expression is written field by field, this one first
         raise BatcherError("the program returned what holds an expression; expected values, `await x` gives one")
-    raise BatcherError(
-        f"the program returned what JSON does not know, {type(value).__name__}; expected numbers, texts, lists"
-    )
+    name = type(value).__name__
+    raise BatcherError(f"the program returned what JSON does not know, {name}; expected numbers, texts, lists")
 
 
 def _missing(value: Any) -> str:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 
 class Request:
-    """Who waits for something, in an event loop.
-
-    Args:
-        call: what is asked for; of a sample, it returns its program.
-        loop: that runs.
-    """
+    """Who waits, in an event loop that runs, for what a call gives: of a sample, it returns its program."""
 
     def __init__(self, call: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
         self.call = call
@@ -23,33 +18,18 @@ class Request:
         self.number = -1  # once it is in flight
         self.alone = False  # whether it begins again, with no other in flight
 
-    def settle(self, result: Any, error: Exception | None) -> None:
-        """Tell who waits; in the thread of its event loop."""
+    def tell(self, result: Any, error: Exception | None) -> None:
+        """Tell who waits, from any thread."""
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits
+            self.loop.call_soon_threadsafe(self._settle, result, error)
+
+    def _settle(self, result: Any, error: Exception | None) -> None:
         if self.future.done():  # nobody waits any more
             return
         if error is None:
             self.future.set_result(result)
         else:
             self.future.set_exception(error)
-
-
-#: A request, what it returned, and what it raised, if it did.
-Settled: TypeAlias = tuple[Request, Any, Exception | None]
-
-
-def tell(settled: Iterable[Settled]) -> None:
-    """Tell who waits for what has ended, each event loop once."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Settled]] = {}
-    for one in settled:
-        by_loop.setdefault(one[0].loop, []).append(one)
-    for loop, of_loop in by_loop.items():
-        with suppress(RuntimeError):  # it is closed: nobody waits
-            loop.call_soon_threadsafe(_settle, of_loop)
-
-
-def _settle(settled: list[Settled]) -> None:
-    for request, result, error in settled:
-        request.settle(result, error)
 
 
 def for_asyncio(error: BaseException) -> Exception:

@@ -9,28 +9,25 @@ from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from threading import RLock, Thread
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakSet
+
+import numpy as np
 
 from edbatch.errors import shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.options import options
+from edbatch.policy.policy import Policy
 from edbatch.runtime.graph import Graph
 from edbatch.runtime.programs.requests import is_program
 from edbatch.runtime.programs.rounds import Rounds
 from edbatch.serving.errors import BatcherError
-from edbatch.serving.request import Request, Settled, for_asyncio, tell
+from edbatch.serving.request import Request, for_asyncio
 
 
 @dataclass
 class Counters:
-    """What a `Batcher` has done since it was made.
-
-    Attributes:
-        answered, failed, refused, expired, cancelled: requests that have ended so.
-        waiting, in_flight: requests that have not begun, and that have; now.
-        rounds, batches: that were run.
-    """
+    """What a `Batcher` has done since it was made: requests that ended so, those there are now, what was run."""
 
     answered: int = 0
     failed: int = 0
@@ -43,48 +40,28 @@ class Counters:
     batches: int = 0
 
 
-class Settings(NamedTuple):
-    """What a worker does not change; see `Batcher`."""
-
-    max_in_flight: int
-    policy: Any
-    dtype: Any
-
-
 class Worker:
     """Holds what waits and what is in flight.
 
     All that other threads see is changed under `lock`. The thread must not keep who uses it from being collected: only
     requests know the program, which may well know its batcher. So nothing waits when a batcher is collected.
-
-    Attributes:
-        lock: one that its thread may take again: the garbage collector may end a request anywhere.
-        waiting: requests that have not begun, in order.
-        jobs: what has to be done, while nothing is in flight, before others begin.
-        leaving: who waits for the thread to end.
-        thread: once it has begun.
-        closed: why it ends when all is answered, if it does.
-        ended: whether the thread has ended.
-        forked: whether the thread was left behind in the process that this one was forked from.
-        begun: when the round began that is run, or was last, if any request is in flight; of `time.monotonic`.
-        counters: what it has done.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.lock = RLock()
+    def __init__(self, max_in_flight: int, policy: Policy, dtype: np.dtype) -> None:
+        self.lock = RLock()  # its thread may take it again: the garbage collector may end a request anywhere
         self.waiting: deque[Request] = deque()
-        self.jobs: deque[Request] = deque()
-        self.leaving: list[Request] = []
+        self.jobs: deque[Request] = deque()  # what is done while nothing is in flight, before others begin
+        self.leaving: list[Request] = []  # who waits for the thread to end
         self.thread: Thread | None = None
-        self.closed = ""
-        self.ended = self.forked = False
-        self.begun: float | None = None
+        self.closed = ""  # why it ends when all is answered
+        self.ended = self.forked = False  # the thread, and left behind in the process that this one was forked from
+        self.begun: float | None = None  # when the last round began, of `monotonic`, if any request is in flight
         self.counters = Counters()
         self._come: SimpleQueue[None] = SimpleQueue()
-        self._settings = settings
+        self._max_in_flight, self._policy, self._dtype = max_in_flight, policy, dtype
         self._flying: dict[int, Request] = {}
         self._left: list[Request] = []
-        self._settled: list[Settled] = []
+        self._settled: list[tuple[Request, Any, Exception | None]] = []  # what is told after the round
         self._next = 0
         _workers.add(self)
 
@@ -110,11 +87,7 @@ class Worker:
             return replace(self.counters, waiting=len(self.waiting), in_flight=len(self._flying))
 
     def finish(self, request: Request, how: str) -> None:
-        """Nobody waits for a request any more, be it answered or not; called in the thread of its event loop.
-
-        Args:
-            how: name of the counter.
-        """
+        """Count a request by how it ended, and let nobody wait for it; called in the thread of its event loop."""
         with self.lock:
             setattr(self.counters, how, getattr(self.counters, how) + 1)
             if request.number < 0:
@@ -139,7 +112,7 @@ class Worker:
 
     def _run_in_a_graph(self) -> bool:
         """Answer requests until it is closed, or computing fails; whether there may be more to do."""
-        with Graph(self._settings.policy, self._settings.dtype) as graph:
+        with Graph(self._policy, self._dtype) as graph:
             counts = graph.rounds
             rounds = Rounds(graph, self._ended, forgets=True, catches=BaseException)
             try:
@@ -164,24 +137,29 @@ class Worker:
         while True:
             begun: list[Request] = []
             self.begun = monotonic()
-            self._forget_calls()
+            with suppress(Empty):  # all calls until now are about what is there: they need not wake it again
+                while True:
+                    self._come.get_nowait()
             self._end_left(rounds)
-            job, idle = None, False
             with self.lock:
                 while len(rounds) + len(begun) < self._room():
-                    begun.append(self._fly(self.waiting.popleft()))
-                if not begun and not rounds:
+                    begun.append(request := self.waiting.popleft())
+                    request.number, self._next = self._next, self._next + 1
+                    self._flying[request.number] = request
+                idle = not begun and not rounds
+                job = self.jobs.popleft() if idle and self.jobs else None
+                if idle:
                     self.begun = None
-                    if self.jobs:
-                        job = self.jobs.popleft()
-                    elif self.closed:
-                        return False
-                    else:
-                        idle = True
-            if idle:
-                self._come.get()
+                if idle and job is None and self.closed:
+                    return False
             if job is not None:
-                self._do(job)
+                try:
+                    self._settled.append((job, job.call(), None))
+                except BaseException as error:
+                    self._settled.append((job, None, for_asyncio(error)))
+                self._tell()
+            elif idle:
+                self._come.get()
             while begun:
                 self._begin(rounds, begun.pop())  # which this frame, when it waits, no longer holds
             if rounds:
@@ -192,25 +170,14 @@ class Worker:
         first = next(iter(self._flying.values()), None)
         if not self.waiting or (first is not None and first.alone):
             return 0
-        return 1 if self.waiting[0].alone else 0 if self.jobs else self._settings.max_in_flight
-
-    def _forget_calls(self) -> None:
-        """All calls until now are about what is there: they need not wake it again."""
-        with suppress(Empty):
-            while True:
-                self._come.get_nowait()
+        return 1 if self.waiting[0].alone else 0 if self.jobs else self._max_in_flight
 
     def _end_left(self, rounds: Rounds) -> None:
-        """End what nobody waits for any more, and give back what it held."""
+        """End what nobody waits for any more."""
         with self.lock:
             left, self._left = self._left, []
         for request in left:
             _end(rounds, request)
-
-    def _fly(self, request: Request) -> Request:
-        request.number, self._next = self._next, self._next + 1
-        self._flying[request.number] = request
-        return request
 
     def _begin(self, rounds: Rounds, request: Request) -> None:
         try:
@@ -223,14 +190,6 @@ class Worker:
         else:
             rounds.begin(request.number, program)
 
-    def _do(self, job: Request) -> None:
-        try:
-            found, error = job.call(), None
-        except BaseException as raised:
-            found, error = None, for_asyncio(raised)
-        self._settled.append((job, found, error))
-        self._tell()
-
     def _fail(self, error: BaseException) -> None:
         """Have all that is there fail."""
         with self.lock:
@@ -239,11 +198,7 @@ class Worker:
             self._settled += [(one, None, failed) for one in (*self._flying.values(), *self.waiting, *self.jobs)]
 
     def _ended(self, number: int, result: Any, error: BaseException | None, together: bool = False) -> None:
-        """Have a request end; unless it may be another's fault, then it begins again, alone.
-
-        Args:
-            together: whether that went wrong for all in flight.
-        """
+        """Have a request end; but if all went wrong `together`, which may be another's fault, begin again, alone."""
         if isinstance(result, Expression):
             error = BatcherError("Batcher: expected the program to return values, got an expression; return `await x`")
         with self.lock:
@@ -256,13 +211,12 @@ class Worker:
             self._settled.append((request, result, None if error is None else for_asyncio(error)))
 
     def _tell(self) -> None:
-        """Tell who waits for what has ended."""
         settled, self._settled = self._settled, []
-        tell(settled)
+        for request, result, error in settled:
+            request.tell(result, error)
 
 
-#: All that are there, for a process that is forked.
-_workers: WeakSet[Worker] = WeakSet()
+_workers: WeakSet[Worker] = WeakSet()  # all that are there, for a process that is forked
 
 
 def _leave_threads_behind() -> None:

@@ -1,7 +1,5 @@
 """`edbatch inspect`: learned policies and heuristics."""
 
-import json
-
 import pytest
 
 from edbatch.policy import Heuristic, TypedGraph, learn
@@ -53,24 +51,6 @@ def test_every_rule_is_explained(edbatch, tmp_path, rule):
     assert out.count("\n") == 1
 
 
-def test_a_rule_is_explained_as_its_docstring_says(edbatch, monkeypatch):
-    def rule(graph):
-        """Runs what
-        is there.
-        """
-
-    monkeypatch.setitem(RULES, "own", rule)
-    monkeypatch.setitem(RULES, "silent", lambda graph: None)
-    assert edbatch("inspect", "own") == (0, "own: runs what is there\n", "")
-    assert edbatch("inspect", "silent") == (0, "silent: says nothing of itself\n", "")
-
-
-def test_bad_input(fails, tmp_path):
-    assert fails("inspect", tmp_path / "none.json").startswith("no policy is named")
-    (tmp_path / "bad.json").write_text("{")
-    assert fails("inspect", tmp_path / "bad.json").startswith(f"{tmp_path}/bad.json: not a whole JSON file")
-
-
 def test_svg(edbatch, policy, tmp_path):
     pytest.importorskip("igraph")
     status, out, err = edbatch("inspect", policy(), "--svg", tmp_path / "machine.svg")
@@ -93,15 +73,6 @@ def test_names_of_a_file_are_no_commands_to_a_terminal(edbatch, policy, length):
     assert expected in out
     assert all(line.isprintable() for line in out.splitlines())
     assert sum(line.startswith("fsm-sort: ") for line in out.splitlines()) == 1
-
-
-def test_a_heuristic_s_name_in_a_file_is_no_command_either(edbatch, policy):
-    path = policy()
-    found = json.loads(path.read_text())
-    found["training"]["heuristic"] = "\x1b[2J\nfsm-sort: 9 states"
-    path.write_text(json.dumps(found))
-    _, out, _ = edbatch("inspect", path)
-    assert r"(\x1b[2J\nfsm-sort: 9 states)" in out
 
 
 def test_an_error_is_no_command_either(edbatch, tmp_path):

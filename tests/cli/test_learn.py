@@ -116,27 +116,6 @@ def test_learns_from_a_script(edbatch, script, tmp_path):
     assert eb.get_policy(policy).name == "fsm-sort"
 
 
-def test_a_saved_graph_teaches_a_policy_for_the_same_model(edbatch_json, tmp_path):
-    W = eb.ParameterCollection().add_parameters((4, 4), name="W")
-
-    def chains(graph, lengths):
-        with graph:
-            for length in lengths:
-                h = eb.zeros(4)
-                for _ in range(length):
-                    h = eb.tanh(W @ h)
-            return h
-
-    graph = eb.Graph()
-    chains(graph, [1, 2])
-    graph.save(tmp_path / "graph.txt")
-    edbatch_json("learn", tmp_path / "graph.txt", "-o", tmp_path / "policy.json")
-    batched = eb.Graph(policy=tmp_path / "policy.json")
-    chains(batched, [3, 5, 4]).value()
-    report = batched.report()
-    assert (report.policy, report.batches, report.fallbacks) == ("fsm-sort", report.lower_bound, 0)
-
-
 def test_learns_from_rounds_of_programs(edbatch_json, script, tmp_path):
     """Each of the three rounds was scheduled alone, so that no policy could have run the chains' steps together."""
     result = edbatch_json("learn", f"{script}:programs", "-o", tmp_path / "policy.json")
@@ -162,13 +141,6 @@ def test_json_and_several_sources(edbatch, script, chain, tmp_path):
     ]  # fmt: skip
     assert all(row["lower_bound"] <= row["learned"] <= row["depth"] for row in result["graphs"])
     assert result["training"]["graphs"] == 3
-
-
-def test_equal_seeds_learn_equal_policies(edbatch_json, chain, tmp_path):
-    for name in ("a.json", "b.json"):
-        edbatch_json("learn", chain, "-o", tmp_path / name, "--seed", 3)
-    a, b = (eb.get_policy(tmp_path / name) for name in ("a.json", "b.json"))
-    assert a.table() == b.table()
 
 
 @pytest.mark.parametrize(
@@ -197,37 +169,3 @@ def test_errors_name_the_line_of_the_script(edbatch, script, tmp_path, function,
     assert f"edbatch: error: {place}: {message}" in err
     assert policy.read_text() == "old"
     assert sorted(path.name for path in tmp_path.glob("*.json*")) == ["policy.json"]
-
-
-def test_scripts_that_do_not_load(fails, tmp_path):
-    script = tmp_path / "script.py"
-    out = ("-o", tmp_path / "policy.json")
-    assert fails("learn", f"{script}:f", *out).startswith(f"{script}: cannot be read")
-    script.write_text("x = 1\ndef f(:\n")
-    assert fails("learn", f"{script}:f", *out).startswith(f"{script}:2: SyntaxError")
-    script.write_text("\n\nimport no_such_module_at_all\n")
-    assert fails("learn", f"{script}:f", *out).startswith(f"{script}:3: ModuleNotFoundError")
-    assert fails("learn", script, *out) == f"{script}: expected {script}:FUNCTION, a generator function of the script"
-
-
-def test_bad_input_is_told_before_any_work(fails, chain, tmp_path):
-    assert "no folder" in fails("learn", chain, "-o", tmp_path / "none" / "policy.json")
-    assert "is a folder" in fails("learn", chain, "-o", tmp_path)
-    assert "expected one of base, max, sort" in fails("learn", chain, "-o", tmp_path / "p.json", "--encoding", "best")
-
-
-@pytest.mark.parametrize("episodes", ["-1", "many", "1.5"])
-def test_numbers_are_checked(edbatch, chain, episodes):
-    status, _, err = edbatch("learn", chain, "-o", "p.json", f"--episodes={episodes}")
-    assert status == 2
-    assert f"argument --episodes: expected an integer from 0 on, got '{episodes}'" in err
-
-
-def test_bad_graphs(fails, tmp_path):
-    graph, out = tmp_path / "graph.txt", tmp_path / "policy.json"
-    assert fails("learn", graph, "-o", out).startswith(f"{graph}: cannot be read")
-    graph.write_text("1\n0 1 5\n")
-    assert fails("learn", graph, "-o", out).startswith(f"{graph}:2: input 5 is not one of the nodes")
-    graph.write_text("0\n")
-    assert fails("learn", graph, "-o", out) == f"{graph}: the graph has no nodes"
-    assert not out.exists()

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-import edbatch as eb
-from edbatch.cli import inspect, main
+from edbatch.cli import inspect
 
 
 def python(*arguments, **options):
@@ -60,24 +59,6 @@ def test_importing_the_command_adds_nothing_heavy():
     assert not heavy & set(python("-c", code).stdout.split())
 
 
-def test_version(edbatch):
-    assert edbatch("--version") == (0, f"edbatch {eb.__version__}\n", "")
-
-
-@pytest.mark.parametrize("argv", [[], ["fly"], ["learn"], ["schedule"], ["inspect"], ["run", "resnet"]])
-def test_wrong_arguments_exit_with_2(edbatch, argv):
-    status, out, err = edbatch(*argv)
-    assert (status, out) == (2, "")
-    assert "error:" in err
-
-
-@pytest.mark.parametrize("command", ["demo", "learn", "schedule", "inspect", "run"])
-def test_every_command_has_help(edbatch, command):
-    status, out, err = edbatch(command, "--help")
-    assert (status, err) == (0, "")
-    assert f"usage: edbatch {command}" in out
-
-
 @pytest.mark.parametrize(
     ("error", "status", "said"),
     [
@@ -92,30 +73,3 @@ def test_what_stops_a_command(edbatch, monkeypatch, error, status, said):
 
     monkeypatch.setattr(inspect, "run", stop)
     assert edbatch("inspect", "none") == (status, "", said)
-
-
-def test_errors_of_our_own_are_not_hidden(monkeypatch):
-    def fail(arguments):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(inspect, "run", fail)
-    with pytest.raises(ZeroDivisionError):
-        main(["inspect", "none"])
-
-
-def test_what_is_read_is_not_replaced(fails, edbatch, chain, tmp_path):
-    trees, policy = tmp_path / "trees.txt", tmp_path / "policy.json"
-    trees.write_text("(3 (2 so) (4 good))\n")
-    assert edbatch("learn", chain, "-o", policy)[0] == 0
-    before = [path.read_bytes() for path in (trees, chain, policy)]
-    (tmp_path / "link").symlink_to(trees)
-    said = "expected another file to write than one that is read"
-    for argv in (
-        ("run", "tree-lstm", "--data", trees, "--out", trees),
-        ("run", "tree-lstm", "--data", trees, "--out", tmp_path / "link"),
-        ("run", "tree-lstm", "--policy", policy, "--out", policy),
-        ("learn", chain, "-o", chain),
-        ("inspect", policy, "--svg", policy),
-    ):
-        assert fails(*argv) == f"{argv[-1]}: {said}"
-    assert [path.read_bytes() for path in (trees, chain, policy)] == before

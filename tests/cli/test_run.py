@@ -97,51 +97,6 @@ def test_predictions_do_not_depend_on_policy_or_batch_size(edbatch_json, trees, 
         assert [float(p) for _, p in other] == pytest.approx([float(p) for _, p in read[0]], abs=2e-6)
 
 
-def test_a_policy_by_name_or_file_takes_the_place_of_the_learned_one(edbatch_json, edbatch, trees, tmp_path):
-    result = edbatch_json("run", "tree-lstm", "--trees", trees, *SMALL, "--policy", "agenda")
-    assert result["learning"] is None
-    assert [row["policy"] for row in result["policies"]] == ["none", "depth", "agenda", "critical-path"]
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import edbatch as eb\n"
-        "from edbatch.models.tree_lstm import TreeLSTM\n"
-        "lstm = TreeLSTM(eb.ParameterCollection(), 10, 5, 4)\n"
-        "def batches():\n"
-        "    for h in lstm.hidden([1, 2, None], [(), (), (0, 1)]):\n"
-        "        lstm.probabilities(h)\n"
-        "    yield\n"
-    )
-    policy = tmp_path / "policy.json"
-    assert edbatch("learn", f"{script}:batches", "-o", policy)[0] == 0
-    status, out, _ = edbatch("run", "tree-lstm", "--trees", trees, *SMALL, "--policy", policy)
-    assert status == 0
-    assert str(policy) in out
-
-
-def test_trees_need_not_be_binary_and_labels_are_their_own(edbatch_json, tmp_path):
-    path, out = tmp_path / "trees.txt", tmp_path / "predictions.txt"
-    path.write_text("(7 (7 a) (9 b) (7 (9 c)))\n(1000000 a)\n")
-    result = edbatch_json("run", "tree-lstm", "--trees", path, *SMALL, "--out", out)
-    assert (result["labels"], result["places"]) == (3, 6)
-    assert {line.split()[0] for line in out.read_text().splitlines()} <= {"7", "9", "1000000"}
-
-
-def test_bad_input_leaves_old_predictions(fails, trees, tmp_path):
-    out = tmp_path / "predictions.txt"
-    out.write_text("old")
-    broken = tmp_path / "broken.txt"
-    broken.write_text("(3 good)\n(3 (2 so\n")
-    command = ("run", "tree-lstm", "--out", out, "--trees")
-    assert fails(*command, broken).startswith(f"{broken}:2: column 7: expected a word and ')'")
-    assert fails(*command, tmp_path / "none.txt").startswith(f"{tmp_path}/none.txt: cannot be read")
-    assert fails(*command, trees, "--policy", "fastest").startswith("no policy is named 'fastest'")
-    assert out.read_text() == "old"
-    assert fails(*command, trees, trees) == "--data of tree-lstm: expected 1 file (trees), got 2"
-    assert fails("run", "bert").startswith("no model is named 'bert'; expected one of tree-lstm, ")
-    assert fails("run", "tree-lst") == "no model is named 'tree-lst'; did you mean 'tree-lstm'?"
-    assert "no folder" in fails("run", "tree-lstm", "--out", tmp_path / "none" / "out.txt")
-
-
 @pytest.mark.parametrize("model", WORKLOADS)
 def test_every_model_runs_and_predicts(edbatch, edbatch_json, tmp_path, model):
     out = tmp_path / "predictions.txt"
@@ -194,10 +149,3 @@ def test_malformed_samples_are_skipped_and_counted(edbatch, edbatch_json, fails,
     out = edbatch(*command, "--skip-bad")[1].splitlines()
     assert out[2].startswith(f"skipped 1 malformed sample, the first: {path}:2: column 7")
     assert edbatch_json(*command, "--limit", 1)["samples"] == 1  # what follows is not read
-
-
-@pytest.mark.parametrize("option", ["--limit", "--batch-size", "--hidden"])
-def test_sizes_are_checked(edbatch, option):
-    status, _, err = edbatch("run", "tree-lstm", option, "0")
-    assert status == 2
-    assert f"argument {option}: expected an integer from 1 on, got '0'" in err

@@ -37,9 +37,3 @@ def test_decisions_in_unseen_states_are_counted(edbatch, edbatch_json, chain, tm
     assert err.startswith("edbatch: warning: ")
     assert "types P" in err
     assert err.count("\n") == 1
-
-
-def test_bad_input(fails, chain, tmp_path):
-    assert fails("schedule", tmp_path / "none.txt").startswith(f"{tmp_path}/none.txt: cannot be read")
-    assert fails("schedule", chain, "--policy", "fastest").startswith("no policy is named 'fastest'")
-    assert fails("schedule", chain, "--policy", chain).startswith(f"{chain}: not a policy file")

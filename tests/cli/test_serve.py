@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
@@ -37,12 +36,6 @@ def words():
 
     return model, program
 
-def number():
-    return 5
-
-def no_program():
-    return eb.ParameterCollection(), 5
-
 def blocks():
     """A program that nothing can end; and one that goes on, but lets others run."""
     model = eb.ParameterCollection()
@@ -56,27 +49,6 @@ def blocks():
             await eb.scalar(1.0)
 
     return model, program
-
-def raises():
-    """A program that says what it was told to, and more than there is memory for."""
-    model = eb.ParameterCollection()
-
-    async def program(sample):
-        await eb.scalar(1.0)
-        raise {"value": ValueError, "other": OSError}[sample[0]](sample[1])
-
-    return model, program
-
-def fails():
-    return [][1]
-
-def ends():
-    raise SystemExit(3)
-
-def asks(name):
-    return name
-
-value = 3
 '''
 
 
@@ -234,24 +206,6 @@ def test_it_ends_within_its_grace(folder, sent, answer, number):
 
 
 @pytest.mark.cpu
-@pytest.mark.parametrize("sample", [b'"goes on"', b'"blocks"'])
-def test_a_second_ctrl_c_ends_it_at_once(folder, sample):
-    path, name = folder
-    with (
-        Serving(path, f"{name}:blocks", "--grace", "1000") as serving,
-        socket.create_connection(("127.0.0.1", serving.port), timeout=20) as client,
-    ):
-        client.sendall(post(sample))
-        assert httpx.get(serving.url + "/health", timeout=30).status_code == 200
-        for _ in range(2):
-            time.sleep(0.5)
-            serving.process.send_signal(signal.SIGINT)
-        status, said = serving.ended()
-    assert status == 0, said
-    assert "Traceback" not in said
-
-
-@pytest.mark.cpu
 def test_a_token_and_its_file(folder, fails):
     path, name = folder
     (path / "token").write_text("0123456789abcdef\n")
@@ -269,36 +223,6 @@ def test_a_token_and_its_file(folder, fails):
             assert answer.status_code == status
 
 
-@pytest.mark.parametrize("token", ["", "short", "0123456789abcdef 0123456789", "0123456789abcdef\u00e9", "x" * 5000])
-def test_a_token_that_is_none(folder, fails, token):
-    path, name = folder
-    (path / "token").write_text(token)
-    (path / "token").chmod(0o600)
-    said = fails("serve", f"{name}:words", "--token-file", "token")
-    assert said.startswith("token: expected one token, of 16 characters or more")
-    assert "token.none: cannot be read" in fails("serve", f"{name}:words", "--token-file", "token.none")
-
-
-@pytest.mark.cpu
-@pytest.mark.parametrize("debug", [False, True])
-def test_what_a_program_raises_is_told_by_the_log(folder, debug):
-    path, name = folder
-    text = "a path\x1b[2J\n2000-01-01 ERROR forged"
-    with Serving(path, f"{name}:raises", *["--debug"] * debug) as serving:
-        for kind, status in [("value", 400), ("other", 500)]:
-            answer = httpx.post(serving.url, json=[kind, text], timeout=60)
-            assert answer.status_code == status
-            found = answer.json()
-            assert found["error"].endswith(f"Error: {text}") == debug
-            while not any(found["id"] in line for line in serving.lines):
-                time.sleep(0.01)
-        serving.process.send_signal(signal.SIGINT)
-        _, said = serving.ended()
-    assert said.count(r"Error: a path\x1b[2J") >= 2
-    assert not any(line.startswith("2000-01-01") for line in serving.lines)
-    assert all(line.rstrip("\n").isprintable() for line in serving.lines)
-
-
 @pytest.mark.cpu
 def test_it_ends_itself_when_nobody_is_answered_any_more(folder):
     path, name = folder
@@ -310,118 +234,6 @@ def test_it_ends_itself_when_nobody_is_answered_any_more(folder):
         assert serving.process.wait(timeout=60) == 70
         _, said = serving.ended()
     assert re.search(r"CRITICAL edbatch.serving: no round has ended for \d+\.\d s; this process ends\n", said)
-
-
-@pytest.mark.cpu
-def test_half_sent_headers_by_more_clients_than_files(folder):
-    """They get their answer, others have theirs when their time is over, and the log does not tell of each."""
-    resource = pytest.importorskip("resource")
-    path, name = folder
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (96, limits[1]))  # which the server inherits
-    try:
-        serving = Serving(path, f"{name}:words", "--header-seconds", "2")
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    with serving, ExitStack() as opened:
-        for _ in range(150):
-            client = opened.enter_context(socket.create_connection(("127.0.0.1", serving.port), timeout=60))
-            client.sendall(b"POST / HT")
-        end = time.monotonic() + 60
-        while True:
-            with suppress(httpx.TransportError):
-                if httpx.get(serving.url + "/health", timeout=60).status_code == 200:
-                    break
-            assert time.monotonic() < end
-        assert "edbatch: warning: at most 32 connections, as 96 files may be open" in "".join(serving.lines)
-        assert len(serving.lines) < 10
-
-
-def failing(folder, *arguments):
-    """What a command that fails says, in a process of its own."""
-    command = [sys.executable, "-m", "edbatch", "serve", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    return done.stderr
-
-
-@pytest.mark.cpu
-def test_an_address_that_is_taken(folder):
-    path, name = folder
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        said = failing(path, f"{name}:words", "--port", port)
-    assert said.startswith(f"edbatch: error: --host 127.0.0.1 --port {port}: cannot be listened at (")
-    assert said.count("\n") == 1
-
-
-@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7"])
-def test_an_address_that_is_another_machine_s(folder, fails, host):
-    _, name = folder
-    said = fails("serve", f"{name}:words", "--host", host, "--port", "0")
-    assert f"--host {host} --port 0: cannot be listened at (" in said
-
-
-@pytest.mark.parametrize("port", ["99999", "-1", "http"])
-def test_a_port_that_is_none(edbatch, port):
-    status, _, said = edbatch("serve", "module:function", "--port", port)
-    assert status == 2
-    assert f"argument --port: expected an integer from 0 to 65535, got '{port}'" in said
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("words", "words: expected MODULE:FUNCTION"),
-        (":words", ":words: expected MODULE:FUNCTION"),
-        ("words:", "words:: expected MODULE:FUNCTION"),
-        ("./words.py:words", "./words.py:words: expected MODULE:FUNCTION, the module as `import` names it"),
-        ("/words:words", "/words:words: expected MODULE:FUNCTION"),
-        (".words:words", ".words:words: expected MODULE:FUNCTION"),
-        ("words.py:words", "words.py:words: No module named 'words'"),
-        ("no_such_module:words", "no_such_module:words: No module named 'no_such_module'"),
-        ("{}:nothing", "the module has no function 'nothing'"),
-        ("{}:value", "the module has no function 'value'"),
-        ("{}:number", "expected it to return a model and a program, got 5"),
-        ("{}:no_program", "expected the program to be a function, got 5"),
-        ("{}:fails", ":fails: IndexError: list index out of range ("),
-        ("{}:ends", ":ends: SystemExit: 3 ("),
-        ("{}:asks", ":asks: TypeError: asks() missing 1 required positional argument: 'name'"),
-    ],
-)
-def test_what_cannot_be_served(folder, fails, source, message):
-    _, name = folder
-    assert message in fails("serve", source.format(name))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("import edbatch\nvalue = 1 / 0\n", r": ZeroDivisionError: division by zero \(.*broken.py:2\)$"),
-        ("def f(:\n", r": SyntaxError: .*\(broken.py, line 1\)$"),
-        ("import no_such_module\n", r": No module named 'no_such_module' \(.*broken.py:1\)$"),
-        ("from edbatch import no_such_name\n", r": cannot import name 'no_such_name' from 'edbatch' .*broken.py:1\)$"),
-    ],
-)
-def test_a_module_that_fails(tmp_path, monkeypatch, fails, text, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "broken.py").write_text(text)
-    assert re.search("^broken:f" + message, fails("serve", "broken:f"))
-    assert str(tmp_path) not in sys.path
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--checkpoint", "none.safetensors"), "none.safetensors"),
-        (("--checkpoint", "."), "cannot be read"),
-        (("--policy", "unknown"), "unknown"),
-        (("--deadline", "0"), "deadline=0.0; expected seconds above 0"),
-    ],
-)
-def test_arguments(folder, fails, arguments, message):
-    _, name = folder
-    assert message in fails("serve", f"{name}:words", *arguments)
 
 
 def test_without_the_extra(folder, fails, monkeypatch):

@@ -32,6 +32,17 @@ class Net:
     def failing(self, samples):
         return [self.loss(words, {0: 0, 1: 1}[label]) for words, label in samples]
 
+    def dividing(self, samples):
+        return 1 / 0
+
+    def interrupted(self, samples):
+        for _ in samples:
+            raise KeyboardInterrupt
+
+    def exiting(self, samples):
+        for _ in samples:
+            raise SystemExit(3)
+
     def programs(self, samples):
         return eb.run([self.program(*sample) for sample in samples])
 

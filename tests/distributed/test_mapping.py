@@ -1,4 +1,4 @@
-"""`map`: ordered results whatever the workers do, and what a stranger does wrong."""
+"""`map`: ordered results whatever the workers do, and lost workers."""
 
 import os
 import pickle
@@ -10,7 +10,7 @@ import pytest
 
 import edbatch as eb
 from edbatch import EdBatchError
-from edbatch.distributed.mapper import Mapper
+from edbatch.distributed.mapping import Mapper
 from tests.distributed.nets import SAMPLES, Net
 
 pytestmark = pytest.mark.cpu
@@ -19,12 +19,6 @@ NET = Net(dropout=0.5)
 
 async def loss(sample):
     return await NET.loss(*sample)
-
-
-async def choosy(sample):
-    if len(sample[0]) == 4:
-        raise KeyError(sample[1])
-    return eb.ones(2) if len(sample[0]) == 1 else 0
 
 
 async def twice(x):
@@ -54,40 +48,6 @@ def test_a_group_is_run_in_evaluation():
     pytest.importorskip("ray")  # by which results are sent
     found = Mapper(pickle.dumps((loss, {"training": False}))).run(0, SAMPLES)
     np.testing.assert_allclose(found, wanted(), rtol=1e-6)
-
-
-def test_an_error_names_the_sample():
-    mapper = Mapper(pickle.dumps((choosy, {})))
-    with pytest.raises(EdBatchError, match=r"^map: the program of sample 102: KeyError: 1") as error:
-        mapper.run(100, [([1, 2], 0), ([3, 1, 1], 0), ([1, 2, 3, 4], 1), ([1, 2, 3, 4], 2)])
-    assert "in choosy" in error.value.__notes__[0]
-    with pytest.raises(EdBatchError, match=r"sample 3: expected values, .* got an expression; `return await x`"):
-        mapper.run(3, [([1], 0)])
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"program": 3}, "program: expected a function"),
-        ({"samples": 3}, "samples: expected samples"),
-        ({"samples": "abc"}, "samples: expected samples"),
-        ({"workers": 0}, "workers"),
-        ({"batch": 0}, "batch"),
-        ({"timeout": -1}, "timeout"),
-        ({"progress": "yes"}, "progress"),
-    ],
-)
-def test_bad_arguments(given, message):
-    with pytest.raises(EdBatchError, match=f"^map: ?{message}|^map: {message}"):
-        eb.distributed.map(**{"program": twice, "samples": [1]} | given)
-
-
-@pytest.fixture(scope="module")
-def one_cluster():
-    ray = pytest.importorskip("ray")
-    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=200 * 2**20)
-    yield
-    ray.shutdown()
 
 
 @pytest.mark.slow

@@ -16,44 +16,33 @@ ROOT = Path(__file__).parents[2]
 resource = pytest.importorskip("resource")
 ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]
-MIB = 2**20
 
 
 class Greedy(Net):
-    """In a worker it may have so many bytes more than it has, and asks for 1 GiB, or goes on with what there is."""
+    """In a worker it may have 300 MiB more than it has, and asks for 1 GiB."""
 
-    def __init__(self, more, asks):
+    def __init__(self):
         super().__init__()
-        self.here, self.more, self.asks = os.getpid(), more, asks
+        self.here = os.getpid()
 
     def greedy(self, samples):
         if os.getpid() != self.here:
             with open("/proc/self/statm") as file:
                 has = int(file.read().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (has + self.more, has + self.more))
-            if self.asks:
-                np.ones(2**27)
+            resource.setrlimit(resource.RLIMIT_AS, (has + 300 * 2**20, has + 300 * 2**20))
+            np.ones(2**27)
         return self.losses(samples)
 
 
 def test_losses_that_need_too_much(tmp_path):
-    run = started(tmp_path, Greedy(300 * MIB, True), "greedy", policy="sufficient")
+    run = started(tmp_path, Greedy(), "greedy", policy="sufficient")
     with pytest.raises(
         EdBatchError,
-        match=r"^train: losses of samples .*: MemoryError: Unable to allocate 1.00 GiB .* \d+ was out of memory, with",
+        match=r"^train: losses of samples .*: MemoryError: Unable to allocate 1.00 GiB",
     ) as error:
-        list(train(run, 1, nodes=lambda sample: len(sample[0]), timeout=60))
+        list(train(run, 1, timeout=60))
     assert isinstance(error.value.__cause__, MemoryError)
     assert run.step == 0
-
-
-def test_workers_that_have_none_left(tmp_path):
-    """Ray itself cannot go on in them: whatever it raises, or a process that is gone."""
-    run = started(tmp_path, Greedy(MIB, False), "greedy", policy="sufficient")
-    with pytest.raises(EdBatchError, match=r"^train: .*([Mm]emory|bad_alloc)") as error:
-        list(train(run, 1, nodes=lambda sample: len(sample[0]), timeout=60))
-    assert run.step == 0
-    assert len(str(error.value)) < 1000
 
 
 KILLED = """
@@ -67,7 +56,7 @@ class Slow(Net):
         return self.losses(samples)
 run = started(sys.argv[1], Slow(), "slow", policy="sufficient")
 try:
-    list(train(run, 3, nodes=lambda sample: len(sample[0]), timeout=60))
+    list(train(run, 3, timeout=60))
 except EdBatchError as error:
     print(error)
 """

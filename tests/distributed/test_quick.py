@@ -22,7 +22,7 @@ def test_two_workers_of_which_one_is_killed_make_the_updates_of_one_process(tmp_
     def kill():
         while run.step < 4:
             time.sleep(0.001)
-        os.kill(training.processes[1], signal.SIGKILL)
+        os.kill(training.report.processes[1], signal.SIGKILL)
 
     threading.Thread(target=kill, daemon=True).start()
     assert [found["epoch"] for found in training] == [1, 2]

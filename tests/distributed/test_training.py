@@ -13,24 +13,14 @@ import pytest
 
 import edbatch as eb
 from edbatch import EdBatchError
-from edbatch.distributed import Network, train
+from edbatch.distributed import train
+from edbatch.distributed.cluster import WorkerLost
 from edbatch.distributed.team import Team
-from edbatch.distributed.waiting import WorkerLost
 from tests.distributed.nets import SAMPLES, Net, difference, started
 
 ROOT = Path(__file__).parents[2]
 ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def one_cluster():
-    """Ray, begun by the program: it is used as it is, and stays."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=200 * 2**20)
-        yield
-        ray.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +37,6 @@ def test_two_workers_and_one_process_go_on_with_the_run_of_each_other(one_cluste
     assert [found["steps"] for found in training] == [5]
     assert training.report.steps == 5
     assert training.report.bytes_per_step > 0
-    assert training.report.balance < 1.5
     assert "2 workers, 5 steps" in str(training.report)
     again = started(tmp_path, evaluate=lambda: {"steps": 0})
     list(again.epochs(2))  # without workers
@@ -61,26 +50,15 @@ def killing(training, run, at, what):
     def kill():
         while run.step < at:
             time.sleep(0.001)
-        what(training.processes)
+        what(training.report.processes)
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
     return thread
 
 
-@pytest.mark.parametrize("which", [slice(0, 1), slice(1, 2), slice(0, 2)], ids=["first", "second", "both"])
-def test_a_killed_worker_is_replaced(one_cluster, tmp_path, whole, which):
-    run = started(tmp_path)
-    training = train(run, 2, workers=2, timeout=120)
-    thread = killing(training, run, 4, lambda found: [os.kill(process, signal.SIGKILL) for process in found[which]])
-    list(training)
-    thread.join()
-    assert training.report.replaced >= 1
-    assert difference(run, whole) < 1e-5
-
-
-@pytest.mark.parametrize("number", range(20))
-def test_twenty_killed_in_the_middle_of_a_step(one_cluster, tmp_path, whole, number):
+@pytest.mark.parametrize("number", range(10))
+def test_workers_killed_in_the_middle_of_a_step(one_cluster, tmp_path, whole, number):
     """At any time of a step, one worker or both, by SIGKILL, or stopped so that it hangs."""
     rng = np.random.default_rng(number)
     run = started(tmp_path)
@@ -91,38 +69,36 @@ def test_twenty_killed_in_the_middle_of_a_step(one_cluster, tmp_path, whole, num
         for process in processes if number % 5 == 3 else rng.permutation(processes)[:1].tolist():
             os.kill(process, signal.SIGSTOP if number % 5 == 4 else signal.SIGKILL)
 
-    killing(training, run, int(rng.integers(1, 8)), act)
+    thread = killing(training, run, int(rng.integers(1, 8)), act)
     assert [found["epoch"] for found in training] == [1, 2]
+    thread.join()
+    assert training.report.replaced >= 1
     assert difference(run, whole) < 1e-5
     assert difference(started(tmp_path), whole) < 1e-5  # of the checkpoint
 
 
 def test_an_error_of_losses(one_cluster, tmp_path):
-    bad = next(number for number, (_, label) in enumerate(SAMPLES) if label == 2)
     run = started(tmp_path, losses="failing", policy="sufficient")
-    with pytest.raises(EdBatchError, match=r"^train: losses of sample \d+: KeyError: 2"):
-        list(train(run, 1))
-    run = started(tmp_path / "b", losses="failing", policy="sufficient")
     with pytest.raises(EdBatchError, match=r"^train: losses of sample \d+: KeyError: 2") as error:
-        list(train(run, 1, nodes=lambda sample: len(sample[0])))
+        list(train(run, 1))
     assert "in failing" in error.value.__notes__[0]
     assert (run.step, run.curve.losses) == (0, [])
-    assert bad < 26
 
 
 def test_a_worker_that_is_lost_while_another_is_replaced(one_cluster, tmp_path, whole, monkeypatch):
     run = started(tmp_path)
     training = train(run, 2, workers=2, timeout=120)
-    begin, begun = Team.begin, []
+    recovered, begun = Team._recovered, []
 
-    def begin_twice(team, state, step):
-        begun.append(step)
-        begin(team, state, step)
+    def recovered_twice(team, saved):
+        told = recovered(team, saved)
+        begun.append(team)
         if len(begun) in (2, 3):
-            os.kill(team.processes[0], signal.SIGKILL)
+            os.kill(training.report.processes[0], signal.SIGKILL)
             raise WorkerLost("again")
+        return told
 
-    monkeypatch.setattr(Team, "begin", begin_twice)
+    monkeypatch.setattr(Team, "_recovered", recovered_twice)
     killing(training, run, 4, lambda found: os.kill(found[1], signal.SIGKILL))
     assert len(list(training)) == 2
     assert difference(run, whole) < 1e-5
@@ -170,7 +146,7 @@ def test_a_closure_and_a_lambda_are_sent(one_cluster, tmp_path):
     run = eb.Run(
         tmp_path, net.model, eb.SGD(net.model, lr=lambda step: 0.1), lambda samples: net.losses(samples), SAMPLES
     )
-    [figures] = train(run, 1, workers=3, network=Network(1e9, 1e-3))
+    [figures] = train(run, 1, workers=3)
     assert np.isfinite(figures["loss"])
 
 
@@ -181,11 +157,6 @@ def test_a_gradient_that_is_not_finite(one_cluster, tmp_path):
     with pytest.raises(EdBatchError, match=r"Adam.update: NaN or infinite gradient of"):
         list(train(run, 1))
     assert started(tmp_path / "b").step == 0
-
-
-def test_too_many_workers_for_the_cluster(one_cluster, tmp_path):
-    with pytest.raises(EdBatchError, match="the cluster has 3 processors; expected 4, or fewer workers"):
-        list(train(started(tmp_path), 1, workers=4))
 
 
 PROGRAM = """
@@ -240,6 +211,6 @@ def test_an_interrupt_ends_it_and_a_checkpoint_is_left(tmp_path):
 
 def test_a_head_that_is_gone_ends_it_with_one_error(tmp_path):
     lines = ended(tmp_path, HEAD)
-    assert lines[-2:] == ["EdBatchError train: the cluster's head is gone; expected it to run as long as this does",
+    assert lines[-2:] == ["EdBatchError train: the cluster's head is gone; expected it to run to the end",
                           "True True True"]  # fmt: skip
     assert started(tmp_path).step > 0

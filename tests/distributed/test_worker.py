@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import edbatch as eb
-from edbatch import EdBatchError
+from edbatch.distributed import worker
+from edbatch.distributed.team import divided
 from tests.distributed.nets import SAMPLES, Net, started
 from tests.distributed.together import Together
 
@@ -12,7 +15,7 @@ BATCHES = [list(range(at, min(at + 6, 26))) for at in range(0, 26, 6)]
 pytestmark = pytest.mark.cpu
 
 
-def alone(run, batches, scale=lambda n: 1.0):
+def alone(run, batches):
     """The losses, of one process."""
     found = []
     for numbers in batches:
@@ -25,25 +28,26 @@ def alone(run, batches, scale=lambda n: 1.0):
     return found
 
 
-def assert_close(run, worker, atol=1e-5):
+def assert_close(run, worker):
     for name, x in run.model.items():
-        np.testing.assert_allclose(x.value(), worker.state().parameters[name], atol=atol)
+        np.testing.assert_allclose(x.value(), worker.state()[2].parameters[name], atol=1e-5)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 @pytest.mark.parametrize("kind", ["losses", "mean", "programs"])
-def test_any_number_of_workers_makes_the_updates_of_one_process(tmp_path, n, kind):
+def test_any_number_of_workers_makes_the_updates_of_one_process(tmp_path, monkeypatch, n, kind):
     """7 workers have samples of 6: one has none; parameters lack gradients in some parts, or all."""
+    monkeypatch.setattr(worker, "CHECK_EVERY", 1)
     mean = kind == "mean"
     runs = [started(tmp_path / str(i), Net(mean=mean), "losses" if mean else kind) for i in range(2)]
     together = Together(runs[1], n, mean)
     done = together.steps(BATCHES)
-    np.testing.assert_allclose([x[0].loss for x in done], alone(runs[0], BATCHES), rtol=1e-5)
-    for worker in together.workers:
-        assert_close(runs[0], worker)
+    np.testing.assert_allclose([x[0][0] for x in done], alone(runs[0], BATCHES), rtol=1e-5)
+    for one in together.workers:
+        assert_close(runs[0], one)
     for of_step in done:
-        assert len({(x.loss, x.checksum) for x in of_step}) == 1
-        assert of_step[0].checksum is not None
+        assert len({(loss, checksum) for loss, _, checksum in of_step}) == 1
+        assert of_step[0][2] is not None
 
 
 def test_masks_follow_from_the_sample_whatever_the_number_of_workers(tmp_path):
@@ -52,7 +56,7 @@ def test_masks_follow_from_the_sample_whatever_the_number_of_workers(tmp_path):
         eb.seed(5)
         together = Together(started(tmp_path / str(n), Net(dropout=0.5)), n)
         together.steps(BATCHES)
-        states.append(together.workers[0].state())
+        states.append(together.workers[0].state()[2])
     for state in states[1:]:
         for name, x in states[0].parameters.items():
             np.testing.assert_allclose(x, state.parameters[name], atol=1e-5)
@@ -60,35 +64,37 @@ def test_masks_follow_from_the_sample_whatever_the_number_of_workers(tmp_path):
 
 
 def test_who_begins_in_the_middle_goes_on_alike(tmp_path):
+    eb.seed(5)
     whole = Together(started(tmp_path / "a", Net(dropout=0.3)), 2)
     whole.steps(BATCHES)
+    eb.seed(5)
     half = Together(started(tmp_path / "b", Net(dropout=0.3)), 2)
     half.steps(BATCHES[:2])
-    half.record(BATCHES[4])  # was begun, and is forgotten
-    state = half.workers[1].state()
-    for worker in half.workers:
-        worker.begin(state, 2)
+    half.gradients(BATCHES[4])  # of a step that was begun, and is done again
+    step, losses, state = half.workers[1].state()
+    assert (step, list(losses)) == (2, [1, 2])
+    for one in half.workers:
+        one.begin(state, step)
     half.steps(BATCHES[2:])
-    for name, x in whole.workers[0].state().parameters.items():
-        np.testing.assert_array_equal(x, half.workers[0].state().parameters[name])
+    for name, x in whole.workers[0].state()[2].parameters.items():
+        np.testing.assert_array_equal(x, half.workers[0].state()[2].parameters[name])
 
 
 def test_bytes_are_of_what_there_is(tmp_path):
-    """Twice (n - 1) / n of dense gradients and rows; what no sample used is not sent."""
+    """Dense gradients and rows; what no sample used is not sent."""
     run = started(tmp_path)
-    together = Together(run, 2)
-    [done] = together.steps([[0, 1, 2, 3]])
+    [done] = Together(run, 2).steps([[0, 1, 2, 3]])
     dense = sum(x.value().nbytes for name, x in run.model.items() if name not in ("embed", "classes", "odd"))
     rows = len({word for words, _ in SAMPLES[:4] for word in words})
-    most = dense + (rows + 3) * 2 * (4 * 4 + 4) + 100
-    assert dense < max(x.bytes for x in done) < most
+    assert dense < max(sent for _, sent, _ in done) < dense + (rows + 3) * (4 * 4 + 8) + 100
     assert not any(words[0] == 7 for words, _ in SAMPLES[:4])
 
 
-def test_an_error_of_losses_names_the_sample(tmp_path):
-    together = Together(started(tmp_path, losses="failing"), 2)
-    bad = next(number for number, (_, label) in enumerate(SAMPLES) if label == 2)
-    together.record([bad, *(number for number, (_, label) in enumerate(SAMPLES) if label == 0)][:3])
-    with pytest.raises(EdBatchError, match=rf"^train: losses of sample {bad}: KeyError: 2") as error:
-        [worker.gradients() for worker in together.workers]
-    assert "in failing" in error.value.__notes__[0]
+@given(st.lists(st.integers(0, 1000), max_size=50), st.integers(1, 9))
+def test_parts_are_all_samples_and_about_the_same(sizes, n):
+    parts = divided(sizes, n)
+    assert sorted(place for part in parts for place in part) == list(range(len(sizes)))
+    assert all(part == sorted(part) for part in parts)
+    loads = [sum(sizes[place] for place in part) for part in parts]
+    least = max([sum(sizes) / n, *sizes])
+    assert max(loads) <= 4 / 3 * max(least, sum(sorted(sizes, reverse=True)[n - 1 : n + 1])) + 1e-9

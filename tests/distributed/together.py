@@ -3,9 +3,8 @@
 import pickle
 from dataclasses import asdict
 
-from edbatch.distributed.job import Job, Part, state_of
-from edbatch.distributed.shares import divided
-from edbatch.distributed.worker import Worker
+from edbatch.distributed.team import divided
+from edbatch.distributed.worker import Job, Worker, state_of
 from edbatch.graph.options import current_options
 
 
@@ -16,35 +15,26 @@ def copied(x):
 class Together:
     """So many workers, begun where a run is."""
 
-    def __init__(self, run, n, mean=False, check_every=1):
-        job = Job(run.model, run.trainer, run.losses, "sufficient", mean, asdict(current_options()), None, check_every)
-        self.run, self.n, self.step = run, n, run.step
-        self.workers = [Worker(pickle.dumps(job), number, n) for number in range(n)]
+    def __init__(self, run, n, mean=False):
+        job = Job(run.model, run.trainer, run.losses, "sufficient", mean, asdict(current_options()), None)
+        self.run, self.n = run, n
+        self.workers = [Worker(pickle.dumps(job)) for _ in range(n)]
         for worker in self.workers:
-            worker.ready()
             worker.begin(copied(state_of(run.model, run.trainer)), run.step)
 
-    def parts(self, numbers):
+    def gradients(self, numbers):
+        """Of each worker's part of a mini-batch."""
         samples = [self.run.data[number] for number in numbers]
+        parts = divided([len(words) for words, _ in samples], self.n)
         return [
-            Part([samples[at] for at in places], [numbers[at] for at in places], places, len(numbers))
-            for places in divided([len(words) for words, _ in samples], self.n)
+            worker.gradients([samples[at] for at in part], [numbers[at] for at in part], part, len(numbers))
+            for worker, part in zip(self.workers, parts, strict=True)
         ]
 
     def steps(self, batches):
-        """What all say of each step."""
+        """What all say of each step: loss, bytes sent, checksum."""
         found = []
-        self.record(batches[0])
-        for number in range(len(batches)):
-            pieces = [worker.gradients() for worker in self.workers]
-            pieces = pieces if self.n > 1 else [pieces]
-            self.step += 1
-            if number + 1 < len(batches):
-                self.record(batches[number + 1])
-            sums = [worker.reduce(*(copied(of[owner]) for of in pieces)) for owner, worker in enumerate(self.workers)]
-            found.append([worker.update(*copied(sums)) for worker in self.workers])
+        for numbers in batches:
+            gradients = self.gradients(numbers)
+            found.append([worker.update(*copied(gradients)) for worker in self.workers])
         return found
-
-    def record(self, numbers):
-        for worker, part in zip(self.workers, self.parts(numbers), strict=True):
-            worker.record(copied(part), self.step)

@@ -4,7 +4,6 @@ import asyncio
 import time
 from random import Random
 
-import numpy as np
 import pytest
 
 import edbatch as eb
@@ -44,10 +43,6 @@ async def waits_for_what_is_gone():
     await of_a_graph_that_ended()
 
 
-async def waits_for_what_is_gone_too():
-    await eb.values([eb.scalar(1.0), of_a_graph_that_ended()])
-
-
 async def returns_an_expression():
     return eb.scalar(1.0) + 1
 
@@ -68,10 +63,6 @@ def no_more_of_a_list():
     return next(iter([]))
 
 
-def ends_the_process():
-    raise SystemExit(3)
-
-
 BAD = [  # programs, and what is raised to who asked
     (raises(ValueError("bad")), ValueError, "^bad$"),
     (raises(SystemExit(3)), RuntimeError, "the program raised SystemExit: 3"),
@@ -82,13 +73,11 @@ BAD = [  # programs, and what is raised to who asked
     (raises(TimeoutError("the oven's")), TimeoutError, "oven"),
     (waits_for_a_socket, RuntimeError, "no running event loop"),
     (waits_for_what_is_gone, eb.EdBatchError, "it is over"),
-    (waits_for_what_is_gone_too, eb.EdBatchError, "it is over"),
     (returns_an_expression, eb.EdBatchError, "expected the program to return values, got an expression"),
     (calls_itself, RecursionError, "recursion"),
     (a_part_fails, OSError, "a part"),
     (yields_a_number, eb.EdBatchError, "may wait; got 5"),
     (no_more_of_a_list, RuntimeError, "the program raised StopIteration"),
-    (ends_the_process, RuntimeError, "the program raised SystemExit: 3"),
 ]
 
 
@@ -164,40 +153,6 @@ def test_what_is_cancelled_may_misbehave_once_more(how):
     asyncio.run(main())
 
 
-def test_what_misbehaves_when_all_fail(monkeypatch):
-    """The batcher goes on, though a program raises as it is closed."""
-    from edbatch.runtime.programs import rounds
-
-    answer, broken = rounds.Rounds._answer, []
-
-    def fails(self):
-        if broken:
-            raise MemoryError(broken[0])
-        answer(self)
-
-    monkeypatch.setattr(rounds.Rounds, "_answer", fails)
-
-    async def program():
-        try:
-            while True:
-                await eb.scalar(1.0)
-        finally:
-            raise SystemExit(3)
-
-    async def main():
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        async with Batcher(started) as batcher:
-            tasks = [asyncio.create_task(batcher(one)) for one in (10**6, program, program)]
-            await until(lambda: batcher.counters.rounds > 3)
-            broken.append("none is left")
-            found = await asyncio.gather(*tasks, return_exceptions=True)
-            assert [str(one) for one in found] == ["none is left"] * 3  # each also alone
-            broken.clear()
-            assert await batcher(5) == 5
-
-    asyncio.run(main())
-
-
 def test_a_flood_of_all_sorts():
     """Every request ends as it should, whatever is cancelled when; and each is counted once."""
 
@@ -244,43 +199,5 @@ def test_a_flood_of_all_sorts():
         counted = {name: getattr(counters, name) for name in names}
         assert counted == {name: found.count(name) for name in names}
         assert min(counted.values()) > 0, counted
-
-    asyncio.run(main())
-
-
-def test_samples_that_are_large_do_not_stay():
-    """What a request held is given back when it ends, is cancelled, fails or is refused."""
-
-    class Sample:
-        alive = 0
-
-        def __init__(self, n):
-            Sample.alive += 1
-            self.n, self.array = n, np.zeros(1000)
-
-        def __del__(self):
-            Sample.alive -= 1
-
-        async def program(self):
-            x = eb.input(self.array)
-            for _ in range(self.n):
-                await eb.sum(x)
-            if self.n == 3:
-                raise ValueError("three")
-            return self.n
-
-    async def main():
-        async with Batcher(Sample.program) as batcher:
-            for k in range(60):
-                task = asyncio.create_task(batcher(Sample(k % 6 if k % 7 else 10**6)))
-                if k % 7 == 0:
-                    await asyncio.sleep(0.001)
-                    task.cancel()
-                await asyncio.wait([task])
-                if not task.cancelled():
-                    assert (task.exception() is not None) == (k % 6 == 3)
-            del task
-            assert await batcher(Sample(1)) == 1
-            await until(lambda: Sample.alive == 0)
 
     asyncio.run(main())

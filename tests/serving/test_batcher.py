@@ -4,7 +4,6 @@ import asyncio
 import re
 import time
 from random import Random
-from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -140,44 +139,6 @@ def test_one_more_than_may_wait_is_refused():
     asyncio.run(main())
 
 
-def test_who_is_refused_is_told_what_is_there():
-    async def main():
-        async with Batcher(slow, max_in_flight=2, max_waiting=1) as batcher:
-            tasks = [asyncio.create_task(batcher(10**6 + k)) for k in range(3)]
-            while batcher.counters.in_flight < 2:
-                await asyncio.sleep(0.001)
-            with pytest.raises(OverloadError, match=r"^3 requests are there, 2 of them in flight; expected at most 3"):
-                await batcher(1)
-            for task in tasks:
-                task.cancel()
-
-    asyncio.run(main())
-
-
-def test_a_deadline_of_all_requests():
-    async def main():
-        async with Batcher(slow, deadline=0.05) as batcher:
-            with pytest.raises(DeadlineError):
-                await batcher(10**6)
-            assert await batcher(2) == 2
-
-    asyncio.run(main())
-
-
-def test_what_the_program_calls_a_timeout_is_its_own():
-    async def program(sample):
-        await eb.scalar(1.0)
-        raise TimeoutError("the oven's")
-
-    async def main():
-        async with Batcher(program, deadline=60) as batcher:
-            with pytest.raises(TimeoutError, match="the oven's"):
-                await batcher(1)
-            assert batcher.counters.failed == 1
-
-    asyncio.run(main())
-
-
 def test_parameters_are_loaded_between_requests(tmp_path, answers):
     model, other = Model(), Model(seed=7)
     other.model.save(tmp_path / "other.safetensors")
@@ -230,15 +191,6 @@ def test_who_cancels_loading_has_nothing_loaded(tmp_path, answers):
     asyncio.run(main())
 
 
-def test_nothing_to_load():
-    async def main():
-        async with Batcher(slow) as batcher:
-            with pytest.raises(eb.EdBatchError, match="reload: this Batcher was made without a model"):
-                await batcher.reload("x")
-
-    asyncio.run(main())
-
-
 def test_closing_answers_what_has_come():
     async def main():
         batcher = Batcher(slow, max_in_flight=3)
@@ -252,25 +204,6 @@ def test_closing_answers_what_has_come():
 
     asyncio.run(main())
     asyncio.run(Batcher(slow).close())
-
-
-def test_several_event_loops(model, answers):
-    batcher = Batcher(model.program)
-    found = {}
-
-    def client(word):
-        async def main():
-            return await asyncio.gather(*[batcher((word, n)) for n in range(12)])
-
-        found[word] = asyncio.run(main())
-
-    threads = [Thread(target=client, args=(word,)) for word in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {word: [answers[word, n] for n in range(12)] for word in range(6)}
-    asyncio.run(batcher.close())
 
 
 async def large():
@@ -340,37 +273,6 @@ def test_what_is_wrong_for_all_is_found_with_each_alone(monkeypatch):
                 assert str(found[k]) == "values could not be computed: EdBatchError: no kernel"
             assert [found[0], found[2], found[4], found[5]] == [50, 52, 54, 9]
             assert batcher.counters.failed == 2
-
-    asyncio.run(main())
-
-
-def test_trouble():
-    """It is said while a round goes on, and when the thread has ended."""
-    begun, over = Event(), Event()
-
-    async def program(sample):
-        begun.set()
-        over.wait(60)
-        return sample
-
-    async def main():
-        batcher = Batcher(program)
-        assert batcher.trouble(0) == ""
-        task = asyncio.create_task(batcher(3))
-        await asyncio.to_thread(begun.wait, 60)
-        assert re.fullmatch(r"no round has ended for \d+\.\d s", batcher.trouble(0))
-        assert batcher.trouble(1000) == ""
-        with pytest.raises(DeadlineError):
-            await batcher(4, deadline=0.01)
-        task.cancel()
-        await asyncio.wait([task])
-        assert batcher.trouble(0)  # though nobody waits
-        over.set()
-        assert await batcher(5) == 5
-        while batcher.trouble(0):  # until it waits
-            await asyncio.sleep(0.001)
-        await batcher.close()
-        assert batcher.trouble(1000) == "the batcher has ended"
 
     asyncio.run(main())
 

@@ -1,10 +1,7 @@
 """Real HTTP on the loopback interface: every answer is that of the request alone, whatever others do."""
 
-import asyncio
-import json
 import threading
 import time
-from random import Random
 
 import httpx
 import numpy as np
@@ -105,63 +102,3 @@ def test_overload_and_deadline():
         refused = next(answer for answer in found if answer.status_code == 503)
         assert refused.headers["retry-after"] == "1"
         assert post(server.url, content=b"[3, 1]").status_code == 200
-
-
-def load(server, count, clients):
-    """So many requests of all sorts; what was asked and answered."""
-    kinds = {"cancelled": 0.02, "malformed": 0.03, "oversized": 0.02, "failing": 0.03}
-    answers = []
-
-    async def client(number, http):
-        random = Random(number)
-        for _ in range(count // clients):
-            kind, sample = "good", [random.randrange(30), random.randrange(1, 12)]
-            draw = random.random()
-            for name, share in kinds.items():
-                if 0 <= draw < share:
-                    kind = name
-                draw -= share
-            body = json.dumps(sample).encode()
-            if kind == "cancelled":
-                with pytest.raises((httpx.TimeoutException, asyncio.TimeoutError)):
-                    await asyncio.wait_for(http.post(server.url, content=b'"slow"'), 0.05)
-                answers.append((kind, sample, None, None))
-                continue
-            body = {"malformed": body[:-1], "oversized": body + b" " * 2000, "failing": b'"broken"'}.get(kind, body)
-            answer = await http.post(server.url, content=body)
-            answers.append((kind, sample, answer.status_code, answer.json()))
-
-    async def main():
-        limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(timeout=60, limits=limits, headers=JSON) as http:
-            await asyncio.gather(*[client(number, http) for number in range(clients)])
-
-    asyncio.run(main())
-    return answers
-
-
-def check(server, answers, count):
-    assert len(answers) == count
-    asked = sorted({tuple(sample) for kind, sample, _, _ in answers if kind == "good"})
-    expected = dict(zip(asked, alone(asked), strict=True))
-    for kind, sample, status, found in answers:
-        assert status == {"good": 200, "malformed": 400, "oversized": 413, "failing": 500}.get(kind)
-        if kind == "good":
-            right = expected[tuple(sample)]
-            assert found["words"] == right["words"]
-            assert abs(found["last"] - right["last"]) < 1e-5
-    for _ in range(100):
-        if server.batcher.counters.in_flight == 0:
-            break
-        time.sleep(0.05)
-    counters = server.batcher.counters
-    assert (counters.in_flight, counters.waiting) == (0, 0)
-    assert counters.answered == sum(kind == "good" for kind, *_ in answers)
-    assert counters.failed == sum(kind in ("failing", "malformed") for kind, *_ in answers)
-
-
-@pytest.mark.parametrize("count", [600, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_a_load_of_all_sorts(count):
-    with serving() as server:
-        answers = load(server, count, clients=20)
-        check(server, answers, count)

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import logging
 import math
 import socket
 import time
@@ -104,8 +103,8 @@ def refused(server):
         (b"[3, 5", "expected JSON: "),
         (b"a=3&b=5", "expected JSON: "),
         (b"\xff\xfe", "expected JSON: "),
-        (b'"\xff\xfe"', "expected JSON in UTF-8: 'utf-8' codec can't decode byte 0xff"),
-        (b'{"\xe9t\xe9": 1}', "expected JSON in UTF-8: 'utf-8' codec can't decode byte 0xe9"),
+        (b'"\xff\xfe"', "expected JSON: 'utf-8' codec can't decode byte 0xff"),
+        (b'{"\xe9t\xe9": 1}', "expected JSON: 'utf-8' codec can't decode byte 0xe9"),
         (json.dumps("word").encode("utf-16"), "expected JSON: "),
         (b"\xef\xbb\xbf[3]", "expected JSON: "),
         (b'"\\ud800"', "expected JSON: "),
@@ -171,16 +170,6 @@ def test_what_is_null_and_what_is_long_is_answered(server):
     assert post(server.url, json="large").json() == 10**400
 
 
-def test_a_program_that_fails_is_logged(refused, caplog):
-    with caplog.at_level(logging.ERROR, "edbatch.serving"):
-        refused(json="lines")
-        refused(json="broken")
-    lines, broken = caplog.records
-    assert lines.getMessage().endswith(r": 400, ValueError: one\r\nX: two")  # one line, whatever a sample says
-    assert lines.exc_info is None
-    assert broken.exc_info[1] is ERRORS["broken"]
-
-
 @pytest.mark.parametrize(
     ("method", "path", "status", "message"),
     [
@@ -198,11 +187,6 @@ def test_addresses_and_methods(refused, method, path, status, message):
     assert (found, said) == (status, message)
     if status == 405:
         assert headers["allow"] in message
-
-
-@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=latin-1", "Application/JSON;x"])
-def test_json_is_json_whatever_its_characters_are_called(server, kind):
-    assert post(server.url, content=b"[3]", headers={"Content-Type": kind}).json() == 6
 
 
 def test_what_is_compressed(refused):
@@ -232,15 +216,6 @@ def said(server):
     return ask
 
 
-def test_what_says_that_it_is_too_large_is_not_read(server, said):
-    head = HEAD + b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % 10**12
-    begun = time.monotonic()
-    found = said(head)
-    assert found.startswith("HTTP/1.1 413 ")
-    assert "100 Continue" not in found
-    assert time.monotonic() - begun < 15
-
-
 @pytest.mark.parametrize(
     "sent",
     [
@@ -250,10 +225,14 @@ def test_what_says_that_it_is_too_large_is_not_read(server, said):
         HEAD + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
         b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 200_000 + b"\r\n\r\n",
         b"GET /health HTTP/1.1\r\n\r\n",
+        HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n3",
+        HEAD + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n3",
+        HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n3",
+        HEAD + b"Transfer-Encoding : chunked\r\n\r\n3",
+        HEAD + b"Host: localhost\r\n\r\n3",
     ],
-    ids=["bytes", "negative", "word", "chunks", "large header", "no host"],
 )
-def test_what_is_no_http_is_refused(server, said, sent):
+def test_what_is_no_http_or_may_be_read_in_two_ways_is_refused(server, said, sent):
     try:
         assert said(sent).startswith("HTTP/1.1 400 ")
     except ConnectionResetError:  # it does not read all of a header that is too large

@@ -76,39 +76,6 @@ def test_a_batcher_that_nobody_knows_ends(how):
     assert gone(reference, before)
 
 
-def test_a_batcher_is_there_while_one_of_its_requests_is():
-    before = threads()
-
-    async def main():
-        task = asyncio.create_task(Service().batcher(100))
-        for _ in range(5):
-            await asyncio.sleep(0.01)
-            gc.collect()
-        return await task
-
-    assert asyncio.run(main()) == 100
-    assert gone(lambda: None, before)
-
-
-def test_ten_threads_of_ten_batchers_that_are_open_end_one_by_one():
-    before = set(threads())  # of which some may end meanwhile
-
-    def ours():
-        return set(threads()) - before
-
-    async def main():
-        batchers = [Batcher(double) for _ in range(10)]
-        assert await asyncio.gather(*[batcher(3) for batcher in batchers]) == [6.0] * 10
-        for left in range(9, -1, -1):
-            batchers.pop()
-            while len(ours()) > left:
-                gc.collect()
-                await asyncio.sleep(0.001)
-            assert len(ours()) == left
-
-    asyncio.run(main())
-
-
 def test_a_thread_that_fails_leaves_nobody_waiting(monkeypatch):
     """What is raised outside of all rounds is not to be expected; it is said to all who wait all the same."""
     said = []
@@ -190,26 +157,6 @@ class TestForked:
         batcher = Batcher(double)
         assert self.child(lambda: str(asyncio.run(batcher(3)))) == "6.0"
         assert asyncio.run(batcher(2)) == 4
-        asyncio.run(batcher.close())
-
-    def test_what_a_thread_held_is_free_there(self):
-        batcher = Batcher(double)
-        assert asyncio.run(batcher(2)) == 4
-        held, over = threading.Event(), threading.Event()
-
-        def hold():
-            with batcher._worker.lock:
-                held.set()
-                over.wait()
-
-        thread = threading.Thread(target=hold)
-        thread.start()
-        held.wait()
-        try:
-            assert self.child(lambda: f"{asyncio.run(batcher.close())} {batcher.counters.answered}") == "None 1"
-        finally:
-            over.set()
-            thread.join()
         asyncio.run(batcher.close())
 
 
