@@ -43,7 +43,7 @@ class Measured:
 
     @property
     def total_seconds(self) -> float:
-        """Of all stages."""
+        """The sum over all stages."""
         return sum(self.seconds.values())
 
 
