@@ -61,22 +61,15 @@ class Sizes(NamedTuple):
 
 
 def sizes(lattices: Sequence[Lattice]) -> Sizes:
-    """The sizes of the tables that a model of these lattices needs.
-
-    Example:
-        >>> sizes([Lattice([0, 1, 2], [(), (Arc(0, 7),), (Arc(1, 8), Arc(0, 30))])])
-        Sizes(characters=9, words=31, tags=3)
-    """
-    characters = words = tags = 0
+    """The sizes of the tables that a model of these lattices needs."""
+    most = [0, 0, 0]
     for lattice in lattices:
-        tags = max(tags, *lattice.tags)
+        most[2] = max(most[2], *lattice.tags)
         for node, arcs in enumerate(lattice.arcs):
             for source, id in arcs:
-                if source == node - 1:
-                    characters = max(characters, id)
-                else:
-                    words = max(words, id)
-    return Sizes(characters + 1, words + 1, tags + 1)
+                kind = int(source < node - 1)
+                most[kind] = max(most[kind], id)
+    return Sizes(*(number + 1 for number in most))
 
 
 def stream_lattices(path: Path, skip_bad: bool = False) -> Stream[Lattice]:

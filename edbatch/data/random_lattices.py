@@ -31,19 +31,8 @@ def random_lattices(n: int, seed: int) -> list[Lattice]:
     Half have 22 to 61 characters, 42 on average; of the 1,147 of Weibo half have 22 to 58, 43 on average, with 0.53
     words for a character, and one in ten over 82.
 
-    The tag of a node is the kind of the longest word that ends there, and 0 where none does; a word's kind is the
-    rest of its number divided by four. All seeds share one language.
-
-    Example:
-        >>> print(random_lattices(1, seed=206)[0])
-        6
-        0 0 0 2 0 0
-        0
-        1 0 32
-        1 1 20
-        3 2 59 1 52 0 190
-        1 3 72
-        1 4 15
+    The tag of a node is the kind of the longest word that ends there, and 0 where none does; a word's kind is the rest
+    of its number divided by four. All seeds share one language.
     """
     words = _made_up_words()
     known = list(words)

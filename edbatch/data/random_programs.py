@@ -19,15 +19,6 @@ def random_programs(n: int, seed: int) -> list[Program]:
 
     Half have 4 to 8 steps, 5.9 on average, one in ten over 9; of 673 programs made from CLEVR's templates half have 4
     to 7, 5.8 on average, one in ten over 8, 11 at most.
-
-    Example:
-        >>> program = random_programs(1, seed=3)[0]
-        >>> for step in program.steps:
-        ...     print(step.module, *step.inputs)
-        scene
-        filter_color[brown] 0
-        filter_shape[cube] 1
-        count 2
     """
     draws = Draws(seed)
     return [_Question(draws).program for _ in range(n)]

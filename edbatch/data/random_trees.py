@@ -42,11 +42,6 @@ def random_trees(n: int, seed: int) -> list[Tree]:
 
     Half have 12 to 26 words and a depth of 7 to 11; of the Stanford Sentiment Treebank's 8,544 half have 12 to 25
     words, 19.1 on average, 52 at most, and a depth of 7 to 12.
-
-    Example:
-        >>> print(random_trees(1, seed=4)[0])
-        (1 (1 (0 (2 the) (0 disaster))
-              (3 (3 charms) (2 (2 a) (2 (0 (2 very) (0 dreadful)) (4 triumph))))) (2 .))
     """
     draws = Draws(seed)
     return [_Sentence(draws).tree for _ in range(n)]

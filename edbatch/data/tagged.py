@@ -81,19 +81,14 @@ OTHER = ["today", "again", "quietly", "on", "Monday", "after", "a", "long", "wee
 
 
 def random_tagged(n: int, seed: int, clauses: int = 4) -> list[TaggedSentence]:
-    """`n` sentences of 3 to about 40 words whose tags can be learned.
+    """`n` sentences of 3 to about 40 words whose tags can be learned, each of 1 to `clauses` clauses of about six
+    words.
 
-    Each has 1 to `clauses` clauses of about six words. Half of them have 9 to 22 words, 16 on average; with `clauses=6`
-    12 to 31, 23 on average, as in WikiNER (1,300 sentences: half have 14 to 29, 23.5 on average, one in ten over 41).
+    Half of them have 9 to 22 words, 16 on average; with `clauses=6` 12 to 31, 23 on average, as in WikiNER (half have
+    14 to 29, 23.5 on average, one in ten over 41).
 
     The tag of a word follows from the word and its two neighbours. One name in two is a new one of two or three
     syllables, told by its ending, so that a tagger that sees characters has something to see.
-
-    Example:
-        >>> for sentence in random_tagged(2, seed=4):
-        ...     print(sentence)
-        Paris|I-PER said|O founded|O Brosoft|I-ORG .|O
-        Norez|I-PER said|O week|O reported|O .|O
     """
     draws = Draws(seed)
     return [_sentence(draws, clauses) for _ in range(n)]

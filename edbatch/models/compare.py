@@ -21,7 +21,7 @@ SUMS = ("batches", "lower_bound", "viewed", "gathered", "gathered_bytes", "fallb
 
 
 class Prediction(NamedTuple):
-    """The largest probability at every place of a sample, and its entry: int[places], float[places]."""
+    """The largest probability at every place of a sample, and its entry."""
 
     best: NDArray[np.integer]
     probability: NDArray[np.floating]
@@ -43,7 +43,7 @@ class Measured:
 
     @property
     def total_seconds(self) -> float:
-        """Of all stages."""
+        """The sum over all stages."""
         return sum(self.seconds.values())
 
 
@@ -63,17 +63,11 @@ def record(probabilities: Probabilities, mini_batch: MiniBatch) -> TypedGraph:
 def compare(
     probabilities: Probabilities, mini_batches: Sequence[MiniBatch], policies: Mapping[str, Policy], rounds: int
 ) -> dict[str, Measured]:
-    """Run every mini-batch under every policy and measure.
+    """Run every mini-batch under every policy `rounds` times and measure; the first policy is the reference for the
+    values.
 
-    The policies take turns on each mini-batch, so that what disturbs the machine hits all alike; before, each
-    runs the first mini-batch once untimed. Times include the construction of the graph. With several rounds
-    a mini-batch counts with its median run.
-
-    Args:
-        probabilities: builds what is asked for, per sample a list of vectors.
-        mini_batches: at least one, each of at least one sample.
-        policies: by any name. The first is the reference for the values.
-        rounds: how often each mini-batch runs under each policy.
+    The policies take turns on each mini-batch, so that what disturbs the machine hits all alike; before, each runs the
+    first mini-batch once untimed. Times include the construction of the graph. A mini-batch counts with its median run.
     """
     for policy in policies.values():
         _run(probabilities, mini_batches[0], policy)

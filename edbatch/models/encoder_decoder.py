@@ -118,7 +118,7 @@ class AttentionEncoderDecoder(EncoderDecoder):
 
     @eb.cell
     def query(self, h: eb.Expression) -> eb.Expression:
-        """What the decoder's output asks of the memory (Luong's "general" score)."""
+        """The query of the decoder's output to the memory (Luong's "general" score)."""
         return self.W_memory @ h
 
     @eb.cell

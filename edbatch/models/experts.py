@@ -12,13 +12,12 @@ from edbatch.models.arguments import checked_sizes
 class MixtureOfExperts:
     """y = Σ g_i tanh(W_i x + b_i) over the `chosen` experts with the largest scores; g is the softmax of those alone.
 
-    Which experts are asked is decided by values: all samples of a mini-batch that ask the same expert are one batch,
-    and the others cost nothing.
+    All samples of a mini-batch that ask the same expert are one batch, and the others cost nothing.
 
     Args:
         model: collection that the parameters are added to.
         experts: how many there are.
-        input_dim, dim: sizes of what goes in and comes out.
+        input_dim, dim: sizes of input and output.
         chosen: how many are asked.
 
     Example:

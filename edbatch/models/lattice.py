@@ -60,8 +60,8 @@ class LatticeNetwork(Classifier):
         """The output [dim] at every node but the first.
 
         Args:
-            arcs: per node what ends there, as (node where it begins, number of the character or word): a character
-                if it begins at the node just before, else a word. Nothing at node 0, at least one arc elsewhere.
+            arcs: per node what ends there, as (node where it begins, number of the character or word): a character if
+                it begins at the node just before, else a word. Nothing at node 0, at least one arc elsewhere.
         """
         # A state is one vector, of h and c beside one another: one sum for both.
         states: list[eb.Expression] = [eb.zeros(self.layer.states * self.dim)]

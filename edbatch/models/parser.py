@@ -55,7 +55,7 @@ class _Parse:
             self._buffer.push(eb.lookup(parser.embed_word, word))
 
     def scores(self) -> eb.Expression:
-        """Of all actions, from the LSTMs over the stack, the buffer, and the transitions so far."""
+        """The scores of all actions, from the LSTMs over the stack, the buffer, and the transitions so far."""
         states = self._stack.states[-1], self._buffer.states[-1], self._actions
         return self._parser.scores(*(state.output() for state in states))
 

@@ -14,12 +14,12 @@ from edbatch.models.arguments import checked_rate, checked_sizes
 
 
 class Layer:
-    """A layer with a state of vectors [dim]; it adds its parameters in `_add_parameters`.
+    """A layer with a state of vectors [dim].
 
     Args:
         model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of input and state.
-        name: prefix of its parameters' names; one that is free, and begins with `prefix`, by default.
+        name: prefix of its parameters' names; one that is free by default.
         recurrent_dropout: rate at which the new values are dropped that go into a state, in training. What is in the
             state stays: it is not lost over long sequences (Semeniuta et al. 2016).
 
@@ -51,20 +51,16 @@ class Layer:
 
 
 class Recurrent(Layer):
-    """A recurrent layer: it says how many `gates` it has and defines `step`, a cell of input and state.
+    """A recurrent layer, of which `step` is a cell of an input [input_dim] and `states` vectors, the first of them its
+    output. Arguments as of `Layer`.
 
     The products with the input do not wait for the state: those of all inputs run first, in one batch, and only what
-    needs the state runs step by step (see `eb.cell`). Arguments as of `Layer`.
-
-    Attributes:
-        states: number of state vectors; the first is the output.
-        gates: number of vectors of size `dim` that a step computes from input and state.
-        step: from an input [input_dim] and the state vectors the next ones (one, or a tuple).
+    needs the state runs step by step (see `eb.cell`).
     """
 
     prefix = "recurrent"
     states = 1
-    gates = 1
+    gates = 1  # vectors of size `dim` that a step computes from input and state
     step: Any
 
     def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
@@ -73,11 +69,7 @@ class Recurrent(Layer):
         self.b = model.add_parameters((self.gates * self.dim,), name=f"{name}.b")
 
     def initial_state(self, *vectors: eb.Expression) -> State:
-        """A state to start from: zeros, or the given vectors (one per state vector).
-
-        Raises:
-            EdBatchError: another number of vectors, or vectors of another size.
-        """
+        """A state to start from: zeros, or the given vectors (one per state vector, each [dim])."""
         if not vectors:
             return State(self, (eb.zeros(self.dim),) * self.states)
         shapes = [getattr(vector, "shape", None) for vector in vectors]
@@ -99,9 +91,7 @@ class State:
         >>> gru = GRU(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
         >>> with eb.Graph() as graph:
         ...     xs = [eb.input([1.0, 0.0, 0.0]), eb.input([0.0, 1.0, 0.0])]
-        ...     state = gru.initial_state()
-        ...     for x in xs:
-        ...         state = state.add_input(x)
+        ...     state = gru.initial_state().add_input(xs[0]).add_input(xs[1])
         ...     outputs = gru.initial_state().transduce(xs)
         >>> bool((outputs[-1].value() == state.output().value()).all())
         True

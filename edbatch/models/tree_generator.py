@@ -74,7 +74,7 @@ class TreeGenerator(Classifier):
         return [self.scores(state.output()) for _, state in self._nodes(tree, self.root(topic))]
 
     async def answer(self, tree: Tree, topic: int) -> list[eb.Expression]:
-        """Their probabilities; a program that waits for those of a node before anything is computed below it, as when a
+        """The probabilities; a program that waits for those of a node before anything is computed below it, as when a
         tree grows ("TD-TreeLSTM" of Jeong et al. 2018)."""
         return await self._answered(tree, self.root(topic))
 

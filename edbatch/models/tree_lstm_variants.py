@@ -52,7 +52,7 @@ class ChildSumTreeLSTM(Layer):
 
     @eb.cell
     def keep(self, projected: eb.Expression, h: eb.Expression, c: eb.Expression) -> eb.Expression:
-        """What the forget gate leaves of one child's cell state [dim]."""
+        """The part of one child's cell state [dim] that the forget gate keeps."""
         return eb.sigmoid(projected[: self.dim] + self.U_f @ h) * c
 
     @eb.cell

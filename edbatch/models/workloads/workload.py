@@ -95,7 +95,7 @@ class Workload:
         return [[probabilities(h) for h in network.hidden(*sample)] for sample in samples]
 
     def probabilities(self, network: Any, sample: tuple[Any, ...]) -> list[eb.Expression]:
-        """Of all labels, at every place of one sample."""
+        """The probabilities of all labels, at every place of one sample."""
         return self.outputs(network, [sample])[0]
 
     def labelled(self, found: list[Any], known: Known | None = None) -> tuple[list[Labelled], Numbered]:
