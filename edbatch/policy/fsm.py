@@ -13,7 +13,7 @@ import numpy as np
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, warn
 from edbatch.policy.encodings import ENCODINGS, describe
-from edbatch.policy.fsm_loop import NO_TEACHER, NOT_CRITICAL, RANDOM, follow, new_trajectory
+from edbatch.policy.fsm_loop import NOT_CRITICAL, Deciding, follow, new_trajectory
 from edbatch.policy.policy_file import VERSION, FSMFile, State, Training, write_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.state_table import StateTable, insert, new_table
@@ -90,8 +90,8 @@ class FSM:
     def _follow(self, graph: TypedGraph) -> tuple[Schedule, Int32s, bool]:
         """The schedule, the states in which something was decided, and whether unknown types were ready in some."""
         trajectory = new_trajectory(len(graph))
-        how = trajectory, NOT_CRITICAL, 0.0, 0.0, False, NO_TEACHER, RANDOM
-        made = follow(graph.columns(), self.states, ENCODINGS[self.encoding], self.letters_of(graph.names), *how)
+        encoding, letters = ENCODINGS[self.encoding], self.letters_of(graph.names)
+        made = follow(graph.columns(), self.states, encoding, letters, trajectory, NOT_CRITICAL, Deciding())
         order, offsets, types, decisions, unknown = made
         return Schedule(order, offsets, types), trajectory.states[:decisions], unknown
 

@@ -12,8 +12,6 @@ from edbatch.policy.ratio import new_blockers, no_blockers, total_of, unblock
 from edbatch.policy.state_table import StateTable, insert
 from edbatch.policy.typed_graph import Columns, GraphColumns
 
-NO_TEACHER = np.empty(0, np.int32)
-RANDOM = np.random.default_rng(0)  # where nothing is random
 NOT_CRITICAL = Critical(np.zeros(0, np.int32), np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
 
 
@@ -25,6 +23,16 @@ class Trajectory(NamedTuple):
     rewards: np.ndarray  # float64[n]: and the rewards until the next decision
 
 
+class Deciding(NamedTuple):
+    """How decisions are made beside what the table chooses."""
+
+    alpha: float = 0.0  # weight of the ratio in rewards; 0: no ratio is taken
+    epsilon: float = 0.0  # the share of decisions that are random
+    greedy: bool = False  # take the largest Q
+    sequence: np.ndarray = np.empty(0, np.int32)  # the types a teacher ran, which are followed
+    chances: np.ndarray = np.empty(0)  # float64[2 n]: per decision whether it is random, and which is taken
+
+
 def new_trajectory(nodes: int) -> Trajectory:
     """Room for as many decisions as a graph has nodes."""
     return Trajectory(np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.float64))
@@ -33,21 +41,19 @@ def new_trajectory(nodes: int) -> Trajectory:
 @compiled(small=True)
 def follow(
     columns: Columns, table: StateTable, encoding: int, to_policy: np.ndarray, trajectory: Trajectory,
-    critical: Critical, alpha: float, epsilon: float, greedy: bool, sequence: np.ndarray,
-    random: np.random.Generator,
+    critical: Critical, how: Deciding,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, bool]:  # fmt: skip
     """Schedule a graph: (order, offsets, types, number of decisions, whether an unknown type stood in a new state).
 
     A decision is what the table chooses. A new state enters it with the choice of the rule `critical-path`; where the
-    table is full, as that of a machine that is learned, the rule decides. In training decisions follow `sequence` (the
-    types a teacher ran) if it is not empty; else they are random with probability `epsilon`; else they take the largest
-    Q if `greedy`.
+    table is full, as that of a machine that is learned, the rule decides. In training decisions follow a teacher, or
+    are random, or take the largest Q.
 
     Args:
         to_policy: int32[T], the policy's letter of each of the graph's types; -1 is an unknown type.
         critical: the graph's work ahead; without columns it is looked at from the first state on that needs it.
-        alpha: weight of the ratio in rewards; 0: no ratio is taken.
     """
+    alpha, epsilon, greedy, sequence, chances = how
     graph, type_count = GraphColumns(*columns), len(to_policy)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
     blockers = new_blockers(graph, type_count) if alpha > 0 else no_blockers()
@@ -86,8 +92,8 @@ def follow(
                 position = 0
                 while kinds[position] != sequence[taught]:
                     position += 1
-            elif epsilon > 0 and random.random() < epsilon:
-                position = int(random.random() * count)
+            elif epsilon > 0 and chances[2 * decisions] < epsilon:
+                position = int(chances[2 * decisions + 1] * count)
             elif greedy and state >= 0:
                 position = int(np.argmax(table.q[table.start[state] : table.start[state + 1]]))
             trajectory.states[decisions], trajectory.positions[decisions] = state, position

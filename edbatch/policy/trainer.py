@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -13,13 +13,13 @@ from edbatch.base.stopwatch import Moment
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.encodings import AHEAD
 from edbatch.policy.fsm import FSM
-from edbatch.policy.fsm_loop import NO_TEACHER, follow
+from edbatch.policy.fsm_loop import Deciding, follow
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy_file import Training
 from edbatch.policy.refinement import LEVELS, changes
 from edbatch.policy.rollouts import Arena, learn_from, new_arena, take_best
 from edbatch.policy.state_table import StateTable, new_table
-from edbatch.policy.typed_graph import Int32s, TypedGraph
+from edbatch.policy.typed_graph import TypedGraph
 
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
 TEACHERS = ("critical-path", "sufficient", "agenda")  # which run all that is ready of a type
@@ -84,14 +84,13 @@ class Trainer:
         """Whether the best candidate reaches every lower bound."""
         return self.best.cost == sum(self.bounds)
 
-    def run(
-        self, arena: Arena, table: StateTable, *, alpha: float = 0.0, epsilon: float = 0.0, greedy: bool = False,
-        sequence: Int32s = NO_TEACHER,
-    ) -> tuple[StateTable, int, int]:  # fmt: skip
-        """One episode in an arena: (the table, grown if it had to be, number of decisions, number of batches)."""
-        how = arena.to_policy, arena.trajectory, arena.critical, alpha, epsilon, greedy, sequence, self.random
+    def run(self, arena: Arena, table: StateTable, **how: Any) -> tuple[StateTable, int, int]:
+        """One episode, with `Deciding(**how)`: the table, grown if it had to be; how many decisions, and batches."""
+        room = arena.to_policy, arena.trajectory, arena.critical
         while True:
-            _, _, types, decisions, _ = follow(arena.graph, table, self.encoding, *how)
+            count = 2 * len(arena.trajectory.states) if "epsilon" in how else 0
+            deciding = Deciding(**how, chances=self.random.random(count))
+            _, _, types, decisions, _ = follow(arena.graph, table, self.encoding, *room, deciding)
             if (arena.trajectory.states[:decisions] >= 0).all():
                 return table, decisions, len(types)
             table = table.copied(room=2)

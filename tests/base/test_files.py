@@ -57,11 +57,6 @@ def test_what_another_process_is_writing_is_not(tmp_path):
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(EdBatchError, match="cannot be written"):
-        write_atomically(tmp_path / "none" / "a", "whole")
-
-
 def test_a_link_is_followed_and_the_mode_of_a_file_stays(tmp_path):
     (tmp_path / "disk").mkdir()
     link = tmp_path / "latest"

@@ -1,7 +1,7 @@
 """Compiling a cell: simplify, batch, lay out, merge what lies side by side. One step after the other.
 
-It joins what must not know each other: the body (graph), the search for the fewest batches (policy), and the planner of
-layouts (memory).
+It joins what must not know each other: the body (graph), the search for the fewest batches, and the planner of layouts
+(memory).
 """
 
 from __future__ import annotations
