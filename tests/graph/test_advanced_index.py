@@ -91,32 +91,6 @@ def test_rows_of_a_table(words):
     np.testing.assert_array_equal(table.grad(), gradient)
 
 
-@pytest.mark.parametrize(
-    ("key", "message"),
-    [
-        (([0], [1]), "at most one list, got 2"),
-        ([2], "index 2 is out of range for 2 entries"),
-        ([0.5], "a list of integers, or of 2 truth values"),
-        ([[0, 1]], "a list of integers"),
-        ([0, [1]], "a list of integers"),
-        ([True], "a list of integers, or of 2 truth values"),
-        ((0, 0, 0, [0]), "too many indices for 3 axes"),
-        ((None, 0, 0, 0, 0), "too many indices for 3 axes"),
-        ((..., None, ...), "too many indices"),
-        (True, "expected an integer, got bool"),
-        (1.0, "expected an integer, got float"),
-        ((0, 1.0), "expected an integer, got float"),
-        ("a", "expected an integer, got str"),
-    ],
-)
-def test_what_numpy_refuses_or_we_do_not_know(key, message):
-    with eb.Graph():
-        x = eb.input(X)
-        x[1], x[0, 1]  # what is in a cache must not make a difference
-        with pytest.raises(eb.EdBatchError, match=message):
-            x[key]
-
-
 def test_many_entries_are_one_node_of_a_type_that_all_lists_of_that_length_share():
     numbers = np.random.default_rng(2).integers(-3000, 3000, (2, 5000))
     with eb.Graph(policy="sufficient") as graph:
@@ -125,10 +99,3 @@ def test_many_entries_are_one_node_of_a_type_that_all_lists_of_that_length_share
         values = eb.forward(ys)
     np.testing.assert_array_equal(values, np.arange(3000.0)[numbers])
     assert graph.report().batches == 1
-
-
-def test_an_entry_that_is_not_there_is_named():
-    with eb.Graph():
-        x = eb.input(X[0])
-        with pytest.raises(eb.EdBatchError, match=r"\[3,4\]\[:, \[0, 4\]\]: index 4 is out of range for 4 entries"):
-            x[:, [0, 4]]

@@ -10,17 +10,6 @@ import edbatch as eb
 from tests.graph.array_uses import Model, given
 from tests.interrupts import Interrupt
 
-
-def test_a_list_of_no_entries_is_refused():
-    with eb.Graph():
-        xs = eb.array([eb.ones(2)])[:0]
-        assert list(xs) == []
-        with pytest.raises(eb.EdBatchError, match=r"^sum_list of ExpressionArray\(0 expr.*expected at least one"):
-            eb.sum(xs)
-        with pytest.raises(eb.EdBatchError, match=r"^array\(\[\]\): expected at least one"):
-            eb.array([])
-
-
 NOTHING = []
 
 
@@ -91,26 +80,6 @@ class TestChoosing:
             np.testing.assert_array_equal((xs + 0).value(), expected)
 
 
-def test_arrays_and_single_expressions_run_in_the_same_batches():
-    model = Model()
-    (X, Y), _ = given(5)
-    with eb.Graph("sufficient", "float64") as graph:
-        xs, one = eb.array(X), eb.input(Y[0])
-        hs, h = eb.tanh(model.W @ xs), eb.tanh(model.W @ one)
-        both = eb.sum([*hs, h]) + eb.sum(hs * h) + eb.sum(h - hs[1:])
-        value = both.value()
-        assert graph.report().batches <= 8
-    W = model.W.value()
-    H, h = np.tanh(X @ W.T), np.tanh(Y[0] @ W.T)
-    np.testing.assert_allclose(value, H.sum(0) + h + (H * h).sum(0) + (h - H[1:]).sum(0), rtol=1e-13)
-    eb.sum(both).backward()
-    found = model.gradients()["W"]
-    with eb.Graph("sufficient", "float64"):
-        hs, h = [eb.tanh(model.W @ eb.input(x)) for x in X], eb.tanh(model.W @ eb.input(Y[0]))
-        eb.sum(eb.sum([*hs, h]) + eb.sum([x * h for x in hs]) + eb.sum([h - x for x in hs[1:]])).backward()
-    np.testing.assert_allclose(found, model.gradients()["W"], rtol=1e-12)
-
-
 def test_repeated_entries_add_their_gradients():
     model = Model()
     words = np.array([2, 2, 5, 2])
@@ -130,14 +99,6 @@ def test_repeated_entries_add_their_gradients():
     np.testing.assert_allclose(again.gradient(), xs.gradient()[[0, 0, 2]], rtol=0)
 
 
-def test_stopped_entries_get_no_gradient_through_it():
-    with eb.Graph(dtype="float64"):
-        xs = eb.array(np.arange(6.0).reshape(3, 2))
-        loss = eb.sum(eb.sum(eb.stop_gradient(xs) * xs))
-    loss.backward()
-    np.testing.assert_array_equal(xs.gradient(), np.arange(6.0).reshape(3, 2))
-
-
 def test_a_graph_grows_between_reads():
     (X, _), _ = given(6)
     model = Model()
@@ -155,17 +116,6 @@ def test_a_graph_grows_between_reads():
     assert graph.report().nodes == 13
 
 
-def test_what_nobody_holds_is_not_computed():
-    with eb.Graph() as graph:
-        xs = eb.array(np.ones((5, 2)))
-        xs = xs[1:]
-        kept = eb.exp(xs)
-        _ = eb.log(kept[:2])
-        del _
-        kept.value()
-        assert graph.report().nodes == 4
-
-
 def test_a_graph_goes_with_its_last_array():
     with eb.Graph() as graph:
         xs = eb.array(np.ones((3, 2))) * 2
@@ -175,17 +125,6 @@ def test_a_graph_goes_with_its_last_array():
     xs.value()
     del xs
     assert gone() is None
-
-
-def test_lists_of_arrays_are_lists_of_each_entry():
-    X = np.random.default_rng(0).normal(size=(3, 4, 2))
-    with eb.Graph(dtype="float64"):
-        a, b, c = (eb.array(x) for x in X)
-        one = eb.input(X[0, 0])
-        np.testing.assert_allclose(eb.sum([a, b, c, one]).value(), X.sum(0) + X[0, 0], rtol=1e-14)
-        np.testing.assert_array_equal(eb.stack([a, one, b]).value()[2], [X[0, 2], X[0, 0], X[1, 2]])
-        weights = [w.value() for w in eb.softmax([a, b])]
-        np.testing.assert_allclose(weights[0], np.exp(X[0]) / (np.exp(X[0]) + np.exp(X[1])), rtol=1e-13)
 
 
 def test_arrays_are_lists_where_a_list_is_taken():
@@ -256,17 +195,6 @@ def test_inside_cells():
     np.testing.assert_allclose(value, model.table.value()[[1, 2, 1]].sum(0) * np.arange(8.0), rtol=1e-14)
 
 
-def test_run_runs_what_waits_in_arrays():
-    with eb.Graph() as graph:
-        xs = eb.array(np.ones((3, 2)))
-        xs.value()
-        ys = eb.tanh(xs)
-        graph.run()
-    assert repr(graph) == "Graph(6 nodes, 6 of them have run)"
-    assert graph.report().batches == 1
-    assert (ys.value() == np.tanh(np.float32(1))).all()
-
-
 EVERY = slice(None)
 INDICES = [
     (), (...,), ..., 0, -1, (0,), (0, ...), (..., 0), (..., 0, 1), (..., 3, 0, 1), (..., EVERY), (EVERY, ..., 0),
@@ -292,3 +220,16 @@ def test_indices_of_arrays_of_numbers():
         for key in (2**70, -4, 2**63):
             with pytest.raises(eb.EdBatchError, match="out of range for 3 entries"):
                 xs[key]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint64, np.int32])
+def test_integers_of_any_size(dtype):
+    table = eb.ParameterCollection().add_lookup_parameters((200, 2), init=np.arange(400).reshape(200, 2))
+    with eb.Graph():
+        np.testing.assert_array_equal(eb.lookup(table, np.array([100, 3], dtype)).value(), [[200, 201], [6, 7]])
+        most = int(np.iinfo(dtype).max)
+        if most >= 200:
+            with pytest.raises(eb.EdBatchError, match=f"{most} (of entry 1 is out of range|is too large)"):
+                eb.lookup(table, np.array([0, most], dtype))
+        if dtype in (np.int8, np.int32):
+            np.testing.assert_array_equal(eb.lookup(table, np.array([-100] * 40, dtype)).value(), [[200, 201]] * 40)

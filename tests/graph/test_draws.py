@@ -209,15 +209,6 @@ def test_a_run_that_goes_on_draws_what_it_would_have(tmp_path):
     np.testing.assert_array_equal(W.value(), want)
 
 
-@pytest.mark.parametrize("value", [-1, 2**64, 1.5, "1", None])
-def test_bad_seeds(value):
-    with pytest.raises(eb.EdBatchError, match="seed: expected an integer"):
-        eb.seed(value)
-    if value is not None:
-        with pytest.raises(eb.EdBatchError, match="seed: expected an integer"):
-            eb.Graph(seed=value)
-
-
 def test_seeds_of_nodes_begin_at_0():
     """They are no indices, of which negative ones count from the end; in a cell neither."""
 

@@ -342,6 +342,37 @@ def test_what_does_not_fit_is_refused(code, error, message):
     assert not any(p.has_grad or p.frozen for p in model)
 
 
+#: What is right, and then what is not, though a call before may have found what it would need.
+AFTER = [
+    ("eb.pad(m, 1)", "eb.pad(m, 1.0)"), ("eb.pad(m, ((1, 0), (0, 1)))", "eb.pad(m, ((1, 0), (0, 1.0)))"),
+    ("eb.pad(m, ((1, 0), (0, 1)))", "eb.pad(m, ((1, 0), (0, 1), (1, 1)))"), ("eb.top_k(m, 2)", "eb.top_k(m, 2.0)"),
+    ("eb.top_k(m, 2, 1)", "eb.top_k(m, 2, 1.0)"), ("eb.k_max_pool(m, 1, 1)", "eb.k_max_pool(m, 1, 2)"),
+    ("eb.gather(m, k, 0)", "eb.gather(m, k, 0.0)"), ("eb.gather(m, k, 0)", "eb.gather(m, k.astype(float), 0)"),
+    ("eb.gather(m, k, 0)", "eb.gather(m, k + 1, 0)"), ("eb.scatter(m, k, m, 0)", "eb.scatter(m, k - 3, m, 0)"),
+    ("eb.scatter(m, k, m, 0)", "eb.scatter(m, k, x, 0)"), ("eb.one_hot(1, 3)", "eb.one_hot(1, 3.0)"),
+    ("eb.one_hot(1, 3)", "eb.one_hot(True, 3)"), ("eb.one_hot([1, 2], 3)", "eb.one_hot([1, 3], 3)"),
+    ("m[[0, 1]]", "m[[0, 3]]"), ("m[[0, 1]]", "m[[0.0, 1.0]]"), ("m[:, [0, 1]]", "m[:, [0, 4]]"),
+    ("m[:, [0, 1]]", "m[[0, 1], [0, 1]]"), ("m[1, None]", "m[1.0, None]"), ("eb.sum(m, [0, 1])", "eb.sum(m, [0, 1.0])"),
+    ("eb.sum(m, (0, 1))", "eb.sum(m, ((0,), (1,)))"), ("eb.sum(m, axis=0)", "eb.sum(m, axis=False)"),
+    ("eb.split(m, [1, 2], 1)", "eb.split(m, [1.0, 2], 1)"), ("eb.stack([x, x], axis=1)", "eb.stack([x, x], axis=True)"),
+    ("eb.hinge(x, 1)", "eb.hinge(x, 1, '1')"), ("eb.hinge(x, 1)", "eb.hinge(x, 4)"),
+    ("eb.huber(x, x)", "eb.huber(x, x, 0.0)"), ("eb.weighted_sum(m[0], m.T)", "eb.weighted_sum(m[0], m)"),
+    ("eb.dots(x, m)", "eb.dots(m[:, 0], m)"), ("eb.dropout(x, 0.5)", "eb.dropout(x, 1.0)"),
+    ("eb.tanh(x)", "eb.tanh(eb.ExpressionList([x, x]))"), ("eb.unsqueeze(x, 1)", "eb.unsqueeze(x, 1.0)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("right", "wrong"), AFTER)
+def test_what_is_wrong_is_refused_after_what_is_right(right, wrong):
+    names = {"eb": eb, "np": np, "k": np.array([[0, 1, 1], [1, 0, 0]])}
+    with eb.Graph(policy="sufficient"):
+        names |= {"x": eb.input([1.0, 2.0, 3.0]), "m": eb.input([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])}
+        for _ in range(2):
+            exec(f"{right}; {right}", names)
+            check(wrong, Error, "", **names)
+        assert (names["m"] * 2).value().shape == (2, 3)
+
+
 # fmt: off
 NUMPY = [
     "np.asarray(e)", "np.array([e, e])", "np.array([e], float)", "np.stack([e, e])", "np.concatenate([e, e])",

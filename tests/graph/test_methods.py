@@ -79,15 +79,3 @@ def test_of_parameters():
     want = 1 - np.tanh(X) ** 2
     want[0, 0] += 1
     np.testing.assert_allclose(W.grad(), want)
-
-
-def test_what_numpy_and_pytorch_mean_differently():
-    with eb.Graph():
-        x = eb.input(X)
-        with pytest.raises(eb.EdBatchError, match=r"\.permute\(0, 1\) .*\.swapaxes\(0, 1\)"):
-            x.transpose(0, 1)
-        for order in (0, 1, 2, np.inf, -np.inf, -1, 0.5, np.nan, "fro", None, x):  # axis here, what kind of norm there
-            with pytest.raises(eb.EdBatchError, match=r"norm\(.*\): expected axis=...; this is the Euclidean norm"):
-                x.norm(order)
-        with pytest.raises(eb.EdBatchError, match="expected an axis of size 1"):
-            x.squeeze(0)

@@ -101,22 +101,6 @@ def test_pairs_of_a_stack_are_one_batch():
     assert graph.report().batches == 2  # of rows, nothing is moved
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "message"),
-    [
-        ((2, 3), (5, 4, 3), "inner sizes differ: 3 and 4"),
-        ((5, 2, 3), (4,), "inner sizes differ: 3 and 4"),
-        ((5, 2, 3), (4, 3, 2), r"stacks of \(5,\) and \(4,\) do not broadcast"),
-        ((), (4, 3, 2), "expected vectors, matrices or stacks"),
-    ],
-)
-def test_what_does_not_fit(left, right, message):
-    with eb.Graph():
-        a, b = eb.input(np.ones(left)), eb.input(np.ones(right))
-        with pytest.raises(eb.EdBatchError, match=rf"matmul\(.*{message}"):
-            a @ b
-
-
 def test_a_stack_of_many_matrices_is_one_node():
     random = np.random.default_rng(0)
     a, b = random.normal(size=(3, 200, 2, 3)), random.normal(size=(3, 200, 3, 1))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch import dynet as dy
 from edbatch.graph import pytorch_names as names
 from edbatch.models import GRU, LSTM
 
@@ -126,14 +125,6 @@ def test_sizes_are_integers(x):
     assert repr(x.size) == "4"
 
 
-def test_what_dynet_has_is_there():
-    dy.renew_cg()
-    x = dy.inputVector([1, 2])
-    assert x.dim() == ((2,), 1)
-    assert dy.ParameterCollection().add_parameters(2).dim() == ((2,), 1)
-    dy.close_cg()
-
-
 @pytest.mark.parametrize("layer", [GRU, LSTM])
 def test_a_state_in_a_list(layer):
     recurrent = layer(eb.ParameterCollection(), 2, 2)
@@ -142,11 +133,3 @@ def test_a_state_in_a_list(layer):
         with pytest.raises(eb.EdBatchError, match=r"each is an argument: initial_state\(\*vectors\)"):
             recurrent.initial_state(h)
         assert recurrent.initial_state(*h).output() is h[0]
-
-
-def test_tensors_beside_expressions(x):
-    torch = pytest.importorskip("torch")
-    for call in (lambda t: t + x, lambda t: x @ t, lambda t: eb.concatenate([x, t]), lambda t: eb.tanh(t)):
-        with pytest.raises(eb.EdBatchError, match=r"got Tensor; eb.input\(...\) takes it, as a constant"):
-            call(torch.ones(2, 2))
-    np.testing.assert_array_equal((x + eb.input(torch.ones(2, 2))).value(), [[2, 3], [4, 5]])

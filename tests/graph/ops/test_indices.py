@@ -66,9 +66,9 @@ def test_gradients_of_entries_that_are_read_more_than_once_are_added():
         assert x.gradient().tolist() == [10001, 0, 1110]
 
 
-def test_many_indices_take_as_many_steps(size=100_000):
+def test_many_indices_take_as_many_steps():
     """Not as many as there are entries times indices; sums are taken in order, so that they are those of NumPy."""
-    random = np.random.default_rng(0)
+    size, random = 100_000, np.random.default_rng(0)
     x, values, weights = random.normal(size=(3, size)).astype(np.float32)
     index = random.integers(-size, size, size)
     index[::7] = index[0]
