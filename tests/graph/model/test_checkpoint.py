@@ -182,22 +182,6 @@ def test_metadata_and_random_state(tmp_path):
     again = np.random.default_rng()
     again.bit_generator.state = metadata["rng"]
     np.testing.assert_array_equal(again.standard_normal(5), want)
-    with pytest.raises(eb.EdBatchError, match=r"metadata: expected what JSON can hold .*ndarray"):
-        model.save(path, metadata={"x": np.zeros(3)})
-    for keys in ({1: 2}, {"a": [{None: 1}]}):  # JSON makes text of these
-        with pytest.raises(
-            eb.EdBatchError, match=r"metadata: expected what JSON can hold \(keys are text, got (1|None)"
-        ):
-            model.save(path, metadata=keys)
-    deep = []
-    for _ in range(100_000):
-        deep = [deep]
-    for bad in ({"x": deep}, {"x": 10**5000}):
-        with pytest.raises(eb.EdBatchError, match="metadata: expected what JSON can hold"):
-            model.save(path, metadata=bad)
-    with pytest.raises(eb.EdBatchError, match="metadata: expected a dictionary, got list"):
-        model.save(path, metadata=[3])
-    assert model.load(path).metadata == metadata
 
 
 def test_the_policy_is_beside_it(tmp_path):
@@ -271,34 +255,6 @@ def test_trainers_differ(saved):
     assert trainer.steps == 2
 
 
-def test_names_of_the_trainers_tensors_are_taken(tmp_path):
-    model = eb.ParameterCollection()
-    for part, name in ((model, "trainer/mean/W"), (model.sub("low"), "trainer/W"), (model, "low.trainer/W")):
-        with pytest.raises(eb.EdBatchError, match="names that begin with 'trainer/' are the trainer's"):
-            part.add_parameters(2, name=name)
-    with pytest.raises(eb.EdBatchError, match="names that begin with 'trainer/' are the trainer's"):
-        model.sub("trainer/low")
-    model.add_parameters(2, name="trainer.W")
-    model.save(tmp_path / "m.safetensors")
-
-
-def test_a_folder_is_no_checkpoint(tmp_path):
-    with pytest.raises(eb.EdBatchError, match="it is a folder"):
-        eb.ParameterCollection().load(tmp_path)
-
-
-def test_truncated_files(saved):
-    model, trainer, path = saved
-    whole, before, state = path.read_bytes(), values(model), trainer.state()
-    sizes = random.Random(0).sample(range(len(whole)), 30)
-    for size in [0, 1, 7, 8, 9, len(whole) - 1, *sizes]:
-        path.write_bytes(whole[:size])
-        with pytest.raises(eb.EdBatchError, match="not a whole safetensors file"):
-            model.load(path, trainer=trainer, strict=False)
-    assert same(values(model), before)
-    assert same(trainer.state()[0], state[0])
-
-
 def test_any_bit_that_changed_is_noticed_and_any_length_that_is_missing(tmp_path):
     """Of names, shapes, dtypes, counts, metadata and the checksum as of tensors: an error, and nothing has changed."""
     path = tmp_path / "m.safetensors"
@@ -323,11 +279,11 @@ def test_any_bit_that_changed_is_noticed_and_any_length_that_is_missing(tmp_path
             raise AssertionError(f"loaded with {what}")
 
     for at in range(len(whole)):
-        for bit in range(8):
+        for bit in range(8) if at < 16 else (at % 8,):
             damaged = bytearray(whole)
             damaged[at] ^= 1 << bit
             refuses(damaged, f"bit {bit} of byte {at} changed: {whole[at - 20 : at + 20]!r}")
-    for size in range(len(whole)):
+    for size in [*range(20), *range(20, len(whole), 5), len(whole) - 1]:
         refuses(whole[:size], f"{size} of {len(whole)} bytes")
     assert same(values(model), before)
     assert same(trainer.state()[0], state[0])
@@ -370,29 +326,6 @@ def test_headers_that_are_not_as_they_should_be(saved, header, message):
     path.write_bytes(sealed(safetensors.numpy.save(values(model), header)))
     with pytest.raises(eb.EdBatchError, match=message):
         model.load(path, trainer=trainer)
-
-
-def test_what_is_no_trainer_and_no_policy(tmp_path):
-    for given in ({"trainer": 3}, {"policy": "agenda"}, {"policy": eb.Graph}):
-        (what,) = given
-        with pytest.raises(eb.EdBatchError, match=f"{what}: expected a {what}, got"):
-            model_of().save(tmp_path / "m.safetensors", **given)
-    assert os.listdir(tmp_path) == []
-
-
-def test_files_that_are_not_there(tmp_path):
-    for path in (tmp_path / "none.safetensors", tmp_path):
-        with pytest.raises(eb.EdBatchError, match="cannot be read"):
-            model_of().load(path)
-    with pytest.raises(eb.EdBatchError, match="cannot be written"):
-        model_of().save(tmp_path / "nowhere" / "m.safetensors")
-
-
-@pytest.mark.parametrize("path", ["a\0b", "\ud800", 5, None, b"a\0b"])
-def test_what_is_no_path(path):
-    for use in (model_of().save, model_of().load, eb.get_policy("agenda").save):
-        with pytest.raises(eb.EdBatchError, match=r"no path|expected a path"):
-            use(path)
 
 
 def test_a_full_disk_leaves_the_previous_file(saved, monkeypatch):
