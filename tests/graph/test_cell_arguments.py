@@ -2,7 +2,6 @@
 
 import functools
 import gc
-import sys
 import weakref
 from typing import NamedTuple
 
@@ -185,73 +184,6 @@ def test_keywords():
     assert len({str(both(call)[0]) for call in calls}) == len(calls)
 
 
-def test_defaults_and_any_number_of_arguments():
-    @eb.cell
-    def scaled(x, scale=2.0, *, offset=1.0):
-        return x * scale + offset
-
-    @eb.cell
-    def summed(*xs, times=1):
-        return eb.sum(list(xs)) * times
-
-    @eb.cell
-    def keyed(x, **others):
-        return x + sum(others[key] for key in sorted(others))
-
-    for call in (
-        lambda x, y: scaled(x),
-        lambda x, y: scaled(x, 3.0),
-        lambda x, y: scaled(x, y),
-        lambda x, y: scaled(x, scale=y),
-        lambda x, y: scaled(scale=3.0, x=x, offset=2.0),
-        lambda x, y: summed(x),
-        lambda x, y: summed(x, y, x, times=2),
-        lambda x, y: keyed(x, a=1.0, b=2.0),
-        lambda x, y: keyed(x, a=y, b=2.0),
-    ):
-        assert both(call)[1] == 1
-
-
-def test_two_cells_of_one_name():
-    def make(base, add):
-        class Net(base):
-            @eb.cell
-            def step(self, x):
-                return (super().step(x) if base is not object else x * 3) + add
-
-        return Net
-
-    base = make(object, 1.0)
-    net = make(base, 10.0)()
-    assert both(lambda x, y: net.step(x))[0][0] == 12.5
-    assert both(lambda x, y: base.step(net, x))[0][0] == 2.5
-    assert both(lambda x, y: net.step(x))[0][0] == 12.5
-
-
-def test_objects_that_stand_for_others():
-    class Net:
-        factor = 2.0
-
-        @eb.cell
-        def step(self, x):
-            return x * self.factor
-
-    class Proxy(Net):
-        def __init__(self, net):
-            vars(self)["net"] = net
-            vars(self)["factor"] = 5.0
-
-        def __getattr__(self, name):
-            return getattr(self.net, name)
-
-    net = Net()
-    proxy = Proxy(net)
-    for _ in range(2):
-        assert both(lambda x, y: net.step(x))[0][0] == 1
-        assert both(lambda x, y: proxy.step(x))[0][0] == 2.5
-        assert both(lambda x, y: net.step(x) + Proxy(net).step(x))[0][0] == 3.5
-
-
 INDICES = {
     "entry": lambda x, W, k: x[0][k],
     "row": lambda x, W, k: x[k] * 2,
@@ -286,25 +218,3 @@ def test_an_integer_argument_is_an_index(name, k, model):
 
     for got, want in zip(once(True), once(False), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated where a function begins")
-def test_annotations_that_name_what_comes_later(model):
-    class Net:
-        W = model.add_parameters((2,), init=1.0)
-
-        @eb.cell
-        def step(self, x: Later):
-            return x * self.W
-
-        @eb.replay
-        def words(self, x: Later):
-            return eb.sum([self.W * y for y in x])
-
-    with eb.Graph():
-        assert Net().step(eb.ones(2)).value().tolist() == [1, 1]
-        assert Net().words((1.0, 2.0)).value().tolist() == [3, 3]
-
-
-class Later:
-    """What is defined only after the functions that name it."""

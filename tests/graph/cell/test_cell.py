@@ -56,23 +56,6 @@ def test_a_cell_gives_the_numbers_of_its_body(policy, dtype):
         np.testing.assert_allclose(value, other, rtol=1e-12 if dtype == "float64" else 2e-5, atol=1e-6)
 
 
-def test_large_batches_are_cut_into_blocks():
-    model = eb.ParameterCollection(seed=1)
-    W = model.add_parameters((300, 300))
-
-    @eb.cell
-    def twice(x):
-        return eb.tanh(W @ eb.tanh(W @ x))
-
-    values = np.random.default_rng(0).standard_normal((1000, 300)).astype("float32")
-    with eb.Graph(policy="sufficient") as graph:
-        got = eb.forward([twice(eb.input(x)) for x in values])
-    weights = W.value().astype("float64")
-    want = np.tanh(np.tanh(values @ weights.T) @ weights.T)
-    np.testing.assert_allclose(got, want, atol=1e-4)
-    assert graph.report().batches == 1
-
-
 def test_any_structure_is_returned():
     @eb.cell
     def make(x):
@@ -123,17 +106,6 @@ def test_integer_arguments_are_read_at_run_time():
     assert graph.report().batches == 1
     with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"loss, argument label: index 3 is out of range for 3"):
         loss(eb.input([1.0, 2.0, 4.0]), 3, 0)
-
-
-def test_traced_once_per_shapes_and_keywords():
-    @eb.cell
-    def scale(x, *, by):
-        return x * by
-
-    with eb.Graph(policy="sufficient"):
-        got = [scale(eb.ones(n), by=by).value() for n, by in [(2, 3), (2, 3), (4, 3), (2, 5), (4, 3)]]
-    assert [value.tolist() for value in got] == [[3, 3], [3, 3], [3] * 4, [5, 5], [3] * 4]
-    assert len(scale.compiled()) == 3
 
 
 def test_words_in_numpy_arrays_and_without_annotations():
@@ -273,35 +245,6 @@ def test_attributes_and_copies_count_for_what_is_given_by_keyword_too():
                 calls = [(one, number) for _ in range(2) for one in (layers, other) for number in (0, 1)]
                 found = eb.forward([one.step(eb.ones(2), number=number) for one, number in calls])
             assert [x[0] for x in found] == [2 * scale, 4 * scale, 4, 2] * 2
-
-
-def test_integers_alone_take_the_graphs_dtype():
-    @eb.cell
-    def row(n: int):
-        return eb.pick(eb.stack([eb.ones(2), eb.zeros(2)]), n)
-
-    for dtype in ("float32", "float64", "float32"):
-        with eb.Graph(policy="sufficient", dtype=dtype):
-            got = eb.forward([row(0), row(1)])
-        assert [value.dtype for value in got] == [dtype, dtype]
-        np.testing.assert_array_equal(got, [[1, 1], [0, 0]])
-
-
-def test_subclasses_keep_their_own_traces():
-    class Base:
-        @eb.cell
-        def step(self, x):
-            return x + 1
-
-    class Derived(Base):
-        @eb.cell
-        def step(self, x):
-            return super().step(x) * 10
-
-    with eb.Graph(policy="sufficient"):
-        derived = Derived()
-        got = eb.forward([derived.step(eb.ones(1)), Base.step(derived, eb.ones(1)), derived.step(eb.ones(1))])
-    assert [float(value[0]) for value in got] == [20, 2, 20]
 
 
 def test_copies_and_pickles_have_parameters_of_their_own():

@@ -153,24 +153,6 @@ def test_loading_without_a_trainer_freezes_and_does_not_unfreeze(saved):
     assert frozen(part) == {"encoder.embed"}
 
 
-def test_loading_forgets_no_gradients_of_what_stays_as_it_is(saved):
-    model, _, path = saved
-    model["b"].set_grad(np.ones(5))
-    model.load(path)
-    assert model["b"].has_grad
-
-
-def test_files_from_before_frozen_parameters_were_saved(saved):
-    model, trainer, path = saved
-    with safetensors.safe_open(path, framework="numpy") as file:
-        header = {key: entry for key, entry in file.metadata().items() if key != MARK + "frozen"} | {KEY: BLANK}
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
-    path.write_bytes(sealed(safetensors.numpy.save(tensors, header)))
-    model["V"].freeze()
-    model.load(path, trainer=trainer)
-    assert frozen(model) == {"V"}
-
-
 def test_metadata_and_random_state(tmp_path):
     path = tmp_path / "m.safetensors"
     model, rng = model_of(), np.random.default_rng(7)
@@ -225,13 +207,6 @@ def test_all_differences_are_named_at_once(saved):
     np.testing.assert_array_equal(other["V"].value(), saved[0]["V"].value())
     np.testing.assert_array_equal(other["W"].value(), before["W"])
     assert trainer.state()[1]["updates"] == {"V": 2}
-
-
-def test_dtypes_differ(saved):
-    _, _, path = saved
-    other = model_of(1, "float64")
-    with pytest.raises(eb.EdBatchError, match=r"W: float32\[2, 3\] in the file, float64\[2, 3\] in the model"):
-        other.load(path)
 
 
 def test_dtypes_that_no_parameter_has(tmp_path):
@@ -340,32 +315,6 @@ def test_a_full_disk_leaves_the_previous_file(saved, monkeypatch):
         model.save(path)
     assert path.read_bytes() == whole
     assert os.listdir(path.parent) == [path.name]
-
-
-LIMITED = """
-import resource, sys
-import edbatch as eb
-from tests.arrays import beside
-model = eb.ParameterCollection()
-W = model.add_parameters((100, 100), name="W", init=1.0)
-model.save(sys.argv[1])
-W.set_value(W.value() + 1)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-try:
-    model.save(sys.argv[1])
-except eb.EdBatchError as error:
-    print(error)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="has no limit of file sizes")
-@pytest.mark.cpu
-def test_a_file_that_cannot_be_finished_leaves_the_previous_one(tmp_path):
-    path = tmp_path / "m.safetensors"
-    done = subprocess.run([sys.executable, "-c", LIMITED, path], capture_output=True, text=True, check=True)
-    assert "cannot be written (File too large)" in done.stdout
-    assert safetensors.numpy.load_file(path)["W"].max() == 1
-    assert os.listdir(tmp_path) == [path.name]
 
 
 SAVING = """

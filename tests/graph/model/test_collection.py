@@ -128,35 +128,8 @@ def test_counts_and_the_summary(model):
     assert "<b>" not in strange._repr_html_()
 
 
-def test_names_of_all_kinds_are_saved(tmp_path):
-    model = eb.ParameterCollection()
-    names = [
-        "metadata",
-        "checksum",
-        "edbatch_checksum",
-        '"edbatch_checksum":"00000000"',
-        "é ü",
-        "漢字",
-        "a/b\\c",
-        "\U0001f600",
-    ]
-    for name in names:
-        model.add_parameters(2, name=name)
-    model.save(tmp_path / "m.safetensors", metadata={'"edbatch_checksum":"00000000"': '"edbatch_checksum":"00000000"'})
-    model.load(tmp_path / "m.safetensors")
-
-
 def test_names_that_were_not_given_are_free():
     model = eb.ParameterCollection()
     model.add_parameters(2, name="p1")
     assert [model.add_parameters(2).name for _ in range(2)] == ["p2", "p3"]
     assert model.sub("a").add_parameters(2).name == "a.p0"
-
-
-def test_free_names():
-    model = eb.ParameterCollection()
-    for name in ("expert.W", "expert2", "expert3x.W", "a.b", "a.b2.W", "a.bc"):
-        model.add_parameters(1, name=name)
-    assert [model.free_name(name) for name in ("expert", "expert3", "a", "a.b", "a.bc", "b", "expert2.W")] == [
-        "expert3", "expert3", "a2", "a.b3", "a.bc2", "b", "expert2.W",
-    ]  # fmt: skip

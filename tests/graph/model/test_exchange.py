@@ -87,18 +87,6 @@ def test_torch():
     assert torch.from_dlpack(y.value()).tolist() == [3.0, 12.0]
 
 
-def test_numbers_that_are_copied_from_a_parameter_leave_it_alone():
-    """One that is exported is not stacked."""
-    model = eb.ParameterCollection()
-    A = model.add_parameters((2, 2), init=3.0)
-    B = model.add_parameters((2, 2), init=A)
-    C = model.add_parameters((2, 2), init=lambda rng, shape: A)
-    C.set_value(A)
-    C.set_grad(A)
-    assert B.value().tolist() == C.value().tolist() == C.grad().tolist() == [[3, 3], [3, 3]]
-    assert not A.is_exported
-
-
 class Gates:
     """Two cells that stack weights: each of one vector."""
 
@@ -189,18 +177,3 @@ def test_what_was_exported_stays_the_parameters_array(before, after, dtype, tmp_
         np.testing.assert_allclose(gates.model[name].value(), parameter.value(), rtol=1e-5, atol=1e-6)
     for name, tensor in tensors.items():
         np.testing.assert_array_equal(tensor.numpy(), gates.model[name].value())
-
-
-@pytest.mark.cpu
-def test_a_cell_says_which_parameters_it_does_not_stack():
-    gates = Gates()
-    tensor = exported(gates.W)
-    gates.run()
-    assert "not stacked, as another library holds it: W" in gates.step.explain(gates)
-    assert gates.W.is_exported
-    del tensor
-    assert not gates.W.is_exported
-    stacking = Gates()
-    exported(stacking.W)  # which nobody holds
-    stacking.run()
-    assert "another library" not in stacking.step.explain(stacking)

@@ -15,33 +15,6 @@ def vectors(random, n, size):
     return [random.normal(size=size) for _ in range(n)]
 
 
-@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
-def test_softmax_across_lists(shape):
-    random = np.random.default_rng(0)
-    given = [[random.normal(size=shape) * 10 for _ in range(n)] for n in LENGTHS]
-    with eb.Graph(policy="sufficient", dtype="float64") as graph:
-        lists = [[eb.input(x) for x in xs] for xs in given]
-        found = [eb.softmax(xs) for xs in lists]
-        eb.sum([eb.sum(eb.square(y) * (at + 1)) for ys in found for at, y in enumerate(ys)]).backward()
-        batches = graph.report().batches
-    for xs, ys, arrays in zip(lists, found, given, strict=True):
-        want = torch.tensor(np.stack(arrays), requires_grad=True)
-        soft = want.softmax(0)
-        sum((y**2).sum() * (at + 1) for at, y in enumerate(soft)).backward()
-        assert len(ys) == len(xs)
-        np.testing.assert_allclose([y.value() for y in ys], soft.detach(), rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose([x.gradient() for x in xs], want.grad, rtol=1e-9, atol=1e-12)
-    assert batches == 4 + 4  # the largest, powers, their sum, quotients; and the loss: for all lengths
-
-
-@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "logsumexp"])
-def test_reductions_of_lists_are_one_batch(name):
-    random = np.random.default_rng(0)
-    with eb.Graph(policy="sufficient") as graph:
-        eb.forward([getattr(eb, name)([eb.input(x) for x in vectors(random, n, 3)]) for n in LENGTHS])
-    assert graph.report().batches == 1
-
-
 @pytest.mark.parametrize("how", ["one node", "its parts", "in a cell"])
 @pytest.mark.parametrize(("dtype", "far"), [("float32", 1.0), ("float32", 1e4), ("float64", 1e4)])
 def test_scores_of_any_size(dtype, far, how):
@@ -126,10 +99,3 @@ def test_operands_of_any_kind():
     np.testing.assert_allclose(y.value(), weights @ [[0, 1], [1, 1], [1, 2]])
     np.testing.assert_allclose(z.value(), [5, 4])
     assert (p.grad() != 0).all()
-
-
-def test_softmax_across_a_checked_list():
-    with eb.Graph():
-        eb.softmax(eb.input([5.0, 6.0]))
-        first, second = eb.softmax(eb.ExpressionList([eb.input([1.0, 2.0]), eb.input([1.0, 2.0])]))
-        assert eb.forward([first, second])[1].tolist() == [0.5, 0.5]
