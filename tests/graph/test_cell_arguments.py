@@ -145,27 +145,6 @@ def test_functions_without_names():
             eb.cell(wrong)
 
 
-def test_nested_functions_and_decorators():
-    def twice(function):
-        @functools.wraps(function)
-        def wrapper(*args, **kwargs):
-            return function(*args, **kwargs) * 2
-
-        return wrapper
-
-    @eb.cell
-    @twice
-    def step(x, y):
-        def inner(z):
-            return z * y
-
-        return inner(x) + 1
-
-    assert both(step)[1] == 1
-    outer = twice(eb.cell(lambda x, y: x + y))
-    assert both(outer)[0].tolist() == [5, 4]
-
-
 def test_keywords():
     @eb.cell
     def step(x, h, *, extra=None, scale=2.0):

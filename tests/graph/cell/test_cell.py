@@ -225,28 +225,6 @@ def test_what_is_given_by_keyword_is_told_apart_exactly():
                 assert one.value().tolist() == other.value().tolist()
 
 
-def test_attributes_and_copies_count_for_what_is_given_by_keyword_too():
-    class Layers:
-        def __init__(self, model):
-            self.W = [model.add_parameters((2, 2), init=float(number)) for number in (1, 2)]
-            self.scale = 1.0
-
-        @eb.cell
-        def step(self, x, *, number):
-            return self.W[number] @ x * self.scale
-
-    layers = Layers(eb.ParameterCollection())
-    other = copy.copy(layers)
-    other.W = [layers.W[1], layers.W[0]]
-    for scale in (1.0, 3.0, 1.0):
-        layers.scale = scale
-        for _ in range(2):
-            with eb.Graph(policy="sufficient"):
-                calls = [(one, number) for _ in range(2) for one in (layers, other) for number in (0, 1)]
-                found = eb.forward([one.step(eb.ones(2), number=number) for one, number in calls])
-            assert [x[0] for x in found] == [2 * scale, 4 * scale, 4, 2] * 2
-
-
 def test_copies_and_pickles_have_parameters_of_their_own():
     model = eb.ParameterCollection(seed=4)
     lstm = LSTM(model, 3)

@@ -153,13 +153,6 @@ def test_gradients_meet_through_random_views(run):
         run(Case(seed))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("run", [run_outside, run_read_in_a_cell, run_returned])
-def test_gradients_meet_through_many_random_views(run):
-    for seed in range(1000, 1100):
-        run(Case(seed))
-
-
 ROWS, COLUMNS = ("reshape", (2, 3)), ("reshape", (3, 2))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.models import GRU, LSTM, ChildSumTreeLSTM, Classifier, SimpleRNN, TreeGRU
+from edbatch.models import LSTM, Classifier
 
 
 @pytest.fixture
@@ -64,17 +64,6 @@ def test_a_part_draws_what_the_model_would():
     b = [other.sub(name).add_parameters((2, 2), name="W") for name in "ab"]
     for x, y in zip(a, b, strict=True):
         np.testing.assert_array_equal(x.value(), y.value())
-
-
-@pytest.mark.parametrize("layer", [LSTM, GRU, SimpleRNN, ChildSumTreeLSTM, TreeGRU])
-def test_a_layer_twice(layer):
-    model = eb.ParameterCollection()
-    one, two = (layer(model, 3, 2) for _ in range(2))
-    assert not set(vars(one)) - set(vars(two))
-    assert len(model) == 2 * len([x for x in vars(one).values() if isinstance(x, eb.Parameter)])
-    assert one.W.name.replace(".W", "2.W") == two.W.name
-    first = layer(model.sub("a"), 3, 2)
-    assert first.W.name == f"a.{one.W.name}"
 
 
 def test_parts_are_saved_and_loaded_without_their_prefix(model, tmp_path):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.arrays import on_host
 
 torch = pytest.importorskip("torch")
 
@@ -49,40 +48,6 @@ def test_scores_of_any_size(dtype, far, how):
         for x, tensor in zip(xs, tensors, strict=True):
             largest = max(1.0, float(tensor.grad.abs().max()))
             np.testing.assert_allclose(x.gradient(), tensor.grad, rtol=tolerance * 10, atol=tolerance * largest)
-
-
-def test_a_decoder_that_attends_at_every_step_learns_the_keys():
-    """The same lists at all steps, as they are and checked once; what flows to them comes from all."""
-    model = eb.ParameterCollection(seed=0, dtype="float64")
-    W, first = model.add_parameters((4, 4)), model.add_parameters(4)
-    random = np.random.default_rng(0)
-    words = [vectors(random, n, 4) for n in LENGTHS]
-    grads = []
-    for made in (list, eb.ExpressionList, tuple):
-        model.zero_grad()
-        with eb.Graph(policy="sufficient", dtype="float64") as graph:
-            found = []
-            for sentence in words:
-                keys, query = made([eb.tanh(W @ x) for x in map(eb.input, sentence)]), eb.parameter(first)
-                for _ in range(5):
-                    query = eb.attention(query, keys, keys, heads=2)
-                    found.append(eb.sum(eb.square(query)))
-            eb.sum(found).backward()
-        assert graph.report().batches == 1 + 1 + 5 + 2 + 1
-        grads.append([on_host(W.grad()), on_host(first.grad())])
-    matrix = torch.tensor(W.value(), requires_grad=True)
-    start = torch.tensor(first.value(), requires_grad=True)
-    total = 0.0
-    for sentence in words:
-        keys = torch.tanh(torch.tensor(np.stack(sentence)) @ matrix.T)
-        parts, query = keys.reshape(len(keys), 2, 2).transpose(0, 1), start
-        for _ in range(5):
-            query = torch.nn.functional.scaled_dot_product_attention(query.reshape(2, 1, 2), parts, parts).reshape(4)
-            total = total + query.square().sum()
-    total.backward()
-    for found in grads:
-        np.testing.assert_allclose(found[0], matrix.grad, rtol=1e-9)
-        np.testing.assert_allclose(found[1], start.grad, rtol=1e-9)
 
 
 def test_operands_of_any_kind():
