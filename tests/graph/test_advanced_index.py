@@ -89,13 +89,3 @@ def test_rows_of_a_table(words):
     gradient = np.zeros((3, 4))
     np.add.at(gradient, list(words), np.arange(len(words))[:, None])
     np.testing.assert_array_equal(table.grad(), gradient)
-
-
-def test_many_entries_are_one_node_of_a_type_that_all_lists_of_that_length_share():
-    numbers = np.random.default_rng(2).integers(-3000, 3000, (2, 5000))
-    with eb.Graph(policy="sufficient") as graph:
-        x = eb.input(np.arange(3000.0))
-        ys = [x[chosen] for chosen in numbers]
-        values = eb.forward(ys)
-    np.testing.assert_array_equal(values, np.arange(3000.0)[numbers])
-    assert graph.report().batches == 1

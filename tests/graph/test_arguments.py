@@ -126,27 +126,3 @@ def test_one_argument_is_odd():
         for call in one_argument_odd():
             for odd in ODD:
                 refused_or_taken(call, odd)
-
-
-def test_integers_of_numpy_are_integers():
-    """As shapes, axes, indices and parts; what is computed is what Python's integers give."""
-    one, two = np.int64(1), np.array(2)
-    with eb.Graph(policy="sufficient"):
-        x = eb.input(np.arange(8.0).reshape(2, 4))
-        pairs = [
-            (eb.reshape(x, (np.int32(4), two)), eb.reshape(x, (4, 2))),
-            (eb.reshape(x, np.array([4, 2])), eb.reshape(x, (4, 2))),
-            (eb.sum(x, axis=one), eb.sum(x, axis=1)),
-            (eb.max(x, axis=np.array(0)), eb.max(x, axis=0)),
-            (eb.mean(x, axis=np.array([0, 1])), eb.mean(x)),
-            (eb.transpose(x, np.array([1, 0])), x.T),
-            (eb.split(x, two, axis=one)[1], eb.split(x, 2, axis=1)[1]),
-            (eb.concatenate([x, x], axis=one), eb.concatenate([x, x], axis=1)),
-            (eb.stack([x, x], axis=np.uint8(2)), eb.stack([x, x], axis=2)),
-            (eb.flip(x, np.int16(1)), eb.flip(x, 1)),
-            (x[one, np.int8(-1)], x[1, -1]),
-            (eb.zeros((one, two)), eb.zeros((1, 2))),
-            (eb.pick(x[1], np.uint8(3)), eb.pick(x[1], 3)),
-        ]
-    for found, want in pairs:
-        np.testing.assert_array_equal(found.value(), want.value())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.graph.array_uses import Model, given
+from tests.graph.array_uses import Model
 from tests.interrupts import Interrupt
 
 NOTHING = []
@@ -69,16 +69,6 @@ class TestChoosing:
             np.testing.assert_array_equal(joined[::-1, 1:].value(), np.array(expected)[::-1, 1:])
             np.testing.assert_array_equal(joined[3].value(), expected[3])
 
-    def test_views_of_views_beyond_those_that_nest(self):
-        with eb.Graph():
-            rows = eb.input(np.arange(24.0).reshape(4, 3, 2))
-            xs = eb.array(rows)
-            expected = rows.value()
-            for _ in range(10):
-                xs, expected = eb.swapaxes(xs, 0, 1), expected.swapaxes(1, 2)
-                xs = eb.array(list(xs))
-            np.testing.assert_array_equal((xs + 0).value(), expected)
-
 
 def test_repeated_entries_add_their_gradients():
     model = Model()
@@ -97,23 +87,6 @@ def test_repeated_entries_add_their_gradients():
     np.testing.assert_allclose(model.table.grad(), expected, rtol=1e-14)
     np.testing.assert_allclose(xs.gradient(), 2 * table[words] + np.array([2, 0, 1, 0])[:, None], rtol=1e-14)
     np.testing.assert_allclose(again.gradient(), xs.gradient()[[0, 0, 2]], rtol=0)
-
-
-def test_a_graph_grows_between_reads():
-    (X, _), _ = given(6)
-    model = Model()
-    with eb.Graph(dtype="float64") as graph:
-        xs = eb.array(X)
-        hs = model.W @ xs
-        first = hs.value()
-        ys = hs[:3] + hs[3:]
-        one = eb.sum(ys)
-        np.testing.assert_allclose(one.value(), first.sum(0), rtol=1e-14)
-        zs = ys * xs[::2]
-        np.testing.assert_allclose(zs.value(), (first[:3] + first[3:]) * X[::2], rtol=1e-14)
-        values = eb.forward([zs, one, xs[1], ys])
-    assert [value.shape for value in values] == [(3, 8), (8,), (8,), (3, 8)]
-    assert graph.report().nodes == 13
 
 
 def test_a_graph_goes_with_its_last_array():
@@ -182,19 +155,6 @@ def test_lines_are_those_of_the_calls():
     assert f":{lines.index('        zs = eb.log(ys - 1)  # here') + 1}" in str(caught.value)
 
 
-def test_inside_cells():
-    model = Model()
-
-    @eb.cell
-    def looked_up(x):
-        return eb.sum(eb.lookup(model.table, np.array([1, 2, 1])) * x)
-
-    with eb.Graph(dtype="float64"):
-        x = eb.input(np.arange(8.0))
-        value = looked_up(x).value()
-    np.testing.assert_allclose(value, model.table.value()[[1, 2, 1]].sum(0) * np.arange(8.0), rtol=1e-14)
-
-
 EVERY = slice(None)
 INDICES = [
     (), (...,), ..., 0, -1, (0,), (0, ...), (..., 0), (..., 0, 1), (..., 3, 0, 1), (..., EVERY), (EVERY, ..., 0),
@@ -210,16 +170,6 @@ def test_indices_are_those_of_the_array_of_all_values(key):
         xs = eb.array([eb.input(value) for value in values])
         found = xs[key].value()
     np.testing.assert_array_equal(found, values[key], strict=False)
-
-
-def test_indices_of_arrays_of_numbers():
-    with eb.Graph():
-        xs = eb.array([eb.scalar(x) for x in range(3)])
-        for key in ((), ..., (...,), (..., None), (..., 1)):
-            np.testing.assert_array_equal(xs[key].value(), np.arange(3.0)[key])
-        for key in (2**70, -4, 2**63):
-            with pytest.raises(eb.EdBatchError, match="out of range for 3 entries"):
-                xs[key]
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint64, np.int32])

@@ -2,7 +2,6 @@
 
 import functools
 import gc
-import sys
 import weakref
 from typing import NamedTuple
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.cell.cell import Cell
 
 
 @pytest.fixture
@@ -147,27 +145,6 @@ def test_functions_without_names():
             eb.cell(wrong)
 
 
-def test_nested_functions_and_decorators():
-    def twice(function):
-        @functools.wraps(function)
-        def wrapper(*args, **kwargs):
-            return function(*args, **kwargs) * 2
-
-        return wrapper
-
-    @eb.cell
-    @twice
-    def step(x, y):
-        def inner(z):
-            return z * y
-
-        return inner(x) + 1
-
-    assert both(step)[1] == 1
-    outer = twice(eb.cell(lambda x, y: x + y))
-    assert both(outer)[0].tolist() == [5, 4]
-
-
 def test_keywords():
     @eb.cell
     def step(x, h, *, extra=None, scale=2.0):
@@ -184,113 +161,6 @@ def test_keywords():
     ]
     assert [both(call)[1] for call in calls] == [1] * len(calls)
     assert len({str(both(call)[0]) for call in calls}) == len(calls)
-
-
-def test_defaults_and_any_number_of_arguments():
-    @eb.cell
-    def scaled(x, scale=2.0, *, offset=1.0):
-        return x * scale + offset
-
-    @eb.cell
-    def summed(*xs, times=1):
-        return eb.sum(list(xs)) * times
-
-    @eb.cell
-    def keyed(x, **others):
-        return x + sum(others[key] for key in sorted(others))
-
-    for call in (
-        lambda x, y: scaled(x),
-        lambda x, y: scaled(x, 3.0),
-        lambda x, y: scaled(x, y),
-        lambda x, y: scaled(x, scale=y),
-        lambda x, y: scaled(scale=3.0, x=x, offset=2.0),
-        lambda x, y: summed(x),
-        lambda x, y: summed(x, y, x, times=2),
-        lambda x, y: keyed(x, a=1.0, b=2.0),
-        lambda x, y: keyed(x, a=y, b=2.0),
-    ):
-        assert both(call)[1] == 1
-
-
-def test_two_cells_of_one_name():
-    def make(base, add):
-        class Net(base):
-            @eb.cell
-            def step(self, x):
-                return (super().step(x) if base is not object else x * 3) + add
-
-        return Net
-
-    base = make(object, 1.0)
-    net = make(base, 10.0)()
-    assert both(lambda x, y: net.step(x))[0][0] == 12.5
-    assert both(lambda x, y: base.step(net, x))[0][0] == 2.5
-    assert both(lambda x, y: net.step(x))[0][0] == 12.5
-
-
-def test_objects_that_stand_for_others():
-    class Net:
-        factor = 2.0
-
-        @eb.cell
-        def step(self, x):
-            return x * self.factor
-
-    class Proxy(Net):
-        def __init__(self, net):
-            vars(self)["net"] = net
-            vars(self)["factor"] = 5.0
-
-        def __getattr__(self, name):
-            return getattr(self.net, name)
-
-    net = Net()
-    proxy = Proxy(net)
-    for _ in range(2):
-        assert both(lambda x, y: net.step(x))[0][0] == 1
-        assert both(lambda x, y: proxy.step(x))[0][0] == 2.5
-        assert both(lambda x, y: net.step(x) + Proxy(net).step(x))[0][0] == 3.5
-
-
-class TestRefused:
-    def expect(self, function, match, *args, **keywords):
-        with eb.Graph(), pytest.raises(eb.EdBatchError, match=match):
-            eb.cell(function)(eb.ones(2), *args, **keywords)
-
-    @pytest.mark.parametrize("index", [2.0, 2.5, True, np.float32(1), None, "1"], ids=repr)
-    def test_no_integer(self, model, index):
-        table = model.add_lookup_parameters((3, 2))
-
-        def step(x, word: int):
-            return x + eb.lookup(table, word)
-
-        self.expect(step, r"step, argument word: expected an integer, got", index)
-
-    def test_a_number_that_indexes(self, model):
-        table = model.add_lookup_parameters((3, 2))
-        self.expect(lambda x, n: x + eb.lookup(table, n), "expected an integer, got .*an index of a cell is given", 2.5)
-
-    @pytest.mark.parametrize("given", [None, "text", [], (1, 2), {}, Called()], ids=lambda given: type(given).__name__)
-    def test_no_operand(self, given):
-        self.expect(lambda x, mode: x, r"argument mode: expected an expression.*got .*by keyword", given)
-
-    def test_what_decides_is_keyword_only(self):
-        advice = r"must be a keyword-only parameter, as s is of `def c\(x, \*, s=\.\.\.\)`"
-        self.expect(lambda x, s="a": x, advice, "b")
-        self.expect(lambda x, s="a": x, advice, s="b")
-        self.expect(lambda x, flag=False: x if flag else -x, f"truth of .*{advice}", flag=True)
-        self.expect(lambda x, n: x if n else -x, advice, 2)
-        assert 'def c(x, *, s="a")' in eb.cell.__doc__
-
-    def test_keywords_that_are_no_keys(self):
-        self.expect(lambda x, *, sizes: x, "given by keyword must be hashable", sizes=[1, 2])
-
-    def test_too_many(self):
-        with eb.Graph(), pytest.raises(TypeError):
-            eb.cell(lambda x: x)(eb.ones(2), eb.ones(2))
-        with eb.Graph(), pytest.raises(TypeError):
-            eb.cell(lambda x, y: x)(eb.ones(2))
 
 
 INDICES = {
@@ -327,112 +197,3 @@ def test_an_integer_argument_is_an_index(name, k, model):
 
     for got, want in zip(once(True), once(False), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("use", "advice"),
-    [
-        (lambda x, label: x[:, label], r"swapaxes\(x, 0, axis\)\[label\]"),
-        (lambda x, label: x[label:], "index"),
-        (lambda x, label: x[[label, 0]], "list of integers"),
-        (lambda x, label: x * label, "give a float"),
-        (lambda x, label: label * x, "give a float"),
-        (lambda x, label: eb.tanh(label), "give a float"),
-        (lambda x, label: eb.leaky_relu(x, label), "by keyword"),
-        (lambda x, label: eb.softmax(x, label), "by keyword"),
-        (lambda x, label: x if label else -x, "by keyword"),
-        (lambda x, label: {label: x}[label], "by keyword"),
-        (lambda x, label: [x, -x][label], "by keyword"),
-        (lambda x, label: eb.zeros(label), "by keyword"),
-        (lambda x, label: x.reshape(label), "by keyword"),
-    ],
-)
-def test_an_integer_argument_that_is_none_is_named(use, advice):
-    with eb.Graph(policy="none"), pytest.raises(eb.EdBatchError, match=advice) as found:
-        eb.cell(use)(eb.ones((2, 2)), 1)
-    if "list of integers" not in advice:
-        assert "argument label is an integer, known at run time only" in str(found.value)
-
-
-@pytest.mark.parametrize(
-    ("state", "advice"),
-    [
-        (lambda x: (x, x), r"got tuple; pass its parts as arguments: step\(\*state, ...\)"),
-        (lambda x: [x, x], r"got list; pass its parts as arguments: step\(\*state, ...\)"),
-        (lambda x: {"h": x}, r"got dict; pass its parts as arguments: step\(\*state.values\(\), ...\)"),
-    ],
-)
-def test_a_state_of_several_parts(state, advice):
-    @eb.cell
-    def step(state, x):
-        return x
-
-    with eb.Graph(policy="none"), pytest.raises(eb.EdBatchError, match=advice):
-        step(state(eb.ones(2)), eb.ones(2))
-
-
-def test_an_expression_from_outside_of_a_cell():
-    with eb.Graph(policy="none"):
-        outside = eb.ones(2)
-        with pytest.raises(eb.EdBatchError, match="another graph; a cell computes with its arguments: give it as one"):
-            eb.cell(lambda x: x + outside)(eb.ones(2))
-
-
-def test_cells_of_classes_are_recorded_as_fast_as_others(monkeypatch):
-    """Each class has its own last call, which no dictionary of a class can hold."""
-    careful = []
-    call = Cell.call
-    monkeypatch.setattr(Cell, "call", lambda *given: (careful.append(given[0].name), call(*given))[1])
-
-    class Scaled:
-        factor = 2.0
-
-        @classmethod
-        @eb.cell
-        def scale(cls, x):
-            return eb.tanh(x) * cls.factor
-
-        @eb.cell
-        @classmethod
-        def shift(cls, x, *, by=1.0):
-            return eb.tanh(x) + cls.factor * by
-
-    class Twice(Scaled):
-        factor = 4.0
-
-    wanted = np.tanh(np.float32(0.5))
-    for graph in range(3):
-        careful.clear()
-        with eb.Graph():
-            x = eb.input([0.5])
-            for _ in range(5):
-                found = [Scaled.scale(x), Twice.scale(x), Twice().scale(x), Scaled.shift(x, by=0.5), Twice.shift(x)]
-            values = [float(y.value()[0]) for y in found]
-        assert values == pytest.approx([2 * wanted, 4 * wanted, 4 * wanted, wanted + 1, wanted + 4])
-        assert len(careful) == (0 if graph else 4)
-        assert Scaled.factor == 2.0
-    Twice.factor = 8.0
-    with eb.Graph():
-        assert float(Twice.scale(eb.input([0.5])).value()[0]) == pytest.approx(8 * wanted)
-
-
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated where a function begins")
-def test_annotations_that_name_what_comes_later(model):
-    class Net:
-        W = model.add_parameters((2,), init=1.0)
-
-        @eb.cell
-        def step(self, x: Later):
-            return x * self.W
-
-        @eb.replay
-        def words(self, x: Later):
-            return eb.sum([self.W * y for y in x])
-
-    with eb.Graph():
-        assert Net().step(eb.ones(2)).value().tolist() == [1, 1]
-        assert Net().words((1.0, 2.0)).value().tolist() == [3, 3]
-
-
-class Later:
-    """What is defined only after the functions that name it."""

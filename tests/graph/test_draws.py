@@ -40,12 +40,6 @@ def test_masks_of_neighbours_are_independent():
     assert len({mask.tobytes() for mask in masks(graphs=100, nodes=10, dim=60).reshape(1000, 60)}) == 1000
 
 
-def test_the_kept_are_scaled():
-    with eb.Graph():
-        y = eb.dropout(eb.input(np.arange(1.0, 9.0)), 0.75).value()
-    assert set((y / np.arange(1.0, 9.0)).tolist()) <= {0.0, 4.0}
-
-
 def test_masks_follow_from_the_seed():
     first, other = masks(graphs=3), masks(graphs=3)
     eb.seed(3)
@@ -140,27 +134,6 @@ def test_nor_do_devices(cuda, cells):
         np.testing.assert_allclose(np.asarray(cuda.backend.to_host(got)), want, rtol=2e-4, atol=2e-5)
 
 
-def test_masks_differ_between_calls_of_a_cell():
-    @eb.cell
-    def drop(x):
-        return eb.dropout(x, 0.5), eb.dropout(x, 0.5)
-
-    with eb.Graph(policy="depth") as graph:
-        x = eb.ones(60)
-        values = eb.forward([part for _ in range(20) for part in drop(x)])
-    assert len({value.tobytes() for value in values}) == 40
-    assert graph.report().nodes == 20
-
-
-def test_gradients_go_through_the_same_mask():
-    with eb.Graph():
-        x = eb.input(np.ones(40))
-        y = eb.dropout(x, 0.5)
-        eb.sum(y).backward()
-    with eb.options(training=False):  # of what is compiled now, but not of what was recorded
-        np.testing.assert_array_equal(x.gradient(), y.value())
-
-
 def test_evaluation_drops_nothing():
     for got, want in zip(run("depth", True, training=False), run(training=False), strict=True):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
@@ -169,20 +142,6 @@ def test_evaluation_drops_nothing():
         y = eb.dropout(eb.input(x), 0.5)
     np.testing.assert_array_equal(y.value(), x)
     assert graph.report().nodes == 0
-
-
-def test_a_cell_has_a_trace_for_each():
-    @eb.cell
-    def drop(x):
-        return eb.dropout(x, 0.5) * 1
-
-    for _ in range(3):
-        for training in (True, False):
-            with eb.options(training=training), eb.Graph() as graph:
-                pass
-            with graph:  # the option is that of the graph
-                assert (drop(eb.ones(50)).value() == 1).all() != training
-    assert len(drop.compiled()) == 2
 
 
 def test_a_run_that_goes_on_draws_what_it_would_have(tmp_path):
@@ -207,23 +166,6 @@ def test_a_run_that_goes_on_draws_what_it_would_have(tmp_path):
     model.load(tmp_path / "m.safetensors", trainer=trainer)
     steps(3)
     np.testing.assert_array_equal(W.value(), want)
-
-
-def test_seeds_of_nodes_begin_at_0():
-    """They are no indices, of which negative ones count from the end; in a cell neither."""
-
-    @eb.cell
-    def dropped(x, seed):
-        return eb.dropout(x, 0.5, seed)
-
-    with eb.Graph(policy="sufficient"):
-        x = eb.ones(3)
-        for seed in (-1, 2**31, 2**70, 1.5, "1"):
-            with pytest.raises(eb.EdBatchError, match="dropout: seed: expected an integer"):
-                eb.dropout(x, 0.5, seed)
-        with pytest.raises(eb.EdBatchError, match=r"argument seed: .*-1 is negative"):
-            dropped(x, -1)
-        np.testing.assert_array_equal(*eb.forward([eb.dropout(x, 0.5, 2**31 - 1), dropped(x, 2**31 - 1)]))
 
 
 def test_options_of_a_graph_that_is_open_already():

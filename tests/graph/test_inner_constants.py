@@ -50,21 +50,6 @@ def test_no_gradient_of_a_function_reaches_what_others_hold(name):
         assert not np.any(on_host(x.gradient())), x
 
 
-@pytest.mark.parametrize("options", [{}, {"cells": False}, {"compile": "plain"}], ids=str)
-def test_of_cells(options):
-    @eb.cell
-    def cell(x):
-        o, z = eb.ones(()), eb.zeros(3)
-        return eb.dot(x * 5, eb.one_hot(0, 3)) + eb.sum(eb.sum([], like=x) * x), o, z
-
-    with eb.options(**options), eb.Graph():
-        x, one = eb.input([1.0, 2.0, 3.0]), eb.ones(())
-        loss, *inside = cell(x)
-        loss.backward()
-        for constant in (one, *inside):
-            assert not constant.gradient().any()
-
-
 @pytest.mark.parametrize("times", [1, 3])
 def test_of_replayed_functions(times):
     @eb.replay
@@ -104,19 +89,3 @@ def test_sums_of_nothing_are_each_their_own():
         assert a.gradient().tolist() == [1, 2]
         assert b.gradient().tolist() == [0, 0]
         assert zeros.gradient().tolist() == [3, 3]
-
-
-def test_equal_constants_of_users_are_one_expression():
-    with eb.Graph():
-        a, b = eb.ones(2), eb.ones(2)
-        own = eb.input(np.ones(2))
-        eb.sum(a * 2 + b * 5 + own * 3).backward()
-        assert a.gradient().tolist() == b.gradient().tolist() == [7, 7]
-        assert own.gradient().tolist() == [3, 3]
-
-
-def test_numbers_of_operators_are_one_row():
-    with eb.Graph() as graph:
-        x = eb.input([1.0, 2.0])
-        eb.forward([x * 0.37 for _ in range(8)])
-        assert repr(graph).startswith("Graph(10 nodes")  # eight products, x and 0.37

@@ -96,3 +96,18 @@ def test_signatures():
             if not name.startswith("_"):
                 assert inspect.signature(member), name
                 assert inspect.getdoc(member), name
+
+
+def test_methods_that_are_no_functions_of_the_name():
+    """Others are those of random programs."""
+    X = np.random.default_rng(0).uniform(0.1, 0.9, (2, 3, 4))
+    with eb.Graph(dtype="float64"):
+        x = eb.input(X)
+        pairs = [
+            (x.flatten(), X.ravel()), (x.view(-1, 4), X.reshape(-1, 4)), (x.permute(2, 0, 1), X.transpose(2, 0, 1)),
+            (x[0].t(), X[0].T), (x.T, X.T), (x.chunk(2, 2)[1], X[:, :, 2:]), (x.transpose((1, 0, 2)), X.swapaxes(0, 1)),
+            (x.clamp(min=0.3), X.clip(0.3)), (x.clamp(max=0.3), X.clip(max=0.3)), (x.reshape((6, 4)), X.reshape(6, 4)),
+            (x.max(axis=0, keepdims=True), X.max(0, keepdims=True)), (x.std(axis=1), X.std(1)),
+        ]  # fmt: skip
+    for found, want in pairs:
+        np.testing.assert_allclose(found.value(), want)

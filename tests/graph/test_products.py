@@ -81,33 +81,3 @@ def test_gradients_of_inputs():
         ((tensors[0] @ tensors[1]) ** 2).sum().backward()
         for x, tensor in zip((a, b), tensors, strict=True):
             np.testing.assert_allclose(x.gradient(), tensor.grad.numpy(), rtol=1e-4, atol=1e-4)
-
-
-def test_arrays_on_either_side():
-    W = eb.ParameterCollection(seed=0).add_parameters((2, 3))
-    X = np.random.default_rng(0).standard_normal((5, 3, 4)).astype(np.float32)
-    with eb.Graph(policy="sufficient"):
-        y, z = W @ X, np.swapaxes(X, 1, 2) @ W.T
-    np.testing.assert_allclose(y.value(), W.value() @ X, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(z.value(), np.swapaxes(y.value(), 1, 2), rtol=1e-5, atol=1e-6)
-
-
-def test_pairs_of_a_stack_are_one_batch():
-    W = eb.ParameterCollection().add_parameters((2, 3))
-    with eb.Graph(policy="sufficient") as graph:
-        ys = [W @ eb.input(np.ones((5, 3, 4))) for _ in range(4)]
-        rows = [eb.input(np.ones((5, 2, 3))) @ eb.input(np.ones((3, 2))) for _ in range(4)]
-    eb.forward(ys + rows)
-    assert graph.report().batches == 2  # of rows, nothing is moved
-
-
-def test_a_stack_of_many_matrices_is_one_node():
-    random = np.random.default_rng(0)
-    a, b = random.normal(size=(3, 200, 2, 3)), random.normal(size=(3, 200, 3, 1))
-    with eb.Graph(policy="sufficient", dtype="float64") as graph:
-        ys = [eb.matmul(eb.input(x), eb.input(y)) for x, y in zip(a, b, strict=True)]
-        eb.forward(ys)
-        for x, y, z in zip(a, b, ys, strict=True):
-            np.testing.assert_allclose(z.value(), x @ y, rtol=1e-12)
-    report = graph.report()
-    assert (report.nodes, report.batches) == (3, 1)

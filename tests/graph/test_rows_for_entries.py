@@ -5,7 +5,6 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.op import OPS
-from tests.graph.array_uses import Model
 
 N = 4
 EACH = np.array([0.5, 2.0, 1.0, 3.0])
@@ -83,27 +82,6 @@ class TestEveryPair:
                 )
                 np.testing.assert_array_equal(wide[at].value(), call(eb.scalar(x), eb.input(EACH)).value())
 
-    def test_other_numbers_of_rows_enlarge(self, name, side):
-        if name == "concatenate":
-            return
-        call, t = SIDES[side](CALLS[name]), EACH[:3, None] * np.ones((1, 2))
-        cell = eb.cell(lambda x: call(x, t))
-        with eb.Graph():
-            xs = eb.array(np.ones((N, 2)))
-            assert call(xs, t).shape == cell(xs).shape == (3, 2)
-            one = eb.array(np.ones((1, 2)))
-            assert call(one, t[:1]).shape == (1, 2)
-
-
-def test_the_mean_squared_error_of_each():
-    predicted, t = np.array([1.0, 2.0, 4.0]), np.array([0.0, 3.0, 1.0])
-    with eb.Graph():
-        preds = eb.array(predicted)
-        with pytest.raises(eb.EdBatchError, match=r"subtract: an array of shape \(3,\)"):
-            preds - t
-        loss = eb.mean((preds - eb.array(t)) ** 2)
-        assert loss.value() == np.float32(np.mean((predicted - t) ** 2))
-
 
 def test_products_take_constant_matrices():
     X, M = np.arange(8.0).reshape(N, 2), np.arange(8.0).reshape(N, 2)
@@ -171,37 +149,3 @@ def test_distributions(given):
         np.testing.assert_allclose(eb.cross_entropy(xs, eb.array(P)).value(), expected(P))
         with pytest.raises(eb.EdBatchError, match=r"eb\.array\(x\).* distribution for each of 4"):
             eb.cross_entropy(xs, given(P))
-
-
-def test_integers_for_entries_and_for_all():
-    model = Model("float32")
-    with eb.Graph():
-        xs, k = eb.array(np.eye(N)), np.array(LABELS)
-        for name in ("pick", "hinge"):
-            with pytest.raises(eb.EdBatchError, match=r"np\.array\(labels\)"):
-                getattr(eb, name)(xs, k.astype(float))
-        with pytest.raises(eb.EdBatchError, match=r"np\.array\(labels\)"):
-            eb.pick(xs, LABELS)
-        with pytest.raises(eb.EdBatchError, match=r"array of integers"):
-            eb.lookup(model.table, LABELS)
-        for call in (
-            lambda: eb.gather(xs, k, 0),
-            lambda: eb.scatter(xs, k, xs, 0),
-            lambda: eb.scatter_add(xs, k, xs, 0),
-        ):
-            with pytest.raises(eb.EdBatchError, match=r"4 integers for as many entries; expected eb\.pick"):
-                call()
-        np.testing.assert_array_equal(eb.gather(xs, LABELS, 0).value(), np.eye(N)[:, LABELS])
-        np.testing.assert_array_equal(xs[:, k].value(), np.eye(N)[:, LABELS])
-        np.testing.assert_array_equal(eb.gather(xs, k[:3], 0).value(), np.eye(N)[:, LABELS[:3]])
-
-
-def test_integers_of_a_cell_that_is_not_annotated():
-    @eb.cell
-    def loss(x, label):
-        return eb.cross_entropy(x, label)
-
-    with eb.Graph():
-        with pytest.raises(eb.EdBatchError, match=r"argument label: an array of 4 integers .*annotated int"):
-            loss(eb.array(np.eye(N)), np.array(LABELS))
-        assert loss(eb.array(np.eye(N)), np.full(N, 0.25)).value().shape == (N,)

@@ -5,7 +5,7 @@ import pytest
 
 import edbatch as eb
 
-OPTIONS = [{}, {"recompute": True}, {"cells": False}, {"fuse": False, "stack": False}]
+OPTIONS = [{}, {"recompute": True}, {"cells": False}, {"compile": "plain"}]
 WAYS = [*((options, "sufficient") for options in OPTIONS), *(({}, policy) for policy in ("agenda", "none", None))]
 
 

@@ -1,6 +1,5 @@
 """From graphs to trained models: the same losses as PyTorch's, and runs that go on exactly where they stopped."""
 
-import numpy as np
 import pytest
 
 import edbatch as eb
@@ -100,32 +99,3 @@ def test_models_learn(optimizer, lr):
     for _ in range(40):
         last = sum(net.step(trainer, batch) for batch in BATCHES)
     assert last < 0.5 * first
-
-
-def test_a_run_that_stopped_goes_on_exactly(tmp_path):
-    path = tmp_path / "m.safetensors"
-
-    def run(begin, end, net, trainer):
-        return [net.step(trainer, BATCHES[step % 3]) for step in range(begin, end)]
-
-    def new(seed):
-        net = Classifier(seed)
-        return net, eb.Adam(net.model, lr=eb.schedules.Cosine(0.1, steps=12), clip=1.0, weight_decay=0.01)
-
-    net, trainer = new(0)
-    whole = run(0, 12, net, trainer)
-    net, trainer = new(0)
-    parts = run(0, 5, net, trainer)
-    net.model.save(path, trainer=trainer, metadata={"step": 5})
-    net, trainer = new(1)  # as after a kill: another process
-    begin = net.model.load(path, trainer=trainer).metadata["step"]
-    parts += run(begin, 12, net, trainer)
-    assert parts == whole  # bit for bit
-
-
-def test_parameters_that_the_loss_does_not_reach_stay():
-    net = Classifier()
-    unused = net.model.add_parameters(4, init=1.0)
-    trainer = eb.AdamW(net.model, lr=0.1)
-    net.step(trainer, BATCHES[0])
-    np.testing.assert_array_equal(unused.value(), np.ones(4))

@@ -1,7 +1,5 @@
 """Optimizers over parts of a model, and groups with hyper-parameters of their own: PyTorch's, step by step."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -100,20 +98,6 @@ def test_two_optimizers_side_by_side():
             np.testing.assert_allclose(each["w"].value(), part["w"].value(), rtol=1e-6)
 
 
-def test_schedules_count_all_updates():
-    model = model_of()
-    groups = [{"params": model["W"], "lr": lambda step: 10.0**-step}, {"params": model["b"]}]
-    trainer = eb.SGD(groups, lr=lambda step: 2.0**-step)
-    for _ in range(3):
-        before = model["W"].value(), model["b"].value()
-        model["W"].accumulator()[0][...] = 1
-        model["b"].accumulator()[0][...] = 1
-        rate = 10.0**-trainer.steps, 2.0**-trainer.steps
-        trainer.update()
-        np.testing.assert_allclose(before[0] - model["W"].value(), rate[0], rtol=1e-9)
-        np.testing.assert_allclose(before[1] - model["b"].value(), rate[1], rtol=1e-9)
-
-
 def test_state_goes_on_from_a_checkpoint(tmp_path):
     path = tmp_path / "m.safetensors"
     groups = lambda model: [{"params": model["W"], "lr": 0.01}, {"params": [model["b"], model["table"]]}]  # noqa: E731
@@ -134,54 +118,3 @@ def test_state_goes_on_from_a_checkpoint(tmp_path):
             x.zero_grad()
     for parameter in model:
         np.testing.assert_array_equal(parameter.value(), other[parameter.name].value())
-
-
-def test_copies_keep_groups():
-    model = model_of()
-    trainer = eb.Adam([{"params": model["W"], "lr": 0.01}, {"params": [model["b"]]}])
-    trainer.groups[1]["lr"] = 0.25
-    both = copy.deepcopy((model, trainer))
-    assert both[1].groups[0]["params"] is both[0]["W"]
-    assert [group["lr"] for group in both[1].groups] == [0.01, 0.25]
-    part = copy.deepcopy((model, eb.Adam(model)))
-    assert part[1].model is part[0]
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        (lambda m: [], "Adam: expected a model with parameters, got"),
-        (lambda m: [m["W"], 3], "Adam: expected a model with parameters, got"),
-        (lambda m: [{"params": []}], "Adam: expected a model with parameters, got"),
-        (lambda m: [{"lr": 0.1}], "Adam: expected a model with parameters, got"),
-        (lambda m: [{"params": "W"}], "Adam: expected a model with parameters, got"),
-        (lambda m: [{"params": m["W"], "momentum": 0.1}], "Adam: group 0 sets 'momentum'; expected lr, weight_decay"),
-        (lambda m: [{"params": m["W"], "clip": 0.1}], "Adam: group 0 sets 'clip'; expected"),
-        (lambda m: [{"params": m["b"]}, {"params": m["W"], "lr": -1}], "Adam: lr=-1; expected"),
-        (lambda m: [{"params": m["b"], "betas": (2, 3)}], "Adam: betas=2; expected"),
-        (lambda m: [{"params": m}, {"params": m["W"]}], r"Adam: Parameter\(W\[3,4\].*\) is in group 0 and in group 1"),
-        (lambda m: m.sub("nothing"), "Adam: expected a model with parameters, got"),
-    ],
-)
-def test_groups_that_are_none(groups, message):
-    with pytest.raises(eb.EdBatchError, match=message):
-        eb.Adam(groups(model_of()))
-
-
-def test_lists_that_are_no_models_however_deep_or_long():
-    deep = []
-    for _ in range(10**6):
-        deep = [deep]
-    for given in (deep, [{"params": deep}]):
-        with pytest.raises(eb.EdBatchError, match="SGD: expected a model with parameters, got a list"):
-            eb.SGD(given)
-    for given in (range(10**12), [{"params": range(10**12)}]):
-        with pytest.raises(eb.EdBatchError, match="SGD: expected what fits into memory"):
-            eb.SGD(given)
-
-
-def test_names_must_differ():
-    model, other = model_of(), model_of()
-    trainer = eb.Adam([model["W"], other["W"]])
-    with pytest.raises(eb.EdBatchError, match="two parameters are named 'W'"):
-        trainer.state()

@@ -265,26 +265,6 @@ def test_losses_as_an_array_are_those_of_a_list(tmp_path):
     assert list(started(tmp_path / "array", net, losses=as_array, policy="depth").epochs(1)) == [as_list]
 
 
-def test_a_picture(whole, tmp_path):
-    curve = started(whole).curve
-    pytest.importorskip("matplotlib", reason="the extra plot")
-    curve.plot(tmp_path / "curve.png", ["loss on dev"])
-    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(EdBatchError, match=r"no figure is named F1; there are \['loss on dev'\]"):
-        curve.plot(tmp_path / "curve.png", ["F1"])
-    with pytest.raises(EdBatchError, match="nothing to draw before"):
-        started(tmp_path / "new").curve.plot(tmp_path / "curve.png")
-
-
-def test_a_picture_of_figures_that_not_every_epoch_has(tmp_path):
-    pytest.importorskip("matplotlib", reason="the extra plot")
-    curve = eb.training.Curve(1, [2.0, 1.0])
-    curve.end_epoch({})
-    curve.end_epoch({"F1": 0.5})
-    for names in (None, ["F1"]):
-        curve.plot(tmp_path / "curve.png", names)
-
-
 @pytest.mark.parametrize(("count", "panels"), [(0, 1), (3, 2), (12, 2)])
 def test_pictures_of_none_and_of_many_figures(tmp_path, monkeypatch, count, panels):
     figure = pytest.importorskip("matplotlib.figure", reason="the extra plot")
@@ -301,69 +281,6 @@ def test_pictures_of_none_and_of_many_figures(tmp_path, monkeypatch, count, pane
     assert len(drawn[0].legends) == (count > 5)
     with pytest.raises(EdBatchError, match=r"curve.txt: expected a name that ends with .png, .svg, .pdf"):
         curve.plot(tmp_path / "curve.txt")
-
-
-def test_no_picture_without_matplotlib(whole, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(EdBatchError, match=r"Matplotlib is not installed; expected pip install 'edbatch\[plot\]'"):
-        started(whole).curve.plot(tmp_path / "curve.png")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"batch_size": 0}, "Run: batch_size=0; expected an integer of at least 1"),
-        ({"save_every": 1.5}, "Run: save_every=1.5; expected an integer of at least 1"),
-        ({"seed": -1}, "Run: seed: expected an integer of at least 0"),
-        ({"data": []}, "Run: data: expected samples, got none"),
-        ({"data": np.array(None)}, "Run: data: expected samples, got none"),
-        ({"losses": 3}, "Run: losses: expected a function, got int"),
-        ({"evaluate": {}.get("x", 3)}, "Run: evaluate: expected a function, got int"),
-        ({"settings": {"a": object()}}, "Run: settings: expected what JSON can hold"),
-        ({"settings": {"a": float("nan")}}, "Run: settings: expected what JSON can hold"),
-        ({"settings": {"a": [0.0, float("inf")]}}, "Run: settings: expected what JSON can hold"),
-        ({"settings": np.ones(2)}, "Run: settings: expected a dictionary"),
-        ({"settings": 5}, "Run: settings: expected a dictionary, got 5"),
-        ({"data": {"a": 1.0}}, "Run: data: expected a list of samples, got dict"),
-        ({"data": "train.txt"}, "Run: data: expected a list of samples, got str"),
-        ({"evaluate": []}, "Run: evaluate: expected a function, got list"),
-        ({"evaluate": np.array([])}, "Run: evaluate: expected a function, got ndarray"),
-        ({"progress": np.array([])}, "Run: progress: expected True or False, got array"),
-        ({"progress": "no"}, "Run: progress: expected True or False, got 'no'"),
-    ],
-)
-def test_bad_arguments(changes, message, tmp_path):
-    with pytest.raises(EdBatchError, match=message):
-        started(tmp_path, **changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"losses": lambda samples: [eb.ones(2)]},
-            r"loss 0 of a mini-batch: expected shape \(\), got shape \(2,\)",
-        ),
-        ({"losses": lambda samples: [1.0]}, r"loss 0 of a mini-batch: expected shape \(\), got float"),
-        ({"losses": lambda samples: 1.0}, "losses: expected expressions, got float"),
-        ({"losses": lambda samples: []}, "losses: none for 5 samples; expected at least one"),
-        ({"evaluate": lambda: 0.5}, "evaluate: expected numbers by name, got 0.5"),
-        ({"evaluate": lambda: {"accuracy": "high"}}, "evaluate: expected numbers by name"),
-        (
-            {"evaluate": lambda: {"loss": 3.0}},
-            "evaluate: expected other names than the run's own epoch, loss; got 'loss'",
-        ),
-        ({"evaluate": lambda: {"a": 1.0, "epoch": 7}}, "evaluate: expected other names .*; got 'epoch'"),
-    ],
-)
-def test_functions_that_return_something_else(changes, message, tmp_path):
-    with pytest.raises(EdBatchError, match=message):
-        list(started(tmp_path, **changes).epochs(1))
-
-
-def test_no_epochs(tmp_path):
-    with pytest.raises(EdBatchError, match="Run: epochs=0; expected an integer of at least 1"):
-        started(tmp_path).epochs(0)
 
 
 @pytest.mark.parametrize(
@@ -399,44 +316,6 @@ def test_a_run_that_goes_on_under_other_conditions_says_so(tmp_path):
     list(started(tmp_path, policy="sufficient").epochs(4))
 
 
-def test_learned_policies_are_told_apart_by_what_they_choose(tmp_path):
-    net, graphs = Net(), []
-    for number in (4, 9):
-        with eb.Graph(policy="none") as graph:
-            net.losses(SAMPLES[:number])
-        graphs.append(graph.typed_graph())
-    one, again = (eb.learn(graphs[:1], progress=False) for _ in range(2))
-    list(started(tmp_path, policy=one).epochs(1))
-    one.save(tmp_path / "policy.json")
-    list(started(tmp_path, policy=again).epochs(2))
-    list(started(tmp_path, policy=tmp_path / "policy.json").epochs(3))
-    other = eb.learn(graphs, encoding="critical", progress=False)
-    with pytest.warns(eb.EdBatchWarning, match=r"computed with policy fsm-\w+ \w{8}, now fsm-critical \w{8};"):
-        list(started(tmp_path, policy=other).epochs(4))
-
-
-def conditions_of(folder):
-    return json.loads(safe_open(folder / "checkpoint.safetensors", "numpy").metadata()["edbatch_metadata"])[
-        "conditions"
-    ]
-
-
-@pytest.mark.cpu  # another process
-def test_another_blas_kernel_is_said(tmp_path):
-    """Of OpenBLAS, which computes for another processor where the environment says so."""
-    list(started(tmp_path).epochs(1))
-    here = conditions_of(tmp_path)["BLAS"]
-    code = f"from tests.training.test_run import started; list(started({str(tmp_path)!r}).epochs(2))"
-    other = {"OPENBLAS_CORETYPE": "Nehalem" if "Prescott" in here else "Prescott"}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=os.environ | other, cwd=ROOT, capture_output=True, text=True, check=True)
-    there = conditions_of(tmp_path)["BLAS"]
-    if there == here:
-        pytest.skip("this BLAS has no other kernel to choose")
-    assert f"this run was computed with BLAS {here}, now {there}; it goes on" in done.stderr
-    assert done.stderr.count("EdBatchWarning") == 1
-
-
 def test_folders_that_hold_something_else(whole, tmp_path):
     damaged, other = tmp_path / "damaged", tmp_path / "other"
     for folder in (damaged, other):
@@ -450,20 +329,6 @@ def test_folders_that_hold_something_else(whole, tmp_path):
         started(other)
     with pytest.raises(EdBatchError, match="file: cannot be made"):
         started(tmp_path / "file")
-
-
-@pytest.mark.parametrize(
-    ("at", "name"), [(0, "model: expected a ParameterCollection"), (1, "trainer: expected a Trainer")]
-)
-def test_neither_model_nor_trainer(at, name, tmp_path):
-    model = eb.ParameterCollection()
-    model.add_parameters(1)
-    for odd in (None, [], np.ones(2)):
-        given = [model, eb.SGD(model)]
-        given[at] = odd
-        with pytest.raises(EdBatchError, match=f"Run: {name}, got"):
-            eb.Run(tmp_path / "run", *given, len, [1])
-    assert not (tmp_path / "run").exists()
 
 
 def test_an_iterator_that_another_has_overtaken(tmp_path):

@@ -13,75 +13,6 @@ from edbatch.graph.cell.stacking import stacked
 from tests.training.optimizing import give, gradients_of, model_of
 
 
-def test_a_model_without_parameters_is_refused():
-    with pytest.raises(eb.EdBatchError, match="Adam: expected a model with parameters"):
-        eb.Adam(eb.ParameterCollection())
-    with pytest.raises(eb.EdBatchError, match="SGD: expected a model with parameters, got 3"):
-        eb.SGD(3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"lr": True}, "SGD: lr=True; expected a number"),
-        ({"lr": -0.1}, "SGD: lr=-0.1; expected a number"),
-        ({"lr": float("nan")}, "SGD: lr=nan"),
-        ({"lr": float("inf")}, "SGD: lr=inf"),
-        ({"weight_decay": "x"}, "SGD: weight_decay='x'"),
-        ({"clip": 0}, "SGD: clip=0; expected a positive number or None"),
-        ({"clip": -1}, "SGD: clip=-1"),
-        ({"on_bad_gradient": "ignore"}, "SGD: on_bad_gradient='ignore'; expected 'raise' or 'skip'"),
-    ],
-)
-def test_bad_hyperparameters(model, arguments, message):
-    with pytest.raises(eb.EdBatchError, match=message):
-        eb.SGD(model, **arguments)
-
-
-def test_an_update_without_gradients_is_refused(model):
-    trainer = eb.SGD(model)
-    with pytest.raises(eb.EdBatchError, match=r"SGD.update: no parameter has a gradient; call loss.backward\(\) first"):
-        trainer.update()
-    assert trainer.steps == 0
-
-
-def test_the_schedule_sees_the_number_of_updates(model):
-    seen = []
-
-    def schedule(step):
-        seen.append(step)
-        return 0.5**step
-
-    trainer = eb.SGD(model, lr=schedule)
-    for _ in range(3):
-        model["W"].accumulator()[0][...] = 1
-        trainer.update()
-    assert seen == [0, 1, 2]
-    np.testing.assert_array_equal(model["W"].value(), np.full((2, 3), 1 - 1 - 0.5 - 0.25))
-
-
-def test_a_schedule_that_gives_no_rate(model):
-    model["W"].accumulator()[0][...] = 1
-    with pytest.raises(eb.EdBatchError, match="SGD: lr at step 0=-1; expected a number"):
-        eb.SGD(model, lr=lambda step: -1).update()
-    np.testing.assert_array_equal(model["W"].value(), np.ones((2, 3)))
-
-
-def test_parameters_added_later_are_updated(model):
-    trainer = eb.SGD(model, lr=0.5)
-    b = model.add_parameters(2, init=1.0)
-    b.accumulator()[0][...] = 1
-    trainer.update()
-    np.testing.assert_array_equal(b.value(), [0.5, 0.5])
-
-
-def test_gradients_below_the_limit_are_not_scaled(model):
-    trainer = eb.SGD(model, lr=1.0, clip=10.0)
-    model["W"].accumulator()[0][...] = 0.5
-    trainer.update()
-    np.testing.assert_array_equal(model["W"].value(), np.full((2, 3), 0.5))
-
-
 def test_gradients_whose_squares_overflow_are_clipped(model):
     trainer = eb.SGD(model, lr=1.0, clip=1.0)
     model["W"].accumulator()[0][...] = 1e30
@@ -128,20 +59,6 @@ def test_bad_gradients_are_skipped_and_counted():
         for parameter in model:
             np.testing.assert_array_equal(parameter.value(), good[parameter.name].value())
     assert (trainer.steps, trainer.skipped) == (4, 2)
-
-
-def test_a_stack_with_parts_of_two_models():
-    mine, other = eb.ParameterCollection(seed=0), eb.ParameterCollection(seed=1)
-    a, b = mine.add_parameters((2, 3), name="a"), other.add_parameters((1, 3), name="b")
-    stack = stacked([a.spec, b.spec]).parameter()
-    trainer = eb.Adam(mine, lr=0.5, eps=0.0)
-    before, others = a.value(), b.value()
-    stack.accumulator()[0][...] = 1
-    trainer.update()
-    np.testing.assert_allclose(a.value(), before - 0.5, rtol=1e-6)
-    np.testing.assert_array_equal(b.value(), others)
-    assert b.has_grad
-    assert trainer.gradient_norm == pytest.approx(np.sqrt(6))
 
 
 @pytest.mark.cpu
@@ -244,15 +161,6 @@ def test_whatever_is_stacked_has_gradients_or_is_saved(data):
             np.testing.assert_allclose(parameter.value(), want[parameter.name], rtol=1e-10, atol=1e-12)
 
 
-def test_loading_forgets_what_was_before(model):
-    trainer = eb.Momentum(model)
-    fresh = trainer.state()
-    model["W"].accumulator()[0][...] = 1
-    trainer.update()
-    trainer.load_state(*fresh)
-    assert trainer.state() == fresh
-
-
 def test_each_difference_of_a_state_is_named():
     model = model_of()
     trainer = eb.Momentum(model)
@@ -289,54 +197,6 @@ def test_other_rows_of_a_table_are_left_alone():
     arrays, _ = trainer.state()
     for array in arrays.values():
         np.testing.assert_array_equal(np.flatnonzero(array.any(axis=1)), [7, 42])
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("weight_decay", None), ("clip", -1), ("clip", "a"), ("on_bad_gradient", "foo"), ("betas", 1), ("eps", -1.0),
-     ("eps", "x"), ("steps", "x"), ("steps", -1)],
-)  # fmt: skip
-def test_hyper_parameters_that_are_set_later_are_checked_by_the_next_update(name, value):
-    model = eb.ParameterCollection()
-    W = model.add_parameters(2, init=1.0)
-    trainer = eb.Adam(model)
-    setattr(trainer, name, value)
-    W.set_grad([1, 1])
-    with pytest.raises(eb.EdBatchError, match=f"Adam: {name}"):
-        trainer.update()
-    assert W.value().tolist() == [1, 1]
-    assert W.has_grad
-
-
-@pytest.mark.parametrize("name", ["SGD", "Momentum", "Adagrad", "Adadelta", "RMSProp", "Adam", "AdamW", "AMSGrad"])
-def test_a_rate_that_the_dtype_has_not(name):
-    model = eb.ParameterCollection()
-    W = model.add_parameters(2, init=1.0)
-    trainer = getattr(eb, name)(model, lr=1e39)
-    W.set_grad([1e-3, 1e-3])
-    with pytest.raises(eb.EdBatchError, match=f"{name}.update: expected hyper-parameters that float32 has; "):
-        trainer.update()
-    assert (W.value().tolist(), trainer.steps, W.has_grad) == ([1, 1], 0, True)
-
-
-@pytest.mark.parametrize("state", [(None, None), ({}, None), ([], {"optimizer": "SGD"}), ({}, [1])])
-def test_what_is_no_state(model, state):
-    trainer = eb.SGD(model)
-    trainer.steps = 3
-    for use in (trainer.load_state, trainer.differences):
-        with pytest.raises(eb.EdBatchError, match=r"SGD: a saved state: expected (arrays|numbers) by name, got"):
-            use(*state)
-    assert trainer.steps == 3
-
-
-def test_states_of_what_are_no_arrays(model):
-    trainer = eb.Momentum(model)
-    model["W"].accumulator()[0][...] = 1
-    trainer.update()
-    arrays, numbers = trainer.state()
-    assert trainer.differences({name: array.tolist() for name, array in arrays.items()}, numbers) == {
-        "velocity/W": "no array (list)"
-    }
 
 
 def test_what_an_update_has_found_is_looked_for_again_where_it_is_another():

@@ -5,7 +5,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.cell.structure import flatten
-from edbatch.models import ChildSumTreeLSTM, LatticeLSTM, TreeLSTM
+from edbatch.models import TreeLSTM
 from tests.graph.array_uses import BITS, POLICIES, USES, Model
 from tests.graph.test_array_uses import total
 from tests.vertices.structures import STRUCTURES, dags, tree, walk
@@ -116,8 +116,7 @@ def test_random_functions(name, dtype, seed):
 
 
 WAYS = [{"policy": policy} for policy in POLICIES] + [
-    {"cells": False}, {"split": False}, {"compile": "plain"}, {"recompute": True}, {"training": False},
-    {"trace_lines": True},
+    {"cells": False}, {"recompute": True}, {"training": False}, {"trace_lines": True},
 ]  # fmt: skip
 
 
@@ -181,64 +180,3 @@ def test_models_written_as_recursion():
         return list(eb.sum(h, axis=0))
 
     assert_alike(ran(collection, by_arrays), ran(collection, recursive))
-
-
-def test_children_in_any_number():
-    graph = dags(np.random.default_rng(5), kinds=1)
-    collection = eb.ParameterCollection(seed=1, dtype="float64")
-    model = ChildSumTreeLSTM(collection, SIZE, 4)
-    X = np.random.default_rng(6).normal(size=(len(graph), SIZE))
-    children = np.split(graph.children, graph.offsets[1:-1])
-
-    def recursive():
-        found = {}
-
-        def go(v):
-            if v not in found:
-                found[v] = model.node(eb.input(X[v]), [go(child) for child in children[v].tolist()])
-            return found[v]
-
-        for v in range(len(graph)):
-            go(v)
-        return [eb.sum(found[v][0]) for v in range(len(graph))]
-
-    def by_arrays():
-        states = eb.vertex(lambda v: v.scatter(model.node(v.pull(), v.gather())))(graph, X).scattered
-        return list(eb.sum(states[0], axis=0))
-
-    assert_alike(ran(collection, by_arrays), ran(collection, recursive))
-
-
-def test_lattices_with_arcs_as_vertices():
-    """A node gathers its arcs, an arc the node where it begins."""
-    arcs = [[], [(0, 3)], [(1, 2), (0, 1)], [(2, 5)], [(3, 1), (1, 4), (2, 2)]]
-    collection = eb.ParameterCollection(seed=1, dtype="float64")
-    model = LatticeLSTM(collection, 8, 8, 3, 4)
-    vertices, kinds, numbers, of_node = [[]], [0], ([], []), [0]
-    for node, ends in enumerate(arcs[1:], 1):
-        first = len(vertices)
-        for source, number in ends:
-            is_word = source != node - 1
-            vertices.append([of_node[source]])
-            kinds.append(2 if is_word else 1)
-            numbers[is_word].append(number)
-        of_node.append(len(vertices))
-        vertices.append(range(first, len(vertices)))
-        kinds.append(0)
-    graph = eb.InputGraph.of_lists([vertices], kinds)
-
-    def node(v):
-        ends = v.gather()
-        v.scatter(eb.zeros(8) if not ends else ends[0] if len(ends) == 1 else eb.mean(ends))
-
-    def character(v):
-        v.scatter(model.read_character(v.pull(), v.gather(0)))
-
-    def word(v):
-        v.scatter(model.read_word(v.pull(), v.gather(0)))
-
-    def by_arrays():
-        states = eb.vertex(node, character, word)(graph, None, *numbers).of(0).scattered
-        return [eb.sum(state[:4]) for state in states[1:]]
-
-    assert_alike(ran(collection, by_arrays), ran(collection, lambda: [eb.sum(h) for h in model.hidden(arcs)]))

@@ -1,7 +1,5 @@
 """What vertex functions give, and what changes between their calls."""
 
-import gc
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -74,51 +72,6 @@ def test_more_vertices_than_a_block_has(way):
     np.testing.assert_allclose(values[1], X + np.where(np.arange(n)[:, None] < n // 2, X[::-1], 0), rtol=1e-13)
 
 
-def test_of_no_vertex_and_of_one():
-    graph = eb.InputGraph([0], [])
-    with eb.Graph() as opened:
-        out = eb.vertex(adding)(graph, np.zeros((0, 2)))
-        assert len(out) == 0
-        assert out.numbers.tolist() == out.pushed_by.tolist() == []
-        with pytest.raises(eb.EdBatchError, match="no vertex has called scatter"):
-            assert out.scattered
-        assert opened.n == 0
-        one = eb.vertex(adding)(eb.InputGraph([0, 0], []), [[3.0, 4.0]])
-        np.testing.assert_array_equal(one.scattered.value(), [[3, 4]])
-
-
-def test_what_pulls_nothing():
-    """Without inputs and children, all compute the same, once."""
-    model = eb.ParameterCollection(seed=0)
-    W = model.add_parameters((2, 2), init=0.5)
-
-    def count(v):
-        if not v.n_children:
-            v.scatter(eb.ones(2))
-        else:
-            v.scatter(eb.tanh(W @ v.gather(0)))
-
-    with eb.Graph() as graph:
-        out = eb.vertex(count)(eb.InputGraph.of_chains([3, 3, 1]))
-        found = out.scattered.value()
-    np.testing.assert_array_equal(found[[0, 3, 6]], 1)
-    np.testing.assert_array_equal(found[:3], found[3:6])
-    assert graph.report().batches == 4
-
-
-def test_results_are_nested_as_they_were_given():
-    def of_vertex(v):
-        x = v.pull()
-        v.scatter({"h": x * 2, "rest": (x * 3, [x * 4])})
-        v.push(eb.sum(x))
-
-    with eb.Graph():
-        out = eb.vertex(of_vertex)(eb.InputGraph.of_chains([1, 1]), np.eye(2))
-        assert set(out.scattered) == {"h", "rest"}
-        np.testing.assert_array_equal(out.scattered["rest"][1][0].value(), 4 * np.eye(2))
-        assert out.pushed.shape == ()
-
-
 def test_several_kinds():
     graph = eb.InputGraph.of_lists([[(), (0,), (), (1, 2)]], [0, 1, 0, 2])
 
@@ -151,18 +104,6 @@ def test_several_kinds():
             out.of(3)
         with pytest.raises(eb.EdBatchError, match="no vertex has called push"):
             assert out.of(0).pushed
-
-
-def test_results_go_on_as_arrays():
-    """Into another structure, and back."""
-    rng = np.random.default_rng(0)
-    graph = chains(rng)
-    X = rng.normal(size=(len(graph), 3))
-    with eb.Graph(dtype="float64"):
-        up = eb.vertex(adding)(graph, X).scattered
-        again = eb.vertex(adding)(graph, up[::-1] * 0.5).scattered
-        found = again.value()
-    np.testing.assert_allclose(found, sums(graph, sums(graph, X)[::-1] * 0.5), rtol=1e-13)
 
 
 class Tied:
@@ -211,20 +152,6 @@ def test_nothing_is_kept_between_calls(name):
     assert "vertex function Tied." in repr(tied.node)
 
 
-def test_frozen_parameters():
-    tied = Tied()
-    X = np.ones((4, 2))
-    for frozen in (True, False):
-        tied.W.trainable = not frozen
-        with eb.Graph():
-            loss = eb.sum(eb.sum(tied.of_cell(DIAMOND, X).scattered, axis=0))
-        if frozen:
-            continue
-        tied.model.zero_grad()
-        loss.backward()
-        assert np.abs(tied.W.grad()).max() > 0
-
-
 def test_what_is_around_a_function():
     """Expressions of the graph, parameters and numbers are the same for all vertices."""
     with eb.Graph() as graph:
@@ -242,18 +169,6 @@ def test_what_is_around_a_function():
         assert "Graph" in repr(graph)
 
 
-def test_dropout_draws_anew_for_each_vertex():
-    def of_vertex(v):
-        v.scatter(eb.dropout(v.pull(), 0.5))
-
-    with eb.Graph(dtype="float64", seed=1):
-        found = eb.vertex(of_vertex)(eb.InputGraph.of_chains([1] * 50), np.ones((50, 8))).scattered.value()
-    assert len(np.unique(found, axis=0)) > 40
-    with eb.Graph(dtype="float64", seed=1):
-        alone = np.array([eb.dropout(eb.ones(8), 0.5).value() for _ in range(50)])
-    np.testing.assert_array_equal(found, alone)
-
-
 def test_threads():
     rng = np.random.default_rng(0)
     graphs = [chains(rng) for _ in range(8)]
@@ -269,22 +184,6 @@ def test_threads():
         for _ in range(3):
             for found, wanted in zip(pool.map(run, graphs), one_by_one, strict=True):
                 np.testing.assert_array_equal(found, wanted)
-
-
-def test_nothing_holds_a_graph():
-    gc.collect()
-    with eb.Graph() as graph:
-        out = eb.vertex(adding)(DIAMOND, np.ones((4, 2)))
-        out.scattered.value()
-    held = weakref.ref(graph)
-    gc.disable()
-    try:
-        del graph
-        assert held() is not None  # its results do
-        del out
-        assert held() is None
-    finally:
-        gc.enable()
 
 
 @pytest.mark.cpu
@@ -317,18 +216,3 @@ def test_interrupts():
             except eb.EdBatchError as error:
                 assert "interrupted" in str(error) or "KeyboardInterrupt" in str(error)  # noqa: PT017
         np.testing.assert_array_equal(run(), wanted)
-
-
-@pytest.mark.parametrize("before", [0, 3, 200])
-@pytest.mark.parametrize("lines", [False, True])
-def test_a_few_nodes_before_are_of_one_piece_with_the_vertices(before, lines):
-    with eb.options(trace_lines=lines), eb.Graph("sufficient", "float64") as graph:
-        xs = [eb.scalar(float(at)) for at in range(before)]
-        out = eb.vertex(adding)(DIAMOND, [1.0, 2.0, 3.0, 4.0])
-        after = xs[-1] * 2 if xs else None
-        assert (len(graph.chunks) == 1) is (before < 200 and not lines)
-        assert graph.waiting == graph.n
-        np.testing.assert_array_equal(out.scattered.value(), sums(DIAMOND, [1.0, 2.0, 3.0, 4.0]))
-        if after is not None:
-            assert after.value() == 2.0 * (before - 1)
-            assert [x.value() for x in xs] == list(range(before))

@@ -50,7 +50,7 @@ def of_tagger(tagger, words, kinds, policy, as_array, **options):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("options", [{}, {"cells": False}, {"recompute": True}, {"compile": "plain"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"cells": False}, {"recompute": True}], ids=str)
 def test_cells_of_arrays(policy, options):
     tagger = Tagger()
     words, kinds = np.array([3, 1, 3, 0, 7, 7, 3]), np.array([0, 5, 5, 2, 1, 0, 7])

@@ -6,7 +6,6 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 
 import edbatch as eb
@@ -129,29 +128,3 @@ def test_what_is_given_is_let_go(name, of_a_method):
         del W, layer
         gc.collect()
     assert [one() for one in held] == [None] * 3
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        lambda W: {"use": product, "layer": Named(W)},
-        lambda W: {"use": of_a_tuple, "layer": (W, 0.5, frozenset(["a"]))},
-        lambda W: {"use": of_a_tuple, "layer": (W, Frozen((2, 3)))},
-        lambda W: {"use": of_a_tuple, "layer": (W, Frozen(np.float64(2.5)))},
-        lambda W: {"use": Plain.apply, "layer": PLAIN},
-        lambda W: {"use": call_it, "layer": PLAIN.apply},
-    ],
-)
-def test_what_is_equal_is_traced_once(given):
-    @eb.cell
-    def step(x, *, layer, use):
-        traced.append(layer)
-        return use(layer, x)
-
-    traced: list[Any] = []
-    W = eb.ParameterCollection().add_parameters((2, 2))
-    for _ in range(3):
-        with eb.Graph():
-            step(eb.ones(2), **given(W))
-        gc.collect()
-    assert len(traced) == 2  # a trace runs twice

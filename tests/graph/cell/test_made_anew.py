@@ -41,19 +41,3 @@ def test_cells_that_live_together_are_as_they_should_be():
         layers = [layer() for _ in range(MANY + 20)]
         for one in layers:
             use(one)
-
-
-def test_a_cell_without_end_says_so():
-    @eb.cell
-    def endless(x):
-        return endless(x)
-
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"endless.*: it calls itself.*without an end"):
-        endless(eb.ones(2))
-
-    @eb.cell
-    def power(x, *, n):
-        return x * power(x, n=n - 1) if n else x
-
-    with eb.Graph():
-        assert power(2.0, n=3).value() == 16

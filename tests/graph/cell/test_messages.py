@@ -99,7 +99,8 @@ REPLAYED = [
 
 class Owner:
     def __init__(self):
-        self.W = eb.ParameterCollection().add_parameters(2)
+        self.model = eb.ParameterCollection()
+        self.W = self.model.add_parameters(2)
 
 
 class Holder:

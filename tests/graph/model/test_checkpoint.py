@@ -153,24 +153,6 @@ def test_loading_without_a_trainer_freezes_and_does_not_unfreeze(saved):
     assert frozen(part) == {"encoder.embed"}
 
 
-def test_loading_forgets_no_gradients_of_what_stays_as_it_is(saved):
-    model, _, path = saved
-    model["b"].set_grad(np.ones(5))
-    model.load(path)
-    assert model["b"].has_grad
-
-
-def test_files_from_before_frozen_parameters_were_saved(saved):
-    model, trainer, path = saved
-    with safetensors.safe_open(path, framework="numpy") as file:
-        header = {key: entry for key, entry in file.metadata().items() if key != MARK + "frozen"} | {KEY: BLANK}
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
-    path.write_bytes(sealed(safetensors.numpy.save(tensors, header)))
-    model["V"].freeze()
-    model.load(path, trainer=trainer)
-    assert frozen(model) == {"V"}
-
-
 def test_metadata_and_random_state(tmp_path):
     path = tmp_path / "m.safetensors"
     model, rng = model_of(), np.random.default_rng(7)
@@ -182,22 +164,6 @@ def test_metadata_and_random_state(tmp_path):
     again = np.random.default_rng()
     again.bit_generator.state = metadata["rng"]
     np.testing.assert_array_equal(again.standard_normal(5), want)
-    with pytest.raises(eb.EdBatchError, match=r"metadata: expected what JSON can hold .*ndarray"):
-        model.save(path, metadata={"x": np.zeros(3)})
-    for keys in ({1: 2}, {"a": [{None: 1}]}):  # JSON makes text of these
-        with pytest.raises(
-            eb.EdBatchError, match=r"metadata: expected what JSON can hold \(keys are text, got (1|None)"
-        ):
-            model.save(path, metadata=keys)
-    deep = []
-    for _ in range(100_000):
-        deep = [deep]
-    for bad in ({"x": deep}, {"x": 10**5000}):
-        with pytest.raises(eb.EdBatchError, match="metadata: expected what JSON can hold"):
-            model.save(path, metadata=bad)
-    with pytest.raises(eb.EdBatchError, match="metadata: expected a dictionary, got list"):
-        model.save(path, metadata=[3])
-    assert model.load(path).metadata == metadata
 
 
 def test_the_policy_is_beside_it(tmp_path):
@@ -243,13 +209,6 @@ def test_all_differences_are_named_at_once(saved):
     assert trainer.state()[1]["updates"] == {"V": 2}
 
 
-def test_dtypes_differ(saved):
-    _, _, path = saved
-    other = model_of(1, "float64")
-    with pytest.raises(eb.EdBatchError, match=r"W: float32\[2, 3\] in the file, float64\[2, 3\] in the model"):
-        other.load(path)
-
-
 def test_dtypes_that_no_parameter_has(tmp_path):
     path = tmp_path / "m.safetensors"
     header = json.dumps({"b": {"dtype": "BF16", "shape": [5], "data_offsets": [0, 10]}}).encode()
@@ -269,34 +228,6 @@ def test_trainers_differ(saved):
     with pytest.raises(eb.EdBatchError, match="trainer: not in the file"):
         model.load(path, trainer=trainer)
     assert trainer.steps == 2
-
-
-def test_names_of_the_trainers_tensors_are_taken(tmp_path):
-    model = eb.ParameterCollection()
-    for part, name in ((model, "trainer/mean/W"), (model.sub("low"), "trainer/W"), (model, "low.trainer/W")):
-        with pytest.raises(eb.EdBatchError, match="names that begin with 'trainer/' are the trainer's"):
-            part.add_parameters(2, name=name)
-    with pytest.raises(eb.EdBatchError, match="names that begin with 'trainer/' are the trainer's"):
-        model.sub("trainer/low")
-    model.add_parameters(2, name="trainer.W")
-    model.save(tmp_path / "m.safetensors")
-
-
-def test_a_folder_is_no_checkpoint(tmp_path):
-    with pytest.raises(eb.EdBatchError, match="it is a folder"):
-        eb.ParameterCollection().load(tmp_path)
-
-
-def test_truncated_files(saved):
-    model, trainer, path = saved
-    whole, before, state = path.read_bytes(), values(model), trainer.state()
-    sizes = random.Random(0).sample(range(len(whole)), 30)
-    for size in [0, 1, 7, 8, 9, len(whole) - 1, *sizes]:
-        path.write_bytes(whole[:size])
-        with pytest.raises(eb.EdBatchError, match="not a whole safetensors file"):
-            model.load(path, trainer=trainer, strict=False)
-    assert same(values(model), before)
-    assert same(trainer.state()[0], state[0])
 
 
 def test_any_bit_that_changed_is_noticed_and_any_length_that_is_missing(tmp_path):
@@ -323,11 +254,11 @@ def test_any_bit_that_changed_is_noticed_and_any_length_that_is_missing(tmp_path
             raise AssertionError(f"loaded with {what}")
 
     for at in range(len(whole)):
-        for bit in range(8):
+        for bit in range(8) if at < 16 else (at % 8,):
             damaged = bytearray(whole)
             damaged[at] ^= 1 << bit
             refuses(damaged, f"bit {bit} of byte {at} changed: {whole[at - 20 : at + 20]!r}")
-    for size in range(len(whole)):
+    for size in [*range(20), *range(20, len(whole), 5), len(whole) - 1]:
         refuses(whole[:size], f"{size} of {len(whole)} bytes")
     assert same(values(model), before)
     assert same(trainer.state()[0], state[0])
@@ -372,29 +303,6 @@ def test_headers_that_are_not_as_they_should_be(saved, header, message):
         model.load(path, trainer=trainer)
 
 
-def test_what_is_no_trainer_and_no_policy(tmp_path):
-    for given in ({"trainer": 3}, {"policy": "agenda"}, {"policy": eb.Graph}):
-        (what,) = given
-        with pytest.raises(eb.EdBatchError, match=f"{what}: expected a {what}, got"):
-            model_of().save(tmp_path / "m.safetensors", **given)
-    assert os.listdir(tmp_path) == []
-
-
-def test_files_that_are_not_there(tmp_path):
-    for path in (tmp_path / "none.safetensors", tmp_path):
-        with pytest.raises(eb.EdBatchError, match="cannot be read"):
-            model_of().load(path)
-    with pytest.raises(eb.EdBatchError, match="cannot be written"):
-        model_of().save(tmp_path / "nowhere" / "m.safetensors")
-
-
-@pytest.mark.parametrize("path", ["a\0b", "\ud800", 5, None, b"a\0b"])
-def test_what_is_no_path(path):
-    for use in (model_of().save, model_of().load, eb.get_policy("agenda").save):
-        with pytest.raises(eb.EdBatchError, match=r"no path|expected a path"):
-            use(path)
-
-
 def test_a_full_disk_leaves_the_previous_file(saved, monkeypatch):
     model, _, path = saved
     whole = path.read_bytes()
@@ -407,32 +315,6 @@ def test_a_full_disk_leaves_the_previous_file(saved, monkeypatch):
         model.save(path)
     assert path.read_bytes() == whole
     assert os.listdir(path.parent) == [path.name]
-
-
-LIMITED = """
-import resource, sys
-import edbatch as eb
-from tests.arrays import beside
-model = eb.ParameterCollection()
-W = model.add_parameters((100, 100), name="W", init=1.0)
-model.save(sys.argv[1])
-W.set_value(W.value() + 1)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-try:
-    model.save(sys.argv[1])
-except eb.EdBatchError as error:
-    print(error)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="has no limit of file sizes")
-@pytest.mark.cpu
-def test_a_file_that_cannot_be_finished_leaves_the_previous_one(tmp_path):
-    path = tmp_path / "m.safetensors"
-    done = subprocess.run([sys.executable, "-c", LIMITED, path], capture_output=True, text=True, check=True)
-    assert "cannot be written (File too large)" in done.stdout
-    assert safetensors.numpy.load_file(path)["W"].max() == 1
-    assert os.listdir(tmp_path) == [path.name]
 
 
 SAVING = """

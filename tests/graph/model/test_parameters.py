@@ -7,49 +7,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.cell.stacking import stacked
 from tests.arrays import on_host
-
-
-def test_gradients_add_up_until_they_are_forgotten():
-    model = eb.ParameterCollection(dtype="float64")
-    W = model.add_parameters((2, 3))
-    assert not W.has_grad
-    np.testing.assert_array_equal(on_host(W.grad()), np.zeros((2, 3)))
-    for expected_fresh in (True, False):
-        array, fresh = W.accumulator()
-        assert fresh is expected_fresh
-        array += 1.5
-    assert W.has_grad
-    assert W.grad().dtype == np.float64
-    assert W.gradient_array().flags.f_contiguous  # as its array: updates run through both side by side
-    np.testing.assert_array_equal(on_host(W.grad()), np.full((2, 3), 3.0))
-    model.zero_grad()
-    assert not W.has_grad
-    np.testing.assert_array_equal(on_host(W.grad()), np.zeros((2, 3)))
-
-
-@pytest.mark.cpu
-def test_parts_of_a_stack_see_its_gradient():
-    model = eb.ParameterCollection()
-    a, b = model.add_parameters((1, 2)), model.add_parameters((2, 2))
-    a.accumulator()[0][...] = 7  # came before the stack
-    stack = stacked([a.spec, b.spec]).parameter()
-    assert a.has_grad
-    assert not b.has_grad
-    array, fresh = stack.accumulator()
-    assert not fresh
-    array += np.arange(6, dtype=np.float32).reshape(3, 2)
-    np.testing.assert_array_equal(on_host(a.grad()), [[7, 8]])
-    np.testing.assert_array_equal(on_host(b.grad()), [[2, 3], [4, 5]])
-    a.zero_grad()
-    assert (a.has_grad, b.has_grad, stack.has_grad) == (False, True, True)
-    np.testing.assert_array_equal(on_host(stack.grad()), [[0, 0], [2, 3], [4, 5]])
-    b.accumulator()[0][...] += 1  # used alone
-    np.testing.assert_array_equal(on_host(stack.grad()), [[0, 0], [3, 4], [5, 6]])
-    stack.zero_grad()
-    assert not a.has_grad
-    assert not b.has_grad
 
 
 @pytest.mark.cpu
@@ -73,14 +31,6 @@ def test_rows_of_a_table_are_merged():
     assert not table.has_grad
     assert table.sparse_grad() is None
     np.testing.assert_array_equal(on_host(table.grad()), np.zeros((20, 3)))
-
-
-def test_copies_have_gradients_of_their_own():
-    model = eb.ParameterCollection()
-    W = model.add_parameters(3)
-    W.accumulator()[0][...] = 1
-    other = copy.deepcopy(model)
-    assert not other["p0"].has_grad
 
 
 def test_what_is_read_is_a_copy():
@@ -113,11 +63,6 @@ def test_what_is_read_is_a_copy():
         parameter.zero_grad()
         for one, want in zip(saved, before, strict=True):
             np.testing.assert_array_equal(one, want)
-    with pytest.raises(eb.EdBatchError, match=r"set_grad: expected shape \(2, 3\)"):
-        W.set_grad(np.ones(3))
-    W.freeze()
-    with pytest.raises(eb.EdBatchError, match="is frozen"):
-        W.set_grad(np.ones((2, 3)))
 
 
 def test_values_of_expressions_are_the_callers_own():
@@ -142,25 +87,3 @@ def test_a_parameter_copies_the_array_that_it_is_made_of():
     eb.SGD(made, lr=1.0).update()
     for x in made:
         np.testing.assert_array_equal(x.value(), [-1, -1, -1])
-
-
-@pytest.mark.parametrize("array", [None, [1.0], np.array(["a"]), np.array([1]), np.zeros(2, ">f4")], ids=repr)
-def test_what_is_no_array_of_numbers(array):
-    with pytest.raises(eb.EdBatchError, match="parameter 'W': expected an array of float32 or float64"):
-        eb.Parameter("W", array)
-
-
-def test_a_name_is_given_once():
-    model = eb.ParameterCollection(seed=0)
-    W = model.add_parameters(3, name="W")
-    with pytest.raises(AttributeError):
-        W.name = "V"
-    assert [W.name, *(parameter.name for parameter in model)] == ["W", "W"]
-
-
-@pytest.mark.parametrize("factor", [float("nan"), float("inf"), 10**400, "2", None])
-def test_gradients_are_scaled_by_finite_numbers(factor):
-    model = eb.ParameterCollection(seed=0)
-    for parameter in (model.add_parameters(3), model.add_lookup_parameters((3, 2))):
-        with pytest.raises(eb.EdBatchError, match="expected a finite number"):
-            parameter.scale_grad(factor)

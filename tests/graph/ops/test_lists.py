@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.arrays import on_host
 
 torch = pytest.importorskip("torch")
 
@@ -13,33 +12,6 @@ LENGTHS = [1, 2, 5, 2, 9, 30]
 
 def vectors(random, n, size):
     return [random.normal(size=size) for _ in range(n)]
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
-def test_softmax_across_lists(shape):
-    random = np.random.default_rng(0)
-    given = [[random.normal(size=shape) * 10 for _ in range(n)] for n in LENGTHS]
-    with eb.Graph(policy="sufficient", dtype="float64") as graph:
-        lists = [[eb.input(x) for x in xs] for xs in given]
-        found = [eb.softmax(xs) for xs in lists]
-        eb.sum([eb.sum(eb.square(y) * (at + 1)) for ys in found for at, y in enumerate(ys)]).backward()
-        batches = graph.report().batches
-    for xs, ys, arrays in zip(lists, found, given, strict=True):
-        want = torch.tensor(np.stack(arrays), requires_grad=True)
-        soft = want.softmax(0)
-        sum((y**2).sum() * (at + 1) for at, y in enumerate(soft)).backward()
-        assert len(ys) == len(xs)
-        np.testing.assert_allclose([y.value() for y in ys], soft.detach(), rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose([x.gradient() for x in xs], want.grad, rtol=1e-9, atol=1e-12)
-    assert batches == 4 + 4  # the largest, powers, their sum, quotients; and the loss: for all lengths
-
-
-@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "logsumexp"])
-def test_reductions_of_lists_are_one_batch(name):
-    random = np.random.default_rng(0)
-    with eb.Graph(policy="sufficient") as graph:
-        eb.forward([getattr(eb, name)([eb.input(x) for x in vectors(random, n, 3)]) for n in LENGTHS])
-    assert graph.report().batches == 1
 
 
 @pytest.mark.parametrize("how", ["one node", "its parts", "in a cell"])
@@ -78,40 +50,6 @@ def test_scores_of_any_size(dtype, far, how):
             np.testing.assert_allclose(x.gradient(), tensor.grad, rtol=tolerance * 10, atol=tolerance * largest)
 
 
-def test_a_decoder_that_attends_at_every_step_learns_the_keys():
-    """The same lists at all steps, as they are and checked once; what flows to them comes from all."""
-    model = eb.ParameterCollection(seed=0, dtype="float64")
-    W, first = model.add_parameters((4, 4)), model.add_parameters(4)
-    random = np.random.default_rng(0)
-    words = [vectors(random, n, 4) for n in LENGTHS]
-    grads = []
-    for made in (list, eb.ExpressionList, tuple):
-        model.zero_grad()
-        with eb.Graph(policy="sufficient", dtype="float64") as graph:
-            found = []
-            for sentence in words:
-                keys, query = made([eb.tanh(W @ x) for x in map(eb.input, sentence)]), eb.parameter(first)
-                for _ in range(5):
-                    query = eb.attention(query, keys, keys, heads=2)
-                    found.append(eb.sum(eb.square(query)))
-            eb.sum(found).backward()
-        assert graph.report().batches == 1 + 1 + 5 + 2 + 1
-        grads.append([on_host(W.grad()), on_host(first.grad())])
-    matrix = torch.tensor(W.value(), requires_grad=True)
-    start = torch.tensor(first.value(), requires_grad=True)
-    total = 0.0
-    for sentence in words:
-        keys = torch.tanh(torch.tensor(np.stack(sentence)) @ matrix.T)
-        parts, query = keys.reshape(len(keys), 2, 2).transpose(0, 1), start
-        for _ in range(5):
-            query = torch.nn.functional.scaled_dot_product_attention(query.reshape(2, 1, 2), parts, parts).reshape(4)
-            total = total + query.square().sum()
-    total.backward()
-    for found in grads:
-        np.testing.assert_allclose(found[0], matrix.grad, rtol=1e-9)
-        np.testing.assert_allclose(found[1], start.grad, rtol=1e-9)
-
-
 def test_operands_of_any_kind():
     """Numbers, arrays, parameters and views among expressions; generators."""
     model = eb.ParameterCollection(dtype="float64")
@@ -126,10 +64,3 @@ def test_operands_of_any_kind():
     np.testing.assert_allclose(y.value(), weights @ [[0, 1], [1, 1], [1, 2]])
     np.testing.assert_allclose(z.value(), [5, 4])
     assert (p.grad() != 0).all()
-
-
-def test_softmax_across_a_checked_list():
-    with eb.Graph():
-        eb.softmax(eb.input([5.0, 6.0]))
-        first, second = eb.softmax(eb.ExpressionList([eb.input([1.0, 2.0]), eb.input([1.0, 2.0])]))
-        assert eb.forward([first, second])[1].tolist() == [0.5, 0.5]

@@ -103,36 +103,6 @@ def test_unfold(given):
     compared(lambda x: eb.unfold(x, *given), lambda x: F.unfold(x, *given), [(2, 5, 7)], "float64")
 
 
-def test_a_network_in_a_cell_is_what_it_is_without():
-    model = eb.ParameterCollection(seed=3, dtype="float64")
-    W, b = model.add_parameters((4, 1, 3, 3), name="W"), model.add_parameters(4, name="b")
-    V = model.add_parameters((2, 4, 2, 2), name="V")
-    out = model.add_parameters((3, 8), name="out")
-
-    def network(x):
-        h = eb.max_pool2d(eb.relu(eb.conv2d(x, W, b, padding=1)), 2)
-        return out @ eb.avg_pool2d(eb.tanh(eb.conv2d(h, V)), 1).flatten()
-
-    random = np.random.default_rng(0)
-    images = random.normal(size=(5, 1, 6, 6))
-
-    def results(function, **options):
-        model.zero_grad()
-        with eb.options(**options), eb.Graph(policy="sufficient", dtype="float64") as graph:
-            xs = [eb.input(image) for image in images]
-            loss = eb.sum([eb.cross_entropy(function(x), at % 3) for at, x in enumerate(xs)])
-            loss.backward()
-            found = [loss.value(), *(x.gradient() for x in xs), *(np.array(p.grad()) for p in (W, b, V, out))]
-            return found, graph
-
-    want, _ = results(network)
-    for options in ({}, {"recompute": True}):
-        got, graph = results(eb.cell(network), **options)
-        for a, c in zip(want, got, strict=True):
-            np.testing.assert_allclose(c, a, rtol=1e-9, atol=1e-12)
-    assert graph.report().batches <= 4
-
-
 def test_infinite_entries_and_what_is_not_a_number():
     image = np.array([[[-np.inf, -np.inf, 1.0], [-np.inf, -np.inf, np.nan]]])
     with eb.Graph():

@@ -29,15 +29,6 @@ def test_parameters_that_are_updated_or_replaced():
     same(loss, replayed, (model, (1, 2)))
 
 
-def test_parameters_that_are_frozen():
-    model, replayed = Model(), eb.replay(loss)
-    for trainable in (True, False, True):
-        model.W.trainable = trainable
-        for _ in range(2):
-            for wanted, found in zip(gradients(loss, model, (1, 2)), gradients(replayed, model, (1, 2)), strict=True):
-                np.testing.assert_array_equal(found, wanted)
-
-
 class Net(Model):
     training = True
 
@@ -46,17 +37,6 @@ class Net(Model):
         return eb.sum(eb.dropout(x, 0.5) if self.training else x)
 
     replayed = eb.replay(plain)
-
-
-def test_training_flags():
-    net = Net()
-    for training in (True, False, True, False):
-        net.training = training
-        same(net.plain, net.replayed, ((1, 2),), seed=1)
-    net.training = True
-    for training in (True, False, True):
-        with eb.options(training=training):
-            same(net.plain, net.replayed, ((1, 2),), seed=1)
 
 
 def test_masks_are_drawn_anew():

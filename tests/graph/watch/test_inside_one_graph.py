@@ -1,6 +1,5 @@
 """What calls read changes between two calls in one graph: the numbers are those without traces, or an error."""
 
-import asyncio
 from dataclasses import dataclass
 
 import numpy as np
@@ -223,45 +222,6 @@ def test_what_the_error_says():
             y = step(net, y)
         with pytest.raises(eb.EdBatchError, match=r"reads self\.W, .* is Parameter\(p2\[2,2\]\) now"):
             y.value()
-
-
-@pytest.mark.parametrize("inside", ["replay", "vertices"])
-def test_a_function_that_changes_what_its_cell_reads(inside):
-    net = Net()
-
-    @eb.cell
-    def step(self, x):
-        return self.W @ x
-
-    def stack(net, x):
-        for layer in net.layers:
-            net.W = layer
-            x = step(net, x)
-        return x
-
-    with pytest.raises(eb.EdBatchError, match=r"reads self\.W"), eb.Graph():
-        KINDS[inside](stack)(net, eb.ones(2)).value()
-
-
-def test_programs_that_change_what_others_read():
-    net = Net()
-    step = as_cell(CASES["nested attribute"][0])
-
-    async def program(rate):
-        net.config.rate = rate
-        y = step(net, eb.ones(2))
-        await y
-        return (await step(net, y))[0]
-
-    with pytest.raises(eb.EdBatchError, match=r"reads net\.config\.rate"):
-        eb.run([program(1.0), program(2.0)])
-    assert eb.run([program(2.0)]) == [4.0]
-    assert asyncio.run(alone(program)) == 9.0
-
-
-async def alone(program):
-    with eb.Graph():
-        return await program(3.0)
 
 
 def test_an_error_in_the_block_comes_first():
