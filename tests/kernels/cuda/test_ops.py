@@ -70,7 +70,7 @@ def runs(op, sample, every):
     found += [(gradients, how) for how in (test_ops.OPERANDS if every else ["shuffled", *several])]
     found += [(edges, how) for how in ("nodes", "arguments", "inside")[: 3 if every else 2]]
     if every and not op.variadic and op.gradient is not no_gradient and op.name != "scale_gradient":
-        found += [(between_products, how) for how in ("recompute", "fuse", "cells")]
+        found += [(between_products, how) for how in ("recompute", "cells")]
     return found
 
 
