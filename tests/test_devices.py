@@ -2,7 +2,6 @@
 
 import copy
 import os
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -10,14 +9,8 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch import devices
-from edbatch.base.later import Later
-from edbatch.devices import Device, current_device, device
-from edbatch.graph.cell.stacking import column_range, stacked
-from edbatch.models import LSTM, from_torch
+from edbatch.devices import current_device, device
 from tests.emulated import arrays
-from tests.training.optimizing import give, gradients_of, model_of
-from tests.training.rules import OPTIMIZERS
 
 
 @pytest.fixture(autouse=True)
@@ -41,11 +34,6 @@ def test_bad_names(name):
         device(name)
 
 
-def test_copies_and_pickles_are_the_device():
-    for one in (device("cpu"), device("cuda:1")):
-        assert copy.deepcopy(one) is pickle.loads(pickle.dumps(one)) is one
-
-
 def test_blocks_nest():
     assert current_device() is device("cpu")
     with device("cuda") as outer:
@@ -57,11 +45,6 @@ def test_blocks_nest():
             1 / 0  # noqa: B018
         assert current_device() is outer
     assert current_device() is device("cpu")
-
-
-def test_a_block_is_its_threads_own():
-    with device("cuda"), ThreadPoolExecutor(1) as pool:
-        assert pool.submit(current_device).result() is device("cpu")
 
 
 def test_the_environment_names_the_device(monkeypatch):
@@ -86,12 +69,6 @@ def test_devices_that_are_not_there(monkeypatch):
     for use in (lambda: eb.ParameterCollection(device=name), lambda: eb.Graph(device=name), device(name).synchronize):
         with pytest.raises(eb.EdBatchError, match=r"^there is no GPU 99$"):
             use()
-
-
-def test_wrong_arguments():
-    for make in (eb.ParameterCollection, eb.Graph):
-        with pytest.raises(eb.EdBatchError, match="device 'gpu'"):
-            make(device="gpu")
 
 
 # Where things are.
@@ -168,20 +145,6 @@ def test_parameters_of_two_devices_do_not_meet(cuda):
     np.testing.assert_allclose(y.value(), V.value().sum(axis=1), rtol=1e-5)
 
 
-def test_two_gpus(second):
-    """Graphs on both, one after the other; each has a backend of its own."""
-    assert device("cuda").backend is not second.backend
-    values = []
-    for name in ("cuda", "cuda:1", "cpu", "cuda:1"):
-        model = eb.ParameterCollection(seed=3, device=name)
-        W = model.add_parameters((3, 3))
-        with eb.Graph(policy="sufficient"):
-            loss = eb.sum(eb.tanh(W @ eb.ones(3)))
-        loss.backward()
-        values.append(np.append(W.grad(), loss.value()))
-    np.testing.assert_allclose(values[1:], [values[0]] * 3, rtol=1e-6)
-
-
 @pytest.fixture
 def only_inside(second, monkeypatch):
     """An error for what computes with arrays of the second GPU outside its blocks: CuPy would do so on the first."""
@@ -232,53 +195,7 @@ def test_all_that_computes_is_on_the_parameters_device(only_inside, tmp_path):
         pool.submit(work).result()
 
 
-def test_gradients_are_still_there_in_a_stack(only_inside):
-    model = eb.ParameterCollection(seed=2, device=only_inside)
-    W, V = model.add_parameters((2, 3)), model.add_parameters((1, 3))
-    with eb.Graph(policy="sufficient"):
-        loss = eb.sum(W @ eb.ones(3))
-    loss.backward()
-    stacked([W.spec, V.spec])
-    assert W.grad().tolist() == [[1] * 3] * 2
-
-
 # Parameters on a device.
-
-
-def on_host(cuda, array):
-    return np.array(cuda.backend.to_host(array))
-
-
-def test_values(cuda):
-    model = eb.ParameterCollection(device=cuda)
-    values = np.arange(6.0).reshape(2, 3)
-    for W in (model.add_parameters((2, 3), init=values), model.add_lookup_parameters((2, 3), init=values)):
-        assert not isinstance(W.value(), type(W.array)) or W.value() is not W.array
-        np.testing.assert_array_equal(W.value(), values)
-        with pytest.raises(ValueError, match="read-only"):
-            W.value()[...] = 7
-        W.set_value(values.T.copy().T + 1)
-        np.testing.assert_array_equal(W.value(), values + 1)
-        W.set_value([[1, 2, 3], [4, 5, 6]])
-        np.testing.assert_array_equal(W.value(), [[1, 2, 3], [4, 5, 6]])
-        with pytest.raises(eb.EdBatchError, match=r"expected shape \(2, 3\), got \(3, 2\)"):
-            W.set_value(values.T)
-        assert isinstance(W.value(), np.ndarray)
-        assert W.value().flags.c_contiguous
-    number = model.add_parameters((), init=2.5)
-    number.set_value(1.5)
-    assert number.value() == 1.5
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_equal_seeds_are_equal_values(cuda, dtype):
-    models = [eb.ParameterCollection(seed=7, dtype=dtype, device=name) for name in ("cpu", cuda)]
-    for model in models:
-        model.add_parameters((3, 4), name="W")
-        model.add_lookup_parameters((5, 2), name="table")
-    for mine, theirs in zip(*models, strict=True):
-        assert mine.value().dtype == theirs.value().dtype == dtype
-        np.testing.assert_array_equal(mine.value(), theirs.value())
 
 
 def test_gradients(cuda):
@@ -309,94 +226,6 @@ def test_gradients(cuda):
     np.testing.assert_array_equal(W.grad(), np.zeros((2, 3)))
 
 
-def test_stacks(cuda):
-    model = eb.ParameterCollection(seed=2, device=cuda)
-    W, V = model.add_parameters((2, 3), name="W"), model.add_parameters((1, 3), name="V")
-    values = W.value(), V.value()
-    W.accumulator()[0][...] = 5
-    both = stacked([W.spec, V.spec]).parameter()
-    assert both.device is cuda
-    np.testing.assert_array_equal(both.value(), np.concatenate(values))
-    np.testing.assert_array_equal(both.grad(), [[5] * 3] * 2 + [[0] * 3])
-    address = cuda.backend.address
-    assert address(W.array) == address(both.array)
-    assert address(V.array) == address(both.array) + 2 * 4  # stored by columns
-    V.set_value([[7, 8, 9]])
-    assert both.value()[2].tolist() == [7, 8, 9]
-    both.set_value(np.arange(9).reshape(3, 3))
-    assert W.value().tolist() == [[0, 1, 2], [3, 4, 5]]
-    last = column_range(both.spec, 2, 3).parameter()
-    assert last.value().tolist() == [[2], [5], [8]]
-    assert (last.device, address(last.array)) == (cuda, address(both.array) + 2 * 3 * 4)
-
-
-def test_copies_and_pickles_stay_on_the_device(cuda):
-    model = eb.ParameterCollection(seed=2, device=cuda)
-    model.add_parameters((2, 3), name="W")
-    model.add_lookup_parameters((5, 3), name="table")
-    for made in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert made.device is cuda
-        for parameter in model:
-            other = made[parameter.name]
-            assert type(other) is type(parameter)
-            assert (other.device, other.spec == parameter.spec) == (cuda, False)
-            np.testing.assert_array_equal(other.value(), parameter.value())
-            other.set_value(other.value() + 1)
-            assert (other.value() != parameter.value()).all()
-        with eb.Graph(policy="sufficient"):
-            y = made["W"] @ made["table"][2]
-        np.testing.assert_allclose(y.value(), made["W"].value() @ made["table"].value()[2], rtol=1e-5)
-
-
-@pytest.mark.parametrize(("source", "target"), [("cpu", "cuda"), ("cuda", "cpu"), ("cuda", "cuda")])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_checkpoints_go_from_device_to_device(cuda, tmp_path, optimizer, source, target):
-    """Values, and what the trainer remembers: training goes on as if it had never moved."""
-    with device(source):
-        mine = model_of("float64")
-    trainer, steps = optimizer(mine, weight_decay=0.1), list(gradients_of(mine))
-    for gradients in steps[:3]:
-        give(mine, gradients)
-        trainer.update()
-    mine.save(tmp_path / "m.safetensors", trainer=trainer, metadata={"epoch": 3})
-    with device(target):
-        other = model_of("float64")
-    peer = optimizer(other, weight_decay=0.1)
-    assert other.load(tmp_path / "m.safetensors", trainer=peer).metadata == {"epoch": 3}
-    assert other.device is device(target)
-    for parameter in mine:
-        np.testing.assert_array_equal(other[parameter.name].value(), parameter.value())
-    for gradients in steps[3:]:
-        for model, one in ((mine, trainer), (other, peer)):
-            give(model, gradients)
-            one.update()
-    for parameter in mine:
-        np.testing.assert_allclose(other[parameter.name].value(), parameter.value(), rtol=1e-10, atol=1e-12)
-
-
-def test_weights_of_pytorch(cuda):
-    random = np.random.default_rng(0)
-    shapes = {"weight_ih_l0": (8, 3), "weight_hh_l0": (8, 2), "bias_ih_l0": (8,), "bias_hh_l0": (8,)}
-    state = {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-    values = []
-    for name in ("cpu", cuda):
-        lstm = LSTM(eb.ParameterCollection(device=name), 3, 2)
-        from_torch(lstm, state)
-        with eb.Graph(policy="sufficient"):
-            values.append(eb.forward(lstm.initial_state().transduce([eb.ones(3), eb.ones(3)])))
-    np.testing.assert_allclose(*values, rtol=1e-5)
-
-
-def test_other_backends_are_made_when_first_used(monkeypatch):
-    opened = []
-    monkeypatch.setitem(devices.BACKENDS, "cuda", Later("edbatch.kernels.cuda.backend"))
-    monkeypatch.setattr("edbatch.kernels.cuda.backend.open_backend", lambda number: opened.append(number))
-    one = Device("cuda", 5)
-    assert not opened
-    assert one.backend is one.backend is None
-    assert opened == [5]
-
-
 def test_threads_have_devices_of_their_own():
     """Devices are shared, the blocks that they are entered in are not."""
     inside, outside = Barrier(2), Barrier(2)
@@ -418,12 +247,3 @@ def test_threads_have_devices_of_their_own():
         assert current_device().name == "cuda:3"
     assert (found["cuda:1"], found["cuda:2"]) == ("cuda:1", "cuda:2")
     assert found["after cuda:1"] == found["after cuda:2"] == eb.device(os.environ.get("EDBATCH_DEVICE") or "cpu").name
-
-
-def test_a_report_says_where_it_ran(cuda):
-    for name, shown in (("cpu", False), (cuda.name, True)):
-        with eb.Graph(policy="sufficient", device=name) as graph:
-            assert eb.tanh(eb.scalar(1)).value() == pytest.approx(np.tanh(1))
-        report = graph.report()
-        assert report.device == name
-        assert any(line.split() == ["device", name] for line in str(report).splitlines()) == shown

@@ -16,13 +16,11 @@ import edbatch as eb
 from edbatch.cli import main
 from edbatch.graph.op import OPS, Op, declare
 from edbatch.models.workloads import WORKLOADS
-from edbatch.policy.heuristics import RULES
 from tests.graph import test_gradients, test_ops
 from tests.graph.test_ops import OPERANDS, cases_of
 from tests.kernels.cuda import test_ops as test_on_gpu
 from tests.oracle import ORACLE
-from tests.policy.conftest import make_random_graph
-from tests.runtime import test_edges, test_ops_in_cells
+from tests.runtime import test_edges
 
 pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 
@@ -67,24 +65,6 @@ def declared(monkeypatch):
         monkeypatch.setitem(ORACLE, name, MEANINGS[name])
 
 
-def test_there_is_one_of_each_sort():
-    assert set(MADE_UP) == set(MEANINGS)
-    found = {
-        f"equations, {op.singles} singles"
-        if op.equations
-        else "composite"
-        if op.composite
-        else op.reduction or f"{len(op.samples[0].shapes)}"
-        for op in MADE_UP.values()
-    }
-    assert found == {"1", "2", "max", "equations, 0 singles", "equations, 2 singles", "composite"}
-
-
-def test_none_is_left_in_the_table(monkeypatch):
-    monkeypatch.undo()
-    assert not set(MADE_UP) & (set(OPS) | set(ORACLE))
-
-
 def test_their_declarations_are_complete():
     test_ops.test_every_op_has_samples_and_an_oracle()
     test_gradients.test_every_op_has_a_gradient_or_says_that_it_has_none()
@@ -95,14 +75,14 @@ def test_their_declarations_are_complete():
 @pytest.mark.parametrize(("op", "sample"), CASES)
 def test_batched_equals_unbatched_equals_oracle(op, sample, how, dtype):
     rtol, atol = (2e-5, 4e-6) if dtype == "float32" else (1e-9, 1e-11)
-    test_ops.compare_values(op, sample, how, dtype, rtol, atol)
+    test_ops.test_batched_equals_unbatched_equals_oracle(op, sample, how, dtype, rtol, atol)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("how", OPERANDS)
 @pytest.mark.parametrize(("op", "sample"), CASES)
 def test_gradients_equal_finite_differences(op, sample, how, dtype):
-    test_gradients.compare_gradients(op, sample, how, dtype, *TOLERANCES[dtype])
+    test_gradients.test_gradients_equal_finite_differences(op, sample, how, dtype, *TOLERANCES[dtype])
 
 
 @pytest.mark.parametrize(("op", "sample"), [case for case in CASES if not case.values[0].variadic])
@@ -110,25 +90,9 @@ def test_in_a_cell(op, sample):
     test_gradients.test_in_a_cell(op, sample)
 
 
-@pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize(("op", "sample"), CASES)
-def test_stopped_and_scaled_operands(op, sample, dtype):
-    test_edges.test_edges_into_every_op(op, sample, dtype, *TOLERANCES[dtype])
-    test_edges.test_edges_into_cells(op, sample, dtype, *TOLERANCES[dtype])
-
-
-@pytest.mark.parametrize("how", ["values", "parameters", "views"])
-@pytest.mark.parametrize(("op", "sample"), CASES)
-def test_in_a_cell_beside_others(op, sample, how):
-    test_ops_in_cells.test_every_op_in_a_cell(op, sample, how)
-
-
-@pytest.mark.parametrize("compile", ["full", "plain"])
-@pytest.mark.parametrize(("op", "sample"), CASES)
-def test_fused_or_not(op, sample, compile):
-    with eb.options(compile=compile):
-        for dtype, tolerances in TOLERANCES.items():
-            test_gradients.compare_gradients(op, sample, "rows", dtype, *tolerances)
+def test_stopped_and_scaled_operands(op, sample):
+    test_edges.test_edges_into_every_op(op, sample)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
@@ -136,68 +100,11 @@ def test_on_an_emulated_gpu(cuda, dtype):
     test_on_gpu.check_ops(cuda, CASES, dtype)
 
 
-def test_as_users_call_them():
-    with eb.Graph(policy="sufficient") as graph:
-        rows = []
-        for at in range(4):
-            x, y = eb.input([1.0, 2.0 + at]), eb.input([0.5, -1.0])
-            found = [extensions.soft_cap(x, 2.0), extensions.log_add(x, y), extensions.peak(x)]
-            found += [extensions.norm_list([x, y]), extensions.rms_norm(x, y)]
-            found.append(extensions.additive_attention(x, y, [x, y], [y, x]))
-            rows.append(found)
-        got = eb.forward([value for row in rows for value in row])
-    assert graph.report().batches == len(MADE_UP)
-    x, y = np.array([1.0, 5.0]), np.array([0.5, -1.0])
-    wants = [
-        MEANINGS["soft_cap"](x, 2.0), MEANINGS["log_add"](x, y), 5.0, MEANINGS["norm_list"](x, y),
-        MEANINGS["rms_norm"](x, y, 1e-5), MEANINGS["additive_attention"](x, y, x, y, y, x),
-    ]  # fmt: skip
-    for value, want in zip(got[-6:], wants, strict=True):
-        np.testing.assert_allclose(value, want, rtol=1e-5)
-
-
 def test_an_op_that_says_nothing_is_refused():
     with pytest.raises(
         eb.EdBatchError, match="op 'empty': expected a scalar, a reduction, a composite, equations or places"
     ):
         declare(Op("empty", lambda shape: shape))
-
-
-def test_the_policy():
-    random = np.random.default_rng(0)
-    inputs = random.uniform(-1, 1, (6, 3))
-
-    def losses(policy):
-        with eb.Graph(policy=policy) as graph:
-            xs = [eb.input(x) for x in inputs]
-            for depth in range(1, 5):
-                xs = [eb.tanh(x) if number < depth else eb.sigmoid(x) for number, x in enumerate(xs)]
-            return eb.sum(xs).value(), graph.report().batches
-
-    value, batches = losses(extensions.MostReady())
-    np.testing.assert_allclose(value, losses("none")[0], rtol=1e-5)
-    assert batches == 9  # tanh and sigmoid at every depth, and the sum
-
-
-def test_the_policy_by_name(monkeypatch, tmp_path):
-    monkeypatch.setitem(RULES, "most-ready", extensions.MostReady().schedule)
-    policy = eb.get_policy("most-ready")
-    policy.save(tmp_path / "policy")
-    for seed in range(20):
-        graph = make_random_graph(seed)
-        for one in (policy, eb.get_policy(tmp_path / "policy")):
-            one.schedule(graph).validate(graph)
-
-
-def test_the_reader(tmp_path):
-    path = tmp_path / "reviews.txt"
-    path.write_text("1 it is superb\n\n2 it is\n0 dull\n")
-    with pytest.raises(eb.EdBatchError, match=f"{path}:3: expected 0 or 1, and words, found '2 it is'"):
-        extensions.stream_reviews(path).take()
-    reviews = extensions.stream_reviews(path, skip_bad=True)
-    assert reviews.take() == [(1, ["it", "is", "superb"]), (0, ["dull"])]
-    assert reviews.skipped == 1
-    assert extensions.random_reviews(3, 1) == extensions.random_reviews(9, 1)[:3]
 
 
 def test_the_workload(monkeypatch, tmp_path, capsys):
@@ -248,12 +155,6 @@ def test_the_page_shows_the_module():
     assert lines("\n".join(blocks("python"))) == lines((ROOT / "tests" / "extensions.py").read_text(encoding="utf-8"))
 
 
-def test_files_that_the_page_names_are_there():
-    named = re.findall(r"\]\(([^)]+)\)", PAGE)
-    assert len(named) > 20
-    assert [name for name in named if not (ROOT / "docs" / name).exists()] == []
-
-
 def apply(diff, folder):
     """Change the files in a folder as a diff says; a place is found by its lines, which are there once."""
     for part in re.split(r"^(?=--- )", diff, flags=re.MULTILINE)[1:]:
@@ -287,6 +188,7 @@ assert describe("majority", ["I", "O"], 1) == "I O (most)"
 """,
     "drop_double_negations.py": """
 import numpy as np
+from edbatch.graph.options import Options
 from edbatch.graph.cell.passes import prepare_for_batching
 from tests.graph.bodies import compute, names, trace
 
@@ -295,11 +197,11 @@ def function(x):
     return (-(-x)) * 2 + -(-(-x)), y, -y
 
 body = trace(function, (3,))
-prepared = prepare_for_batching(body, plain=False, named=True)
+prepared = prepare_for_batching(body, Options(), named=True)
 x = np.array([1.0, 2.0, 4.0])
 for got, want in zip(compute(prepared, x), compute(body, x), strict=True):
     np.testing.assert_array_equal(got, want)
-single = prepare_for_batching(trace(lambda x: -(-(-(-(x + 1)))) * 2, (3,)), plain=False)
+single = prepare_for_batching(trace(lambda x: -(-(-(-(x + 1)))) * 2, (3,)), Options())
 assert names(single) == ["add", "multiply"]
 """,
     "tests.fake_device": """

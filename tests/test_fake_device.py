@@ -9,7 +9,6 @@ from edbatch.models.workloads import WORKLOADS
 from tests import fake_device
 from tests.arrays import on_host
 from tests.graph.test_ops import CASES
-from tests.graph.test_random_arrays import OfArrays, outcome
 from tests.kernels.cuda import test_ops as on_gpu
 
 pytestmark = [pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient"), pytest.mark.cpu]
@@ -47,10 +46,6 @@ def test_models(fake, name):
     check(fake, lambda: [x for found in on_gpu.of_workload(name) for x in found])
 
 
-def test_arrays_of_expressions(fake):
-    check(fake, lambda: outcome(4, OfArrays, "sufficient")[0], unit=1e-7)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("optimizer", [eb.Adam, eb.SGD, eb.Adagrad])
 def test_training(fake, optimizer, dtype):
@@ -84,40 +79,3 @@ def test_training(fake, optimizer, dtype):
         return losses + [on_host(parameter.array) for parameter in model]
 
     check(fake, trained, unit=1 if dtype == "float32" else 1e-7)
-
-
-def test_nan_is_found_and_values_are_replaced(fake):
-    with fake:
-        model = eb.ParameterCollection()
-        W = model.add_parameters((2, 3), init=1.0)
-        W.set_value([[1, 2, 3], [4, 5, 6]])
-        np.testing.assert_array_equal(W.value(), [[1, 2, 3], [4, 5, 6]])
-        with eb.Graph(check_nan=True):
-            y = eb.log(eb.sum(W @ eb.input([-1.0, 0.0, 0.0])))
-        with pytest.raises(eb.EdBatchError, match="NaN in a result"):
-            y.value()
-
-
-def test_replayed_mini_batches(fake):
-    def values():
-        model = eb.ParameterCollection(seed=0)
-        W, table = model.add_parameters((3, 3)), model.add_lookup_parameters((9, 3))
-
-        @eb.replay
-        def loss(words):
-            h = eb.zeros(3)
-            for word in words:
-                h = eb.tanh(W @ h + eb.lookup(table, word))
-            return eb.sum(h)
-
-        found = []
-        for _ in range(3):
-            model.zero_grad()
-            with eb.Graph("sufficient"):
-                y = eb.sum([loss(words) for words in [(1, 2, 3), (4,), (5, 6)] * 6])
-            y.backward()
-            found += [y.value(), on_host(W.grad())]
-            W.set_value(on_host(W.value()) * 1.1)
-        return found
-
-    check(fake, values)

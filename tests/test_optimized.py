@@ -44,10 +44,3 @@ def test_the_same_without_assertions_and_docstrings(flag):
     want, got = run("-c", PROGRAM), run(flag, "-c", PROGRAM)
     assert want.returncode == 0, want.stderr
     assert (got.returncode, got.stdout) == (0, want.stdout), got.stderr
-
-
-@pytest.mark.parametrize("command", ["", "run", "learn", "schedule", "inspect", "warm-up"])
-def test_commands_have_help_without_docstrings(command):
-    found = run("-OO", "-m", "edbatch", *command.split(), "--help")
-    assert found.returncode == 0, found.stderr
-    assert "usage" in found.stdout.lower()

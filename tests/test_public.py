@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import edbatch as eb
@@ -38,15 +37,6 @@ def test_dir_has_what_is_public_and_nothing_else():
     readme = (Path(__file__).parent.parent / "README.md").read_text()
     used = set(re.findall(r"\beb\.([A-Za-z]\w*)", readme))
     assert {"Adam", "schedules"} < used <= shown
-
-
-def test_folders_need_no_import_of_their_own():
-    code = """
-import edbatch as eb
-print([name for name in ("models", "data", "training", "schedules") if not getattr(eb, name)])
-print(eb.models.LSTM, eb.data, eb.training.Adam is eb.Adam)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 SHOWN = {
@@ -90,12 +80,6 @@ assert sys.argv[1:] != ["used"] or found is again
 """
     for given in ([], ["used"]):
         subprocess.run([sys.executable, "-c", code, *given], check=True)
-
-
-def test_help_lists_as_submodules_what_can_be_imported():
-    text = pydoc.render_doc(eb, renderer=pydoc.plaintext)
-    listed = re.search(r"^SUBMODULES\n((?:    \w+\n)+)", text, re.MULTILINE)
-    assert listed is None or set(listed[1].split()) <= set(MODULES)
 
 
 @pytest.mark.parametrize(("owner", "function"), list(documented()))
@@ -145,60 +129,6 @@ def test_docstring_names_the_parameters_there_are(owner, function):
     assert set(names) <= {*known, *inherited}, f"documented {names}, there are {known}"
     if set(names) <= set(known) and function is not eb.Policy:
         assert [name for name in known if name in names] == names, "documented in another order"
-
-
-ARGUMENTS = {
-    "x": np.array([0.2, 0.4]), "a": np.array([0.2, 0.4]), "b": np.array([0.5, 0.3]), "xs": [np.ones(2), np.ones(2)],
-    "p": np.array([0.2, 0.4]), "target": np.array([0.0, 1.0]), "logits": np.ones(2), "scores": np.ones(2),
-    "weight": np.ones((2, 2)), "bias": np.ones(2), "gain": np.ones(2), "label": 1, "index": 1, "value": 2.0,
-    "shape": 2, "low": 0.0, "high": 1.0, "parts": 2, "scale": 0.5, "rate": 0.5, "axis": 0, "first": 0, "second": 0,
-    "condition": np.array([0.0, 1.0]), "values": np.array([0.5, 0.3]), "size": 3, "k": 2,
-    "query": np.array([0.2, 0.4]), "keys": [np.ones(2), np.zeros(2)], "weights": [0.5, 2.0],
-    "pad_width": 1, "kernel_size": 2,
-}  # fmt: skip
-OPS = [name for name in FUNCTIONS if FUNCTIONS[name].__module__.startswith("edbatch.graph.ops")]
-
-
-@pytest.mark.parametrize("name", [name for name in OPS if name not in ("lookup", "parameter")])
-def test_ops_take_their_arguments_by_name(name):
-    """Called by name, with what has a default left out, given as its default, or by position: the same."""
-    function = FUNCTIONS[name]
-    parameters = inspect.signature(function).parameters
-    needed = {key: ARGUMENTS[key] for key, p in parameters.items() if p.default is p.empty}
-    if name == "maximum" or name == "minimum":
-        needed["b"] = ARGUMENTS["b"]
-    if "conv" in name or "pool" in name or name == "unfold":
-        n = 1 if "1d" in name else 2
-        needed |= {"x": np.ones((1, 3, 4)[: n + 1])} | (
-            {"weight": np.ones((2, 1, 2, 2)[: n + 2])} if "conv" in name else {}
-        )
-        needed |= {"x": np.ones(3)} if name == "k_max_pool" else {}
-    if name in ("gather", "scatter", "scatter_add"):
-        needed["index"] = np.array([1, 0])
-    if name in ("attention", "weighted_sum"):
-        needed["values"] = [np.ones(2), np.zeros(2)]
-    if name == "clip":
-        needed |= {"low": 0.0, "high": 0.3}
-    extra = {"seed": 7} if name == "dropout" else {}
-    defaults = {key: p.default for key, p in parameters.items() if key not in {**needed, **extra}}
-    with eb.Graph():
-        results = [
-            function(**needed, **extra),
-            function(**needed, **extra, **defaults),
-            function(*needed.values(), **extra),
-        ]
-        wanted, *others = [eb.forward(y) if isinstance(y, list | tuple) else y.value() for y in results]
-    for found in others:
-        np.testing.assert_array_equal(found, wanted)
-
-
-def test_softmax_by_name():
-    x = np.random.default_rng(0).normal(size=(2, 3))
-    with eb.Graph(dtype="float64"):
-        for axis in (0, 1, -1):
-            want = np.exp(x) / np.exp(x).sum(axis, keepdims=True)
-            np.testing.assert_allclose(eb.softmax(eb.input(x), axis=axis).value(), want)
-            np.testing.assert_allclose(eb.log_softmax(x=x, axis=axis).value(), np.log(want))
 
 
 def test_options_say_what_there_is():

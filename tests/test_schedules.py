@@ -29,11 +29,6 @@ def test_rates_are_pytorchs(schedule, make):
         scheduler.step()
 
 
-def test_after_the_last_step_the_rate_stays():
-    assert Cosine(1.0, steps=3, final=0.25)(10) == 0.25
-    assert WarmupLinear(1.0, warmup=0, steps=3)(10) == 0.0
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

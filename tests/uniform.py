@@ -8,17 +8,7 @@ import numpy as np
 
 
 def uniform(xp: Any, seeds: Any, shape: tuple[int, ...]) -> Any:
-    """Numbers in [0, 1) that depend on a row's seed and an entry's position only (SplitMix64).
-
-    Args:
-        xp: NumPy, or its API on a device.
-        seeds: integers [rows].
-        shape: rows, then those of a row.
-
-    Example:
-        >>> uniform(np, np.array([1, 2, 1]), (3, 2)).round(3)
-        array([[0.652, 0.701], [0.276, 0.216], [0.652, 0.701]])
-    """
+    """Numbers in [0, 1) that depend on a row's seed and an entry's position only (SplitMix64)."""
     entries = xp.arange(1, 1 + int(np.prod(shape[1:])), dtype=np.uint64)
     with np.errstate(over="ignore"):
         # The seed itself goes through one round, so that neighbouring seeds share no stream.

@@ -12,7 +12,7 @@ from scripts import ROOT
 
 #: The most telling first.
 TESTS = (
-    "tests/kernels/cuda/test_cupy_driver.py", "tests/kernels/cuda/test_counting.py", "tests/runtime/test_on_gpu.py",
+    "tests/kernels/cuda/test_cupy_driver.py", "tests/runtime/test_on_gpu.py",
     "tests/graph/test_ops.py", "tests/graph/test_gradients.py", "tests/kernels/cuda", "tests/runtime", "tests/models",
     "tests/training",
 )  # fmt: skip

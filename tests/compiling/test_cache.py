@@ -1,15 +1,12 @@
 """Compiled code that nobody uses is deleted, by whoever compiles something next; a folder may be of no use."""
 
-import errno
 import hashlib
 import os
 import pickle
-import stat
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -54,15 +51,6 @@ def test_what_was_not_used_for_months_is_deleted_when_something_is_kept(folder, 
     assert (folder / "notes.txt").exists()
 
 
-def test_what_is_found_was_used(monkeypatch):
-    keep(OLD, b"old")
-    used(OLD, MONTHS)
-    assert kept(OLD) == b"old"
-    fresh(monkeypatch)
-    keep(NEW, b"new")
-    assert kept(OLD) == b"old"
-
-
 def test_a_large_folder_loses_what_was_not_used_for_longest(monkeypatch):
     keys = [bytes([number]) * DIGEST for number in range(5)]
     for number, key in enumerate(keys):
@@ -75,20 +63,6 @@ def test_a_large_folder_loses_what_was_not_used_for_longest(monkeypatch):
     assert kept(NEW) is not None
 
 
-def test_a_folder_that_may_not_be_searched_holds_nothing(monkeypatch):
-    """As one of another user, whose environment was inherited."""
-
-    def refuse(path, *given, **named):
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
-    monkeypatch.setattr(os, "open", refuse)
-    monkeypatch.setattr(code_cache, "_warned", threading.Event())
-    with pytest.warns(
-        eb.EdBatchWarning, match=r"compiled code is not kept.*edbatch: cannot be read \(Permission denied\)"
-    ):
-        assert kept(NEW) is None
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no pipes in folders")
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(monkeypatch):
     keep(OLD, b"old")
@@ -99,22 +73,6 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(monkeypatch):
     keep(NEW, b"new")
     assert kept(NEW) is None
     assert kept(OLD) == b"old"
-
-
-def test_without_a_home_folder_nothing_is_kept(monkeypatch):
-    """As for a user that a container makes up."""
-
-    def unknown():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "home", unknown)
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(code_cache, "_warned", threading.Event())
-    with pytest.warns(eb.EdBatchWarning, match="compiled code is not kept.*no home folder is known; expected one, or"):
-        keep(NEW, b"x")
-    assert kept(NEW) is None
-    with pytest.raises(eb.EdBatchError, match="no home folder"):
-        cache_folder()
 
 
 PRUNING = """
@@ -167,18 +125,6 @@ no_modes = pytest.mark.skipif(sys.platform == "win32", reason="has no such modes
 
 
 @no_modes
-def test_folders_are_the_users_alone(folder):
-    before = os.umask(0o002)
-    try:
-        keep(NEW, b"new")
-    finally:
-        os.umask(before)
-    modes = [stat.S_IMODE(path.stat().st_mode) for path in (folder.parent, folder, path_of(NEW))]
-    assert modes == [0o700, 0o700, 0o644]
-    assert kept(NEW) == b"new"
-
-
-@no_modes
 @pytest.mark.parametrize("mode", [0o720, 0o702])
 @pytest.mark.parametrize("place", ["folder", "folder above", "file"])
 def test_what_others_may_write_is_not_read(place, mode, folder, monkeypatch):
@@ -203,16 +149,6 @@ def test_what_is_of_another_user_is_not_read(place, folder, monkeypatch):
     theirs = {"folder": folder, "folder above": folder.parent, "file": path_of(NEW)}[place]
     give_away(theirs, monkeypatch)
     read_again(monkeypatch, r"belongs to user \d+, and would run as user \d+; expected what only this user, or root")
-
-
-@no_modes
-def test_what_root_has_kept_others_read(folder, monkeypatch):
-    """As in a container, whose image has compiled code in it."""
-    keep(NEW, b"new")
-    known = os.fstat
-    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
-    monkeypatch.setattr(os, "fstat", lambda file: os.stat_result((*known(file)[:4], 0, *known(file)[5:])))
-    assert kept(NEW) == b"new"
 
 
 @no_modes

@@ -9,7 +9,6 @@ import threading
 import warnings
 from functools import cache
 from itertools import product
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -17,12 +16,11 @@ import pytest
 from numba import typeof
 from numba.core.typing import templates
 
-from edbatch.base import stopwatch
 from edbatch.compiling import cache as code_cache
 from edbatch.compiling import compiled as this
 from edbatch.compiling.cache import cache_folder
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.fingerprint import callees, fingerprint, type_text
+from edbatch.compiling.fingerprint import fingerprint, type_text
 from edbatch.errors import EdBatchWarning
 
 
@@ -82,14 +80,6 @@ def plus_five():
     return function
 
 
-@pytest.mark.parametrize("named", ["", "cache", "./cache", "../cache"])
-def test_a_cache_folder_that_is_no_absolute_path_is_ignored(named, monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", named)
-    monkeypatch.delenv("LOCALAPPDATA", raising=False)
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    assert cache_folder() == tmp_path / ".cache" / "edbatch" / "compiled"
-
-
 def test_what_was_compiled_is_found_again(folder):
     function = plus_five()
     assert function(1) == 6
@@ -104,11 +94,6 @@ def test_a_changed_callee_in_another_file_changes_its_callers():
     assert caller_of(1)(1) == 20
     assert caller_of(2)(1) == 30
     assert fingerprint(caller_of(1)) != fingerprint(caller_of(2))
-
-
-def test_names_and_positions_do_not_matter():
-    sources = ("def f(x):\n    return x + 1\n", "\n\n\ndef f(x):\n    return x + 1\n")
-    assert len({fingerprint(module_of(source, "lines").f) for source in sources}) == 1
 
 
 FUNCTION = "from edbatch.compiling.compiled import compiled\n@compiled\ndef f(x):\n    return x + 1\n"
@@ -233,23 +218,6 @@ def test_a_folder_that_cannot_be_written_is_said_and_worked_around(folder):
         assert plus_five()(1) == 6
 
 
-def test_a_damaged_file_that_cannot_be_replaced(folder, monkeypatch):
-    """The second problem is said, too: what the first warning promises is not so."""
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    function = plus_five()
-    function(1)
-    (file,) = folder.iterdir()
-    file.write_bytes(b"")
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.warns(EdBatchWarning) as said:
-        assert again(function)(1) == 6
-    assert [": damaged;" in str(one.message) for one in said] == [True, False]
-    assert "No space left" in str(said[1].message)
-
-
 def test_a_full_disk_is_said_and_worked_around(folder, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -258,24 +226,6 @@ def test_a_full_disk_is_said_and_worked_around(folder, monkeypatch):
     with pytest.warns(EdBatchWarning, match="No space left"):
         assert plus_five()(1) == 6
     assert list(folder.iterdir()) == []
-
-
-def test_the_folder_may_be_deleted_at_any_time(folder):
-    function = plus_five()
-    assert function(1) == 6
-    shutil.rmtree(folder)
-    assert function(1.5) == 6.5
-    assert again(function)(1) == 6
-
-
-def test_all_of_the_package_is_compiled_by_one_decorator():
-    found = subprocess.run(
-        ["grep", "-rlE", r"njit|numba\.jit|@jit|@cfunc", os.path.dirname(this.__file__), "--include=*.py"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.split()
-    assert [os.path.basename(path) for path in found] in (["compiled.py"], [])
 
 
 TWO_AT_ONCE = """
@@ -302,58 +252,6 @@ def test_two_processes_that_start_at_once():
     assert [process.communicate() for process in both] == [("13\n", "")] * 2
 
 
-def test_on_a_terminal_it_says_what_is_compiled_and_how_far_it_is(monkeypatch, capsys):
-    caller = again(caller_of(7))
-    assert len(callees(caller)) == 2
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    bars = []
-
-    class Bar:
-        def __init__(self, **given):
-            bars.append(given)
-            self.done = 0
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            bars.append(self.done)
-
-        def update(self):
-            self.done += 1
-
-    monkeypatch.setattr("tqdm.tqdm", Bar)
-    assert caller(1) == 80
-    shown, done = bars
-    assert (shown["total"], done) == (2, 1)
-    assert "caller, once per machine" in shown["desc"]
-    caller(1)
-    again(caller_of(7))(1)
-    assert len(bars) == 2, "nothing is said where nothing is compiled"
-
-
-def test_what_it_waits_for_while_others_are_compiled_is_no_interpreting(monkeypatch):
-    """On a busy machine compiling takes longer than the processor works for it."""
-    clock = dict.fromkeys(("perf_counter", "thread_time"), 0.0)
-    monkeypatch.setattr(stopwatch, "perf_counter", lambda: clock["perf_counter"])
-    monkeypatch.setattr(stopwatch, "thread_time", lambda: clock["thread_time"])
-
-    def passes(waiting, working):
-        clock["perf_counter"] += waiting + working
-        clock["thread_time"] += working
-
-    @compiled(small=True)
-    def function():
-        passes(0.0, 0.125)
-        with stopwatch.compiling:
-            passes(8.0, 2.0)
-        passes(1.0, 0.03125)
-
-    function._interpreted = 0.0  # nothing is on the disk
-    function()
-    assert function._interpreted == pytest.approx(0.125 + 0.03125)
-
-
 def test_an_interrupt_waits_for_the_compiler(monkeypatch):
     """Numba fills its tables by generators of the process: one that an exception leaves is over, for good."""
     original, sent = templates.BaseRegistryLoader.new_registrations, []
@@ -371,105 +269,3 @@ def test_an_interrupt_waits_for_the_compiler(monkeypatch):
     assert sent
     assert len(function.overloads) == 1
     assert function(1) == 6
-
-
-CALLING = """
-from edbatch.compiling.compiled import compiled
-
-@compiled(small=True)
-def inner(x):
-    return x + x[0]
-
-@compiled(small=True)
-def outer(x):
-    return inner(x) + 1
-"""
-
-
-def test_where_compiling_pays_nothing_of_python_is_called_any_more(folder):
-    module = module_of(CALLING)
-    inner, outer = module.inner, module.outer
-    few, many = np.zeros(2, np.int64), np.ones(this.SMALL + 1, np.int64)
-    assert type(inner) is type(outer) is this.Small
-    assert inner(many).sum() == 2 * len(many)
-    assert type(inner) is this.Compiled
-    assert list(outer(few)) == [1, 1]
-    assert (type(inner), type(outer)) == (this.Small, this.Small), "what is interpreted calls no compiled code"
-    assert list(outer(many)[:2]) == [3, 3]
-    assert (type(inner), type(outer)) == (this.Small, this.Compiled)
-    assert inner(many).sum() == 2 * len(many)
-    assert "__call__" not in vars(this.Compiled)
-
-
-def test_functions_of_any_number_of_arguments_are_found_on_disk_at_once(folder):
-    module = module_of(
-        "from edbatch.compiling.compiled import compiled\n@compiled(small=True)\ndef f(x, *ys):\n    return ys[0][0]\n"
-    )
-    few, many = np.zeros(2, np.int64), np.ones(this.SMALL + 1, np.int64)
-    for arrays in ([many, many], [many, np.ones((1, 1))]):
-        module.f(1, *arrays)
-        found = compiled(module.f.py_func, small=True)
-        found(1, few, *(array[:1] for array in arrays[1:]))
-        assert type(found) is this.Compiled
-
-
-def test_what_is_damaged_does_not_make_small_functions_be_compiled(folder):
-    @compiled(small=True)
-    def function(x):
-        return x + 5
-
-    with this.at_once():
-        function(1)
-    (file,) = folder.iterdir()
-    file.write_bytes(file.read_bytes()[:-1])
-    with pytest.warns(EdBatchWarning, match="damaged"):
-        assert compiled(function.py_func, small=True)(1) == 6
-    assert list(folder.iterdir()) == []
-
-
-@pytest.fixture
-def small(folder, monkeypatch):
-    """Makes small functions; each call that is interpreted takes a tenth of a second, each compilation half of one."""
-    ticks = iter(range(10**9))
-    monkeypatch.setattr(this, "processor_time", lambda: next(ticks) / 10)
-
-    def make(number):
-        source = f"""
-from edbatch.compiling.compiled import compiled
-@compiled(small=True)
-def small_{number}(x):
-    return x + {number}
-"""
-        found = getattr(module_of(source), f"small_{number}")
-        monkeypatch.setattr(this, "A_BYTE", 0.5 / len(found.py_func.__code__.co_code))
-        return found
-
-    return make
-
-
-def interpreted_calls(function):
-    """How often it is called until it is compiled."""
-    for calls in range(100):
-        function(1)
-        if function.overloads:
-            return calls
-    raise AssertionError("it never is")
-
-
-def test_a_small_function_is_interpreted_for_half_of_what_compiling_it_takes(small):
-    assert interpreted_calls(small(123401)) == 3
-
-
-@pytest.mark.parametrize(("seconds", "others"), [(0.3, 0), (0.5, 1), (0.7, 2)])
-def test_small_functions_that_took_too_long_together_are_compiled_together(small, monkeypatch, seconds, others):
-    """Each may take a quarter of a second; the first takes longer, and the others a tenth."""
-    found = [small(123402 + 10 * others + number) for number in range(3)]
-    monkeypatch.setattr(this, "functions", found)
-    for function in found[1:]:
-        function(1)
-    ticks = iter(range(99))
-    monkeypatch.setattr(this, "processor_time", lambda: next(ticks) * seconds)
-    found[0](1)
-    for function in found:
-        function(1)
-    assert [len(function.overloads) for function in found] == [1, *[1] * others, *[0] * (2 - others)]

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from edbatch.base.records import ENTRY, record_type
-from edbatch.compiling import compiled as compiling
+from edbatch.base.records import record_type
 from edbatch.compiling.compiled import at_once, compiled, in_python
 from edbatch.compiling.directory import BOOL, INT32, Directory, table
 
@@ -43,23 +42,10 @@ def test_tables_are_read_and_written(how):
     assert made.tables[0] is pairs
 
 
-def test_tables_without_entries(how):
-    made = Directory((np.zeros(0, PAIR), np.zeros(0, np.int32), np.zeros(0, np.bool_)))
-    assert made.entries["length"].tolist() == [0, 0, 0]
-    assert summed(made.entries) == 0
-
-
 def test_what_is_read_only_has_an_address_too():
     array = np.arange(4)
     array.flags.writeable = False
     assert Directory((array,)).entries[0].tolist() == (array.ctypes.data, 4)
-
-
-def test_a_function_is_as_large_as_its_tables():
-    """So that those over many entries are compiled at once."""
-    made = Directory((np.zeros(300), np.zeros(50)))
-    assert made.entries.dtype == ENTRY
-    assert compiling._entries((made.entries, np.zeros(7), (np.zeros(2),))) == 359
 
 
 def test_nothing_is_written_to_tables_without_entries(how):

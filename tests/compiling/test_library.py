@@ -4,9 +4,8 @@ import sys
 import numpy as np
 import pytest
 
-from edbatch.compiling import library as code_library
 from edbatch.compiling.cache import cache_folder
-from edbatch.compiling.compiled import at_once, compiled
+from edbatch.compiling.compiled import compiled
 
 PROGRAM = """
 import sys
@@ -153,24 +152,6 @@ def both(x):
     return digits(x) + half(x)
 
 
-def test_a_large_callee_is_optimised_once_and_a_small_one_is_inlined(monkeypatch):
-    optimised = []
-    optimise = code_library.CodeLibrary._optimize_final_module
-
-    def watched(library):
-        optimised.append([f.name for f in library._final_module.functions if not f.is_declaration])
-        optimise(library)
-
-    monkeypatch.setattr(code_library.CodeLibrary, "_optimize_final_module", watched)
-    monkeypatch.setattr(code_library, "LARGE", 20)
-    assert both(75_757) == digits.py_func(75_757) + 37_878
-    assert sum(any("6digits" in name for name in module) for module in optimised) == 1
-    (linked,) = both.overloads.values()
-    names = [f.name for f in linked.library._final_module.functions if not f.is_declaration]
-    assert any("6digits" in name for name in names)
-    assert not any("4half" in name for name in names)
-
-
 def test_what_compiled_functions_call_has_code_for_python_when_python_calls_it(folder):
     @compiled
     def callee(x):
@@ -187,19 +168,3 @@ def test_what_compiled_functions_call_has_code_for_python_when_python_calls_it(f
     assert (caller(3), callee(3)) == (10, 9)
     assert compiled(callee.py_func)(4) == 12
     assert len(list(folder.iterdir())) == 3
-
-
-def test_what_is_compiled_ahead_has_code_for_python(folder):
-    @compiled
-    def callee(x):
-        return x * 5
-
-    @compiled
-    def caller(x):
-        return callee(x) + 1
-
-    with at_once():
-        assert caller(2) == 11
-    assert len(list(folder.iterdir())) == 2
-    assert callee(2) == 10
-    assert len(list(folder.iterdir())) == 2

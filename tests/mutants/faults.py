@@ -149,7 +149,7 @@ FAULTS = (
         "the plan of a known structure keeps the tags in place of this graph's integers",
         "        known.integers.in_plan.put(self.plan.indices, integers)\n",
         "        known.integers.in_plan.put(self.plan.indices, np.zeros_like(integers))\n",
-        "tests/runtime/test_structures.py::test_other_words",
+        "tests/runtime/test_remembered_graphs.py::test_other_words",
     ),
     Fault(
         "old-inputs", "replay with old integers", "graph/replay/recording.py",
@@ -260,7 +260,7 @@ FAULTS = (
         "half-an-update", "an interrupt leaves half an update", "training/trainer.py",
         "an interrupt during an update is heard of before all is counted",
         "with Whole():  # a second call", "if True:  # a second call",
-        "tests/runtime/test_interrupts.py::test_an_update_that_goes_on_after_an_interrupt_at_any_line",
+        "tests/runtime/test_interrupts.py::test_an_interrupt_at_some_lines[update]",
     ),
     Fault(
         "dtype-lost", "a checkpoint loses a dtype", "graph/model/checkpoint.py",

@@ -1,6 +1,5 @@
 """Pictures of graphs: which boxes, in which batches."""
 
-import numpy as np
 import pytest
 
 import edbatch as eb
@@ -46,26 +45,6 @@ def test_nodes_have_the_colours_of_their_batches(model):
     assert "matmul    matmul(W[3,3], [3])" in made.legend
 
 
-def test_numbers_of_batches_are_those_of_the_report(model):
-    with eb.Graph(policy="sufficient") as graph:
-        chains(model, range(1, 9)).value()
-        chains(model, range(1, 5)).value()
-    made = diagram(graph)
-    assert {box.colour for box in made.boxes} == set(range(graph.report().batches))
-    assert len(made.boxes) == graph.report().nodes
-
-
-def test_what_has_not_run_is_white(model, tmp_path):
-    with eb.Graph(policy="sufficient") as graph:
-        chains(model, [2]).value()
-        chains(model, [1])
-        graph.draw(tmp_path / "graph.svg")
-        made = diagram(graph)
-        assert made.title == "12 nodes of 5 types, run in 7 batches by sufficient; 5 have not run"
-        assert [box.colour for box in made.boxes].count(None) == 5
-        assert graph.report().nodes == 7
-
-
 def test_before_anything_has_run(model, tmp_path):
     with eb.Graph(policy="sufficient") as graph:
         chains(model, [2])
@@ -85,24 +64,7 @@ def test_of_many_nodes_the_batches_are_drawn(model):
     assert [arrow.text for arrow in made.arrows] == ["40x"] * 12
 
 
-def test_of_many_batches_the_types_are_drawn(model):
-    with eb.Graph(policy="none") as graph:
-        chains(model, [5] * 40).value()
-    made = diagram(graph)
-    assert sorted(box.text for box in made.boxes) == [
-        "lookup\n40 nodes", "matmul\n200 nodes", "sum\n40 nodes", "sum_list\n1 nodes", "tanh\n200 nodes",
-    ]  # fmt: skip
-    assert len(made.arrows) == 5  # with the one from tanh back to matmul
-
-
-def test_types_of_one_name_are_told_apart():
-    with eb.Graph(policy="sufficient") as graph:
-        eb.sum(eb.tanh(eb.input(np.ones(3)))) + eb.sum(eb.tanh(eb.input(np.ones(4))))
-    graph.run()
-    assert {box.text.split()[0] for box in diagram(graph).boxes} == {"tanh'1", "tanh'2", "sum'1", "sum'2", "add"}
-
-
-@pytest.mark.parametrize("options", [{"cells": False}, {"split": False}, {"recompute": True}])
+@pytest.mark.parametrize("options", [{"cells": False}, {"recompute": True}])
 def test_options(model, tmp_path, options):
     network = eb.models.LSTM(model, 3, 3)
     with eb.options(**options), eb.Graph() as graph:

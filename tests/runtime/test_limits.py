@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.devices import current_device
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.runtime import nodes, type_table
-from edbatch.runtime.compile.program import Program
 
 
 def step(model):
@@ -33,8 +31,7 @@ CASES = {
     "zeros of 2**64 entries, which are none in 64 bits": lambda: eb.zeros((2**32, 2**32)),
     "product": lambda: eb.zeros((2**20, 1)) @ eb.zeros((1, 2**20)),
     "broadcast": lambda: eb.zeros((2**20, 1)) + eb.zeros((1, 2**20)),
-    "concatenate": lambda: eb.concatenate([eb.zeros(2**30)] * 3),
-    "cell": lambda: eb.cell(lambda x: (x * 2, x * 3, x * 4))(eb.zeros(2**30)),
+    "cell": lambda: eb.cell(lambda x: [x @ (x.T * k) for k in (1.0, 2.0, 3.0)])(eb.zeros((2**15, 1))),
 }
 
 
@@ -72,80 +69,6 @@ def test_graphs_that_are_too_large(model, monkeypatch):
     monkeypatch.undo()
     after = step(model)
     assert after[0] == before[0]
-
-
-def test_what_fails_in_a_table_leaves_it_as_it_was(model, monkeypatch):
-    """A type whose program cannot be made, beside another whose parameters have moved."""
-    other = eb.ParameterCollection(seed=1)
-    a, b = (other.add_parameters((3, 3), name=name) for name in "ab")
-
-    @eb.cell
-    def first(x):
-        return eb.tanh(a @ x)
-
-    def run(*cells):
-        with eb.Graph(policy="sufficient"):
-            values = [cell(eb.ones(3)) for cell in cells]
-        return eb.forward(values)
-
-    def expected():
-        return np.tanh(a.value().sum(1))
-
-    run(first)
-
-    @eb.cell
-    def both(x):  # moves `a` into a stack
-        return eb.tanh(a @ x) + b @ x
-
-    @eb.cell
-    def fails(x):
-        return eb.sigmoid(x) * 2
-
-    variant = Program.variant
-
-    def failing(program):
-        if any("sigmoid" in str(node.type) for node in program._type.op.body.nodes):
-            raise MemoryError
-        return variant(program)
-
-    with eb.Graph(policy="sufficient") as graph:
-        fails(eb.ones(3))
-    graph.typed_graph()  # its type is in the table, its program is not
-    run(first)
-    with eb.Graph():
-        both(eb.ones(3))
-    a.set_value(a.value() + 1)
-    monkeypatch.setattr(Program, "variant", failing)
-    with pytest.raises(MemoryError):
-        run(first, fails)
-    monkeypatch.undo()
-    np.testing.assert_allclose(run(first)[0], expected(), rtol=1e-5)
-    values = run(first, fails)
-    np.testing.assert_allclose(values[0], expected(), rtol=1e-5)
-    np.testing.assert_allclose(values[1], 2 / (1 + np.exp(-np.ones(3))), rtol=1e-5)
-
-
-def test_views_of_many_windows():
-    """Rows of a list that come from as many windows are sorted by them, in time that grows with their number only."""
-    values = np.random.default_rng(0).normal(size=1500)
-    with eb.Graph(policy="sufficient"):
-        x, y = eb.input(values) * 2, eb.input(values[:700]) * 3
-        chosen = [x[i] if i % 3 else y[i % 700] for i in range(len(values))]
-        total = eb.sum(chosen + chosen[::-1])
-    expected = sum(2 * values[i] if i % 3 else 3 * values[i % 700] for i in range(len(values)))
-    assert total.value() == pytest.approx(2 * expected, rel=1e-4)
-
-
-def test_tables_of_many_windows_are_left(monkeypatch):
-    device = current_device()
-    monkeypatch.setattr(type_table, "MAX_WINDOWS", 1)
-    first = type_table.shared_table(device)
-    for _ in range(2):
-        with eb.Graph(policy="sufficient"):
-            x = eb.input([1.0, 2.0, 3.0]) * 2
-            y = x[1] + x[2]
-        assert y.value() == 10
-    assert type_table.shared_table(device) is not first
 
 
 def test_more_axes_than_there_may_be(model):

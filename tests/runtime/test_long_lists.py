@@ -1,4 +1,4 @@
-"""Reductions of lists of any length and width, of infinities and NaN, against NumPy's in float64."""
+"""Reductions of lists of infinities and NaN, against NumPy's in float64."""
 
 import itertools
 
@@ -14,7 +14,6 @@ ORACLE = {
     eb.min: lambda x: x.min(0),
     eb.logsumexp: lambda x: np.logaddexp.reduce(x, axis=0),
 }
-LENGTHS = (1, 2, 3, 130, 1000)
 
 
 @pytest.fixture(params=["cpu", "cuda"])
@@ -28,19 +27,6 @@ def reduced(place, reduce, rows, offsets):
     with place, eb.Graph(policy="sufficient", dtype=rows.dtype.name):
         xs = [eb.input(row) for row in rows]
         return np.array(eb.forward([reduce(xs[a:b]) for a, b in itertools.pairwise(offsets)]))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("width", [1, 3, 300])
-@pytest.mark.parametrize("reduce", ORACLE, ids=lambda reduce: reduce.__name__)
-def test_of_any_length_and_width(place, reduce, width, dtype):
-    rows = (np.random.default_rng(width).normal(size=(sum(LENGTHS), width)) * 9).astype(dtype)
-    offsets = np.append(0, np.cumsum(LENGTHS)).astype(np.int32)
-    out = reduced(place, reduce, rows, offsets)
-    want = [ORACLE[reduce](rows[a:b].astype(np.float64)) for a, b in itertools.pairwise(offsets)]
-    # A sum of numbers of both signs is exact to a unit of their sizes; GPUs add up 64 one by one before that.
-    rtol, atol = (1e-6, 3e-5) if dtype == "float32" else (1e-14, 3e-13)
-    np.testing.assert_allclose(out, want, rtol=rtol, atol=atol if place.kind == "cpu" else 8 * atol)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

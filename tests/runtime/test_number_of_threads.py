@@ -81,12 +81,6 @@ def test_models(name, cells):
         assert len(set(bits_by_threads(run))) == 1
 
 
-@pytest.mark.parametrize("options", [{"recompute": True}, {"compile": "plain"}, {"split": False}])
-def test_models_under_options(options):
-    with eb.options(**options):
-        assert len(set(bits_by_threads(steps_of("tree-lstm", 128, 24, 1)))) == 1
-
-
 def test_checks_for_nan_find_what_threads_computed():
     model = eb.ParameterCollection(seed=0)
     W = model.add_parameters((400, 400), name="W")
@@ -193,40 +187,6 @@ with eb.options(threads=3):
             eb.sum([eb.sum(x * W[3, :64]) for x in xs]).backward()
 """
     subprocess.run([sys.executable, "-c", PROGRAM + traced], timeout=120, check=True)
-
-
-def test_workers_of_multiprocessing_compute_alone_unless_asked():
-    code = PROGRAM.replace("eb.options(threads=3), ", "")
-    code = (
-        "from multiprocessing import get_context\n"
-        + code.replace("print", "lines.append")
-        + """
-def work(asked):
-    return pool.number(asked)
-"""
-    )
-    code = code.replace("import threading", "import threading\nlines = []").replace(
-        "lines.append(graph.report().threads, threading.active_count())", ""
-    )
-    code += """
-if __name__ == "__main__":
-    with get_context("fork").Pool(2) as workers:
-        print(workers.map(work, [0, 2]))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.stdout == "[1, 2]\n", done.stderr
-
-
-def test_a_report_says_how_many():
-    with eb.options(threads=1), eb.Graph(policy="sufficient") as graph:
-        eb.tanh(eb.ones(3)).value()
-        assert graph.report().threads == "1"
-        assert "threads" in str(graph.report())
-    with eb.options(threads=2):
-        large()
-        with eb.Graph(policy="sufficient") as graph:
-            eb.tanh(eb.ones(3)).value()
-            assert graph.report().threads in ("2 of 2", "1 of 2 (more do not pay: others use the cores)")
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "2", True, 65])

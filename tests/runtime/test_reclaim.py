@@ -87,36 +87,6 @@ def test_nothing_of_ours_that_is_python_runs_when_a_model_goes():
     assert not [code for code in called if f"{os.sep}edbatch{os.sep}" in code.co_filename]
 
 
-def test_tables_are_left_when_most_of_their_models_are_gone(monkeypatch):
-    monkeypatch.setattr(type_table, "MAX_GONE", 20)
-    device = eb.ParameterCollection().device
-    sizes = []
-    for _ in range(28):
-        train()
-        gc.collect()
-        sizes.append(len(type_table.shared_table(device).bound))
-    # The first table has what other tests left, so that it is left earlier; the next is filled from the beginning.
-    assert max(sizes[14:]) <= max(sizes[:14])
-    assert min(sizes) < 10
-
-
-def test_models_that_stay(monkeypatch):
-    monkeypatch.setattr(type_table, "MAX_GONE", 5)
-    stays = Net(scale=2.0)
-    gradients = None
-    for _ in range(6):
-        train()
-        loss = stays.loss()
-        loss.backward()
-        assert loss.value() == pytest.approx(stays.expected(), rel=1e-4)
-        found = [x.grad().copy() for x in stays.model]
-        stays.model.zero_grad()
-        if gradients is not None:
-            for a, b in zip(gradients, found, strict=True):
-                np.testing.assert_array_equal(a, b)
-        gradients = found
-
-
 def test_graphs_that_ran_keep_their_values(monkeypatch):
     monkeypatch.setattr(type_table, "MAX_GONE", 5)
     net = Net()
@@ -158,29 +128,3 @@ def test_a_cell_may_be_gone_before_its_graph_runs():
     y = recorded()
     kept()
     np.testing.assert_allclose(y.value(), 2 * np.tanh(np.ones(2)), rtol=1e-6)
-
-
-def test_a_parameter_that_is_replaced():
-    net = Net()
-    assert net.loss().value() == pytest.approx(net.expected(), rel=1e-4)
-    for seed in range(3):
-        net.model = eb.ParameterCollection(seed=seed)  # and the old one is gone
-        for name in "WU":
-            setattr(net, name, net.model.add_parameters((3, 3), name=name))
-        net.b = net.model.add_parameters((3,), name="b", init=0.1)
-        net.table = net.model.add_lookup_parameters((5, 3), name="table")
-        kept()
-        assert net.loss().value() == pytest.approx(net.expected(), rel=1e-4)
-
-
-def test_names_of_sets_of_types_are_forgotten(monkeypatch):
-    """Mini-batches in which one type or another is missing are without end; the table of their types is the same."""
-    monkeypatch.setattr(type_table, "MAX_SETS", 10)
-    ops = [eb.tanh, eb.sigmoid, eb.exp, eb.sin, eb.cos, eb.abs]
-    for chosen in range(1, 2 ** len(ops)):
-        with eb.Graph(policy="sufficient") as graph:
-            x = eb.ones(3)
-            used = [op for at, op in enumerate(ops) if chosen >> at & 1]
-            eb.forward([op(x) for op in used])
-        assert graph.report().types == len(used)
-        assert len(type_table.shared_table(graph._evaluation.table.device)._names) <= 10

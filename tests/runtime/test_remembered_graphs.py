@@ -1,24 +1,26 @@
-"""A small graph that is recorded again has the plan that it had, and gradients go back by the way that they went."""
+"""Graphs that come again, as they were or with other words, have the numbers that they have anew."""
 
 import gc
+import random
+from itertools import pairwise
 from weakref import ref
 
 import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.runtime import remembered, type_table
-from edbatch.runtime.backward import backward as backwards
+import edbatch.dynet as dy
+from edbatch.runtime import evaluation, remembered, type_table
 from edbatch.runtime.remembered import Plans
 
 DIM = 3
+LENGTHS = (3, 1, 4, 3)
 
 
 class Net:
     def __init__(self):
         self.model = eb.ParameterCollection(seed=0, dtype="float64")
-        self.W = self.model.add_parameters((DIM, DIM), name="W")
-        self.V = self.model.add_parameters((DIM, DIM), name="V")
+        self.W, self.V = (self.model.add_parameters((DIM, DIM), name=name) for name in "WV")
         self.b = self.model.add_parameters(DIM, name="b")
         self.table = self.model.add_lookup_parameters((9, DIM), name="table")
 
@@ -26,11 +28,30 @@ class Net:
     def step(self, h, word: int):
         return eb.tanh(self.W @ h + eb.lookup(self.table, word) + self.b)
 
-    def encoded(self, x, words):
-        h = eb.tanh(self.V @ x)
+    @eb.cell
+    def read(self, h, label: int):
+        return h * 2, eb.cross_entropy(self.V @ h, label)
+
+    def of_ops(self, words):
+        h = eb.zeros(DIM)
+        for word in words:
+            h = eb.dropout(eb.tanh(self.W @ h + eb.lookup(self.table, word)), 0.3)
+        return eb.cross_entropy(self.V @ h, words[0] % DIM)
+
+    def of_cells(self, words):
+        h, losses = eb.lookup(self.table, words[-1]), []
         for word in words:
             h = self.step(h, word)
-        return h
+            h, loss = self.read(h, word % DIM)
+            losses.append(loss)
+        return eb.sum(losses)
+
+    def of_some(self, words):
+        hs = [self.step(eb.lookup(self.table, word), word) for word in words]
+        stopped = [eb.stop_gradient(h) if at % 2 else h for at, h in enumerate(hs)]
+        return eb.sum([eb.cross_entropy(h, word % DIM) for h, word in zip(stopped, words, strict=True)])
+
+    replayed = eb.replay(of_cells)
 
     def gradients(self):
         found = [parameter.grad() for parameter in self.model]
@@ -38,104 +59,92 @@ class Net:
         return found
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def plans(monkeypatch, nothing_learned):
+    """Those of structures, which differ in words alone."""
+    monkeypatch.setattr(remembered, "of_graphs", Plans())
     own = Plans()
-    monkeypatch.setattr(remembered, "of_graphs", own)
-    monkeypatch.setattr(remembered.of_structures, "is_open", False)
+    for module in (remembered, evaluation):
+        monkeypatch.setattr(module, "of_structures", own)
     return own
 
 
-@pytest.fixture
-def planned(monkeypatch):
-    """How many ways back were planned since it was asked last."""
-    made = []
-    plan = backwards.planned
-    monkeypatch.setattr(backwards, "planned", lambda *given: made.append(1) or plan(*given))
-
-    def count():
-        n = len(made)
-        del made[:]
-        return n
-
-    return count
-
-
-def anew(function):
-    """What a function computes when nothing is remembered."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remembered, "MOST_NODES", 0)
-        return function()
-
-
-def check(function, times=3):
-    """What is computed again and again is what it is anew."""
-    wanted = anew(function)
+def check(function, times=1):
+    """What is computed is, to the bit, what it is anew."""
+    with remembered.afresh():
+        wanted = function()
     for _ in range(times):
         for one, other in zip(function(), wanted, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
-SAMPLES = [(1, 2, 3), (4,), (5, 5, 1)]
+def mini_batch(seed, lengths=LENGTHS):
+    rng = random.Random(seed)
+    return [[rng.randrange(9) for _ in range(length)] for length in lengths]
 
 
-def whole(net, values, words=SAMPLES, saving=False, after=()):
-    with eb.Graph("sufficient", "float64") as graph:
-        xs = [eb.input(value) for value in values]
-        hs = [net.encoded(x, some) for x, some in zip(xs, words, strict=True)]
-        loss = eb.sum([eb.sum(h * h) for h in hs])
-        found = [] if saving else eb.forward(hs)
+def whole(net, function, samples, saving=False, policy="sufficient", after=()):
+    with eb.Graph(policy, "float64", seed=samples[0][0]) as graph:
+        losses = [function(net, words) for words in samples]
+        loss = eb.sum(losses)
+        found = [] if saving else eb.forward(losses)
         loss.backward()
-        found += [loss.value(), xs[0].gradient(), hs[1].gradient(), *net.gradients()]
+        found += [loss.value(), losses[0].gradient(), *net.gradients()]
         for more in after:
-            found += more(graph, net, hs)
-    return [*found, graph.report().batches, graph.report().lower_bound]
+            found += more(net, losses)
+    report = graph.report()
+    return [*found, report.nodes, report.edges, report.batches, report.lower_bound]
 
 
-def values(seed=0):
-    return np.random.default_rng(seed).normal(size=(len(SAMPLES), DIM))
+FUNCTIONS = [Net.of_ops, Net.of_cells, Net.of_some]
 
 
+@pytest.mark.parametrize("policy", ["sufficient", None])
 @pytest.mark.parametrize("saving", [False, True])
-def test_it_is_planned_once(plans, planned, saving):
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_other_words(plans, function, saving, policy):
     net = Net()
-    for seed in range(4):
-        check(lambda seed=seed: whole(net, values(seed), saving=saving), 1)
-        # Two ways, one for inputs, each planned once anew, once while nothing was known, and once to be kept.
-        assert planned() == (2 + 2 if seed < 2 else 2)
-        assert plans.hits == seed
+    for seed in range(5):
+        check(lambda seed=seed: whole(net, function, mini_batch(seed), saving, policy))
         net.W.set_value(net.W.value() * 1.1)
+    assert plans.hits >= 3
 
 
-def test_what_is_else_is_planned_anew(plans, planned):
+@pytest.mark.parametrize("policy", ["none", "agenda", "sufficient", "critical-path", None])
+def test_what_is_replayed_is_as_recorded(policy):
     net = Net()
-    check(lambda: whole(net, values()))
-    hits = plans.hits
-    for words in ([(1, 2, 3), (4,), (5, 5, 2)], [(1, 2, 3), (4,)], [(4,), (1, 2, 3), (5, 5, 1)]):
-        check(lambda words=words: whole(net, values()[: len(words)], words), 1)
-    assert plans.hits == hits
-    check(lambda: whole(net, values()), 1)
-    assert plans.hits == hits + 1
+    for samples in (mini_batch(0), mini_batch(1), mini_batch(0)[::-1], mini_batch(0, (3, 1)), mini_batch(0)):
+        for options in ({}, {"split": False}, {"trace_lines": True}, {"cells": False}, {}):
+            with eb.options(**options):
+                wanted, found = (
+                    whole(net, function, samples, policy=policy) for function in (Net.of_cells, Net.replayed)
+                )
+            for one, other in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-def scaled(graph, net, hs):
-    (hs[0] + hs[2]).value()
-    loss = eb.sum(net.step(hs[2], 7) * hs[1])
-    loss.backward()
-    return [loss.value(), hs[0].gradient(), *net.gradients()]
+@pytest.mark.parametrize("structures", [True, False])
+def test_what_is_else_is_planned_anew(plans, monkeypatch, structures):
+    monkeypatch.setattr(plans, "is_open", structures)
+    net = Net()
+    words = [(1, 2, 3), (4,), (5, 5, 1)]
+    check(lambda: whole(net, Net.of_cells, words), 3)
+    for others in ([(1, 2, 3), (4,), (5, 5, 2)], words[:2], words[1:] + words[:1], [(1, 1, 1), (1,), (1, 1, 1)], words):
+        for function in FUNCTIONS:
+            check(lambda others=others, function=function: whole(net, function, others), 3)
+    for policy in ("agenda", "depth", "none"):
+        check(lambda policy=policy: whole(net, Net.of_cells, words, policy=policy), 2)
+    for options in ({"split": False}, {"recompute": True}, {"cells": False}, {"profile": True}):
+        with eb.options(**options):
+            check(lambda: whole(net, Net.of_cells, words), 3)
+    net.b.freeze()
+    check(lambda: whole(net, Net.of_cells, words), 3)
+    net.b.freeze(False)
+    net.W = net.model.add_parameters((DIM, DIM), name="other")
+    check(lambda: whole(net, Net.of_cells, words), 3)
 
 
-def again(graph, net, hs):
-    eb.sum(hs[1]).backward()
-    return [hs[1].gradient(), *net.gradients()]
-
-
-def typed(graph, net, hs):
-    types = graph.typed_graph()
-    return [len(types), types.operands, repr(graph) and 0]
-
-
-def test_a_way_is_of_its_root(plans, planned):
+def test_a_way_is_of_its_root():
     net = Net()
 
     def of(root):
@@ -143,187 +152,153 @@ def test_a_way_is_of_its_root(plans, planned):
             x = eb.input(np.arange(1.0, DIM + 1))
             roots = eb.sum(net.b * x), eb.sum(eb.square(net.b) * x)
             total = eb.add(*roots)
-        total.value()
+            total.value()
         roots[root].backward()
         return net.gradients()[2]
 
     net.b.set_value([1.0, 2.0, 3.0])
-    for known in (False, False, True):
+    for _ in range(3):
         for root in (0, 1):
             np.testing.assert_array_equal(of(root), np.arange(1.0, DIM + 1) * [1, 2 * net.b.value()][root])
-        assert bool(planned()) != known
 
 
-def test_graphs_go_on(plans):
+def grown(net, losses):
+    more = eb.sum([net.of_cells([1, 2]) * losses[0], net.of_ops([4, 4, 4])])
+    more.backward()
+    return [more.value(), losses[0].gradient(), *net.gradients()]
+
+
+def again(net, losses):
+    losses[1].backward()
+    return [losses[1].gradient(), losses[2].gradient(), *net.gradients()]
+
+
+@pytest.mark.parametrize("after", [[again, again], [again, grown, again], [grown, grown]])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_graphs_go_on(function, after):
     net = Net()
-    for after in ([scaled], [again, again], [typed, scaled, typed, again], [again, scaled]):
-        check(lambda after=after: whole(net, values(), after=after))
-    assert plans.hits > 8
+    for seed in (0, 0, 1, 2, 3):
+        check(lambda seed=seed: whole(net, function, mini_batch(seed), after=after))
 
 
-def test_gradients_that_are_asked_for_after_the_graph_has_grown(plans):
-    net = Net()
-
-    def run():
-        with eb.Graph("sufficient", "float64"):
-            x = eb.input(values()[0])
-            h = net.encoded(x, (1, 2))
-            h.value()
-            eb.sum(h).backward()
-            more = eb.sum(net.encoded(h, (3,)))
-            more.value()
-            return [x.gradient(), h.gradient(), more.value(), *net.gradients()]
-
-    check(run)
-
-
-def test_two_graphs_at_a_time(plans):
+def test_several_graphs_at_a_time():
     net = Net()
 
     def run():
         graphs = []
-        for value in values():
-            with eb.Graph("sufficient", "float64"):
-                h = net.encoded(eb.input(value), (1, 2))
-                graphs.append((h, eb.sum(h * h)))
-        for _, loss in graphs:
-            loss.value()
-        for _, loss in graphs:
+        for seed in range(5):
+            with eb.Graph(dtype="float64", seed=seed):
+                losses = [net.of_cells(words) for words in mini_batch(seed)]
+                graphs.append((losses[0], eb.sum(losses)))
+        values = [loss.value() for _, loss in graphs]
+        for first, loss in [*graphs, *graphs[::-1]]:
             loss.backward()
-        more = [(h + 1).value() for h, _ in graphs]
-        return [*more, *(h.gradient() for h, _ in graphs), *net.gradients()]
+            values += [first.gradient(), *net.gradients()]
+        return [*values, *((first * 2).value() for first, _ in graphs)]
 
-    check(run)
+    check(run, 2)
 
 
-def test_windows_and_programs_that_come_later(plans, planned):
+@pytest.mark.parametrize("n", [5, 300])
+def test_arrays(n):
     net = Net()
-    check(lambda: whole(net, values()), 2)
-    planned()
 
-    def other(n):
-        with eb.Graph(dtype="float64"):
-            x = eb.input(np.ones(n))
-            loss = eb.sum(eb.exp(x[1:n]) / n)
+    def run(seed):
+        ids = np.random.default_rng(seed).integers(0, 9, n)
+        with eb.Graph(dtype="float64", seed=seed):
+            hs = eb.dropout(eb.tanh(net.W @ eb.lookup(net.table, ids)), 0.2)
+            losses = eb.cross_entropy(net.V @ hs, ids % DIM)
+            loss = eb.sum(losses)
+            loss.backward()
+            return [loss.value(), losses[3].gradient(), eb.forward(list(hs))[2], *net.gradients()]
+
+    for seed in range(4):
+        check(lambda seed=seed: run(seed))
+
+
+def test_programs_in_the_style_of_dynet():
+    model = dy.ParameterCollection()
+    E, W, b = model.add_lookup_parameters((20, 4)), model.add_parameters((20, 4)), model.add_parameters(20)
+    lstm = dy.LSTMBuilder(1, 4, 4, model)
+
+    def run(seed):
+        dy.renew_cg()
+        rng = random.Random(seed)
+        words = [[rng.randrange(20) for _ in range(8)] for _ in range(5)]
+        state, losses = lstm.initial_state(), []
+        for now, following in pairwise(words):
+            state = state.add_input(dy.lookup_batch(E, now))
+            losses.append(dy.pickneglogsoftmax_batch(dy.affine_transform([b, W, state.output()]), following))
+        loss = dy.sum_batches(dy.esum(losses))
         loss.backward()
-        return [loss.value(), x.gradient()]
+        found = [loss.value(), W.grad_as_array(), E.grad_as_array()]
+        for parameter in model.parameters_list() + model.lookup_parameters_list():
+            parameter.scale_gradient(0)
+        return found
 
-    for n in (17, 18):
-        check(lambda n=n: other(n), 1)
-        check(lambda: whole(net, values()), 2)
+    for seed in range(4):
+        check(lambda seed=seed: run(seed))
+    dy.close_cg()
 
 
-def test_parameters_that_are_moved_into_a_stack(plans):
+def test_parameters_that_are_moved_into_a_stack_or_written_to():
     net = Net()
     U = net.model.add_parameters((DIM, DIM), name="U")
 
-    def run():
+    def recorded():
         with eb.Graph(dtype="float64"):
-            loss = eb.sum(net.V @ eb.input(values()[0]))
+            return eb.sum(eb.tanh(net.V @ eb.tanh(net.V @ eb.ones(DIM))))
+
+    def run():
+        loss = recorded()
         loss.value()
         loss.backward()
         return [loss.value(), *net.gradients()]
 
-    @eb.cell
-    def both(x):
-        return eb.sigmoid(net.V @ x) * eb.tanh(U @ x)
-
-    check(run)
+    check(run, 3)
     with eb.Graph(dtype="float64"):
-        both(eb.input(values()[0])).value()
-    assert net.V.stack is not None
-    check(run)
-
-
-def test_parameters_that_were_written_to(plans):
-    net = Net()
+        eb.cell(lambda x: eb.sigmoid(net.V @ x) * eb.tanh(U @ x))(eb.ones(DIM)).value()
+    check(run, 3)
     for _ in range(3):
-        with eb.Graph(dtype="float64"):
-            loss = eb.sum(eb.tanh(net.V @ eb.tanh(net.V @ eb.input(values()[0]))))
+        loss = recorded()
         loss.value()
         net.V.set_value(net.V.value())
         with pytest.raises(eb.EdBatchError, match="V changed after the graph had run"):
             loss.backward()
 
 
-def test_frozen_parameters(plans):
-    net = Net()
-    for frozen in (False, True, False):
-        net.W.freeze(frozen)
-        check(lambda: whole(net, values()), 2)
+def test_nan_is_found_again():
+    def raises():
+        return pytest.raises(eb.EdBatchError, match=__file__)
 
-
-def test_masks(plans):
-    net = Net()
-
-    def run(seed):
-        with eb.Graph(dtype="float64", seed=seed):
-            h = eb.dropout(net.V @ eb.input(values()[0]), 0.5)
-            eb.sum(h).backward()
-            return [h.value(), *net.gradients()]
-
-    for seed in (1, 2, 1, 2):
-        check(lambda seed=seed: run(seed), 1)
-
-
-def test_nan_is_found_again(plans):
     for _ in range(3):
-        with eb.options(trace_lines=True), eb.Graph(check_nan=True):
+        with eb.options(trace_lines=True), eb.Graph(check_nan=True), np.errstate(all="ignore"):
             y = eb.log(eb.scalar(-1.0))
-            with pytest.raises(eb.EdBatchError, match=__file__):
+            with raises():
                 y.value()
-        with eb.options(trace_lines=True), eb.Graph(check_nan=True):
+        with eb.options(trace_lines=True), eb.Graph(check_nan=True), np.errstate(all="ignore"):
             x = eb.scalar(0.0)
-            y = eb.sum(eb.sqrt(x) * x)
-            y.backward()
-            with pytest.raises(eb.EdBatchError, match=__file__), np.errstate(all="ignore"):
+            eb.sum(eb.sqrt(x) * x).backward()
+            with raises():
                 x.gradient()
 
 
-def test_a_new_table_of_types(plans, monkeypatch):
+def test_a_new_table_of_types(monkeypatch):
     net = Net()
-    monkeypatch.setattr(type_table, "_shared", _shared := {})
-    check(lambda: whole(net, values()))
-    before = ref(next(iter(_shared.values())))
+    monkeypatch.setattr(type_table, "_shared", shared := {})
+    check(lambda: whole(net, Net.of_cells, mini_batch(0)), 3)
+    before = ref(next(iter(shared.values())))
     monkeypatch.setattr(type_table, "MAX_TYPES", 0)
-    check(lambda: whole(net, values()), 1)
-    monkeypatch.undo()
+    check(lambda: whole(net, Net.of_cells, mini_batch(0)))
     gc.collect()
     assert before() is None  # what is remembered does not hold it
-    check(lambda: whole(net, values()), 1)
 
 
 def test_memory_is_bounded(plans, monkeypatch):
     plans._most = 100_000
-    monkeypatch.setattr(remembered, "MOST_WAYS", 2)
     net = Net()
-    for _ in range(2):
-        for word in range(9):
-            for _ in range(3):
-                whole(net, values(), [(word,), (1,), (2,)], after=[again])
-                assert plans.bytes == sum(one.bytes for one in plans._plans.values()) <= 100_000
-                assert all(len(one.ways) <= 2 for one in plans._plans.values())
-    assert plans.hits > 20
-
-
-def test_large_graphs_are_not_gone_through(plans, monkeypatch):
-    monkeypatch.setattr(remembered, "MOST_NODES", 10)
-    net = Net()
-    check(lambda: whole(net, values()))
-    assert not plans.hits
-    assert not plans._plans
-
-
-def test_who_measures_sees_small_graphs_as_new_ones(monkeypatch):
-    monkeypatch.setattr(remembered, "of_graphs", plans := Plans())
-
-    def run():
-        with eb.Graph(policy="sufficient"):
-            y = [eb.tanh(eb.ones(3)) * k for k in range(20)]
-        eb.forward(y)
-        return plans.hits
-
-    assert [run(), run()] == [0, 1]
-    with remembered.afresh():
-        assert [run(), run()] == [1, 1]
-    assert run() == 2
+    for length in range(1, 15):
+        for seed in range(3):
+            whole(net, Net.of_cells, mini_batch(seed, [length, 2]))
+            assert plans.bytes == sum(one.bytes for one in plans._plans.values()) <= 100_000
+    assert plans.hits > 10

@@ -2,9 +2,6 @@
 
 import random
 import re
-import runpy
-from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +9,6 @@ import pytest
 import edbatch as eb
 from edbatch.graph.many_numbers import MANY
 from edbatch.models.workloads import WORKLOADS
-from edbatch.runtime.report import STAGES
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -58,18 +52,6 @@ class TestStages:
         assert "backward" in str(graph.report())
         assert "update" in str(graph.report())
 
-    def test_stages_are_printed_in_the_order_in_which_they_come(self):
-        stages = ["construction", "lowering", "scheduling", "planning", "execution", "backward", "compilation"]
-        report = eb.Report(seconds=dict.fromkeys(reversed(stages), 0.1))
-        assert re.findall(r"^(\w+) +100.00 ms", str(report), flags=re.MULTILINE) == stages
-        help = " ".join(eb.Report.__doc__.split())
-        assert all(stage in help for stage in report.seconds)
-        w = eb.ParameterCollection().add_parameters(2)
-        with eb.Graph() as graph:
-            loss = eb.sum(w * 2.0)
-        loss.backward()
-        assert set(graph.report().seconds) <= set(STAGES)
-
     def test_an_update_is_booked_where_its_gradients_came_from(self):
         models = [eb.ParameterCollection(seed=0) for _ in range(2)]
         for made in models:
@@ -81,14 +63,6 @@ class TestStages:
             graphs.append(graph)
         eb.SGD(models[0]).update()
         assert ["update" in graph.report().seconds for graph in graphs] == [True, False]
-
-    def test_gradients_of_inputs_are_backward_too(self):
-        with eb.Graph(policy="sufficient") as graph:
-            x = eb.input([1.0, 2.0])
-            eb.sum(eb.tanh(x)).backward()
-        before = graph.report().seconds["backward"]
-        x.gradient()
-        assert graph.report().seconds["backward"] > before
 
 
 class TestByType:
@@ -118,14 +92,6 @@ class TestByType:
             for got, want in zip(eb.forward([eb.sum([eb.sum(h) for h in hs]), *hs]), plain, strict=True):
                 np.testing.assert_array_equal(got, want)
 
-    def test_grows_with_the_graph(self):
-        with eb.Graph(policy="sufficient") as graph:
-            x = eb.ones(3)
-            for n in (1, 2, 3):
-                eb.forward([eb.exp(x * i) for i in range(n)])
-        assert graph.report().uses["exp([3])"][:2] == (3, 6)
-        assert eb.Graph().report().uses == {}
-
 
 class TestAdvice:
     def test_values_read_sample_by_sample(self, model):
@@ -142,47 +108,6 @@ class TestAdvice:
         eb.forward(losses)
         assert together.report().advice == []
         assert least <= together.report().batches <= 2 * least < graph.report().batches
-
-    def test_samples_that_are_decoded_one_after_the_other(self, model):
-        def decode(words):
-            h = chain(model, words)
-            for _ in range(4):
-                word = int(np.argmax(h.value()))
-                h = eb.tanh(model["W"] @ h + model["E"][word])
-            return h
-
-        with eb.Graph(policy="sufficient") as graph:
-            for words in sentences(6):
-                decode(words)
-        (sentence,) = graph.report().advice
-        assert "read 24 times" in sentence
-        assert "record a step of every sample" in sentence
-
-    def test_a_running_total_hides_nothing(self, model):
-        with eb.Graph(policy="sufficient") as graph:
-            total = eb.scalar(0)
-            for words in sentences(20):
-                total = total + eb.sum(chain(model, words))
-                total.value()
-        (sentence,) = graph.report().advice
-        assert "read 20 times" in sentence
-
-    def test_reading_what_depends_on_what_was_read_is_no_fault(self, model):
-        with eb.Graph(policy="sufficient") as graph:
-            hs = [chain(model, words) for words in sentences(8)]
-            for _ in range(6):
-                found = eb.forward(hs)
-                hs = [
-                    eb.tanh(model["W"] @ h + model["E"][int(np.argmax(value))])
-                    for h, value in zip(hs, found, strict=True)
-                ]
-        assert graph.report().advice == []
-
-    def test_mini_batches_in_one_graph_are_no_fault(self, model):
-        with eb.Graph(policy="sufficient") as graph:
-            for _ in range(6):
-                eb.sum([eb.sum(chain(model, words)) for words in sentences(64)]).value()
-        assert graph.report().advice == []
 
     def test_sizes_that_differ_per_sample(self, model):
         def attend(words):
@@ -203,18 +128,6 @@ class TestAdvice:
         assert even.report().advice == []
         # With one size the graph has one type for what had many.
         assert even.report().lower_bound <= merged <= even.report().lower_bound + 30
-
-    def test_layers_of_different_sizes_are_no_fault(self):
-        made = eb.ParameterCollection(seed=0)
-        widths = [4, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88]
-        layers = [made.add_parameters((b, a)) for a, b in pairwise(widths)]
-        with eb.Graph(policy="sufficient") as graph:
-            for _ in range(2):
-                h = eb.input(np.ones(4))
-                for W in layers:
-                    h = eb.tanh(W @ h)
-            h.value()
-        assert graph.report().advice == []
 
     def test_cells_that_are_made_for_each_sample(self, model):
         def step(h, x):
@@ -268,18 +181,6 @@ class TestAdvice:
         least = together.report().lower_bound
         assert f"{least} batches could do instead of {graph.report().lower_bound}" in sentence
 
-    def test_totals_that_are_used_on_the_way_are_no_fault(self, model):
-        with eb.Graph(policy="sufficient") as graph:
-            states, totals = [chain(model, words) for words in sentences(16)], []
-            for h in states:
-                total = eb.zeros(4)
-                for _ in range(12):
-                    total = total + h
-                    h = eb.tanh(model["W"] @ total)
-                totals.append(total)
-            eb.sum([eb.sum(total) for total in totals]).value()
-        assert graph.report().advice == []
-
     def test_numbers_that_differ_from_node_to_node(self, model):
         @eb.cell
         def scaled(x, *, rate=1.0, steps=1):
@@ -324,22 +225,6 @@ class TestAdvice:
         eb.forward(values)
         assert graph.report().advice == []
 
-    def test_no_false_alarm_on_the_readme(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        made = []
-
-        class Watched(eb.Graph):
-            def __init__(self, *args, **kwargs):
-                super().__init__(*args, **kwargs)
-                made.append(self)
-
-        monkeypatch.setattr(eb, "Graph", Watched)
-        blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-        (tmp_path / "readme.py").write_text("\n".join(blocks))
-        runpy.run_path(str(tmp_path / "readme.py"))
-        assert len(made) >= 5
-        assert [graph.report().advice for graph in made] == [[]] * len(made)
-
 
 class TestShown:
     def test_text_and_html(self, model):
@@ -361,11 +246,3 @@ class TestShown:
         before = graph.report().nodes
         assert graph._repr_html_().startswith("<p>Graph(")
         assert graph.report().nodes == before  # showing runs nothing
-
-    def test_of_a_graph_that_failed(self):
-        with eb.Graph(policy="sufficient", check_nan=True) as graph, np.errstate(invalid="ignore"):
-            y = eb.log(eb.input([-1.0]))
-            with pytest.raises(eb.EdBatchError):
-                y.value()
-        assert "NaN" in repr(graph)
-        assert "NaN" in graph._repr_html_()

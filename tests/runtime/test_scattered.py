@@ -61,14 +61,3 @@ def test_views_are_as_their_copies(where, view, read, dtype):
     for got, want in zip(*(values + gradients for values, gradients in results), strict=True):
         assert got.dtype == dtype
         np.testing.assert_allclose(got, want, rtol=unit, atol=unit)
-
-
-@pytest.mark.parametrize("read", READ)
-def test_without_runs(where, read):
-    """A kernel for each node."""
-    results = []
-    for compile in ("full", "plain"):
-        with where, eb.options(compile=compile), eb.Graph(policy="sufficient", dtype="float64"):
-            results.append(recorded(*VIEWS["transposed"], READ[read]))
-    for got, want in zip(*(values + gradients for values, gradients in results), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-13)

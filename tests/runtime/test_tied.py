@@ -115,30 +115,13 @@ def test_updates_of_a_tied_table_are_pytorchs(optimizer, name, own):
             np.testing.assert_allclose(language.model[each].value(), tensor.detach().numpy(), rtol=1e-7, atol=1e-10)
 
 
-def test_rows_and_whole_gradients_in_any_order():
-    """By row first, whole first, in turns: they add up."""
-    want = np.zeros((V, D))
-    language = Language()
-    for whole in (False, True, True, False, True, False, False):
-        with eb.Graph(dtype="float64", policy="sufficient"):
-            row = eb.input(np.arange(1.0, D + 1))
-            loss = eb.sum(language.embed @ row) if whole else eb.dot(language.embed[2], row)
-        loss.backward()
-        want[slice(None) if whole else 2] += np.arange(1.0, D + 1)
-        np.testing.assert_allclose(on_host(language.embed.grad()), want)
-
-
 USES = {
     "product": (lambda t, x: t @ x, lambda t, x: t @ x),
-    "from the right": (lambda t, x: (t.T @ t) @ x, lambda t, x: (t.T @ t) @ x),
     "rows times": (lambda t, x: eb.tanh(t @ x) @ t, lambda t, x: torch.tanh(t @ x) @ t),
     "sum": (lambda t, x: eb.sum(t, axis=0) * x, lambda t, x: t.sum(0) * x),
-    "mean": (lambda t, x: eb.mean(eb.square(t)) * x, lambda t, x: (t**2).mean() * x),
     "element-wise": (lambda t, x: eb.tanh(t + x * t), lambda t, x: torch.tanh(t + x * t)),
     "rows beside": (lambda t, x: eb.concatenate([t, eb.reshape(x, (1, D))]), lambda t, x: torch.cat([t, x[None]])),
-    "value": (lambda t, x: eb.parameter(t) @ x, lambda t, x: t @ x),
     "row and whole": (lambda t, x: t @ (t[3] * x), lambda t, x: t @ (t[3] * x)),
-    "logits": (lambda t, x: eb.log_softmax(t @ x), lambda t, x: torch.log_softmax(t @ x, 0)),
     "affine": (lambda t, x: eb.affine(t, x, t @ (x * x)), lambda t, x: t @ x + t @ (x * x)),
 }
 
@@ -171,25 +154,6 @@ def test_a_table_wherever_a_parameter_may_be(use, in_cell):
         np.testing.assert_allclose(x.gradient(), tensor.grad.numpy(), rtol=1e-4, atol=1e-4)
 
 
-def test_tables_are_not_moved_beside_other_parameters():
-    """Two tables and a matrix that are multiplied with one vector: stacking would be one product."""
-    model = eb.ParameterCollection(seed=0)
-    A, B = (model.add_lookup_parameters((3, D), name=name) for name in "AB")
-    W = model.add_parameters((3, D), name="W")
-
-    @eb.cell
-    def f(x):
-        return eb.tanh(A @ x) * eb.tanh(B @ x) * eb.tanh(W @ x)
-
-    with eb.Graph(policy="sufficient"):
-        x = eb.input(np.arange(1.0, D + 1))
-        y = f(x)
-    want = np.prod([np.tanh(p.value() @ np.arange(1.0, D + 1)) for p in model], axis=0)
-    np.testing.assert_allclose(y.value(), want, rtol=1e-5)
-    assert A.array.flags.c_contiguous
-    assert A.stack is None
-
-
 class TestFrozen:
     """No gradient, no update, the same trace."""
 
@@ -212,76 +176,3 @@ class TestFrozen:
         trainer.update()
         for name, value in before.items():
             assert np.array_equal(language.model[name].value(), value) == (name == frozen)
-
-    def test_what_flows_through_is_the_same(self):
-        language = Language()
-        results = []
-        for frozen in (False, True):
-            language.model.freeze(frozen)
-            with eb.Graph(dtype="float64", policy="sufficient"):
-                x = eb.input(np.ones(D))
-                loss = language.cell(x, 1, 2)[1]
-            loss.backward()
-            results.append(x.gradient())
-        np.testing.assert_array_equal(*results)
-        assert results[0].any()
-        with pytest.raises(eb.EdBatchError, match="no parameter has a gradient; all are frozen"):
-            eb.Adam(language.model).update()
-
-    def test_freezing_and_back_in_one_stack(self):
-        """The gates' parameters are stacked by the cell: one product for both gradients, of which one is wanted."""
-        model = eb.ParameterCollection(seed=0, dtype="float64")
-        U, V = (model.add_parameters((3, D), name=name) for name in "UV")
-
-        @eb.cell
-        def f(x):
-            return eb.tanh(U @ x) * eb.tanh(V @ x)
-
-        def gradients():
-            with eb.Graph(dtype="float64", policy="sufficient"):
-                loss = eb.sum([eb.sum(f(eb.input(np.full(D, 0.1 * i)))) for i in range(4)])
-            loss.backward()
-            return {p.name: on_host(p.grad()).copy() for p in model}
-
-        whole = gradients()
-        assert U.stack is not None
-        assert U.stack is V.stack
-        for frozen in (U, V):
-            other = V if frozen is U else U
-            frozen.freeze()
-            assert not frozen.has_grad
-            model.zero_grad()
-            for times in (1, 2):
-                found = gradients()
-                assert frozen.frozen
-                assert not frozen.has_grad
-                assert not found[frozen.name].any()
-                np.testing.assert_allclose(found[other.name], times * whole[other.name], rtol=1e-12)
-            frozen.freeze(False)
-            model.zero_grad()
-            for name, gradient in gradients().items():
-                np.testing.assert_allclose(gradient, whole[name], rtol=1e-12)
-            model.zero_grad()
-
-    def test_updates_of_a_stack_with_a_frozen_part_are_those_of_the_rest(self):
-        def trained(freeze):
-            model = eb.ParameterCollection(seed=0)
-            U, V = (model.add_parameters((3, D), name=name) for name in "UV")
-            trainer = eb.Adam(model if freeze else [U], lr=0.1, weight_decay=0.1)
-            if freeze:
-                V.freeze()
-
-            @eb.cell
-            def f(x):
-                return eb.tanh(U @ x) * eb.tanh(V @ x)
-
-            for step in range(4):
-                with eb.Graph(policy="sufficient"):
-                    loss = eb.sum(f(eb.input(np.full(D, 0.1 * (step + 1)))))
-                loss.backward()
-                trainer.update()
-                V.zero_grad()
-            return [p.value() for p in model]
-
-        for a, b in zip(trained(True), trained(False), strict=True):
-            np.testing.assert_array_equal(a, b)

@@ -63,32 +63,6 @@ def test_runs_have_one_thread_and_leave_the_number_as_it_was(seen, dtype):
     assert {number for found in seen for number in found} == {1}
 
 
-def test_an_error_in_a_run_leaves_the_number_as_it_was(monkeypatch):
-    def failing(*_, **__):
-        assert set(counts()) == {1}
-        raise RuntimeError("in a batch")
-
-    monkeypatch.setattr(emitter, "run_batches", failing)
-    _model, _, total = program()
-    with pytest.raises(RuntimeError, match="in a batch"):
-        total.value()
-    assert set(counts()) == {2}
-
-
-def interrupted():
-    with OneThread():
-        with OneThread():
-            assert set(counts()) == {1}
-        assert set(counts()) == {1}
-        raise KeyboardInterrupt
-
-
-def test_blocks_in_blocks_and_an_interrupt():
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert set(counts()) == {2}
-
-
 def test_an_interrupt_while_the_number_is_set_back(monkeypatch):
     def interrupting(control):
         return Control(control.get, lambda number: (control.set(number), number > 1 and raise_signal(SIGINT)))
@@ -117,10 +91,6 @@ def test_two_threads_that_run_graphs_leave_the_number_as_it_was(seen):
 
 def test_every_loaded_blas_is_known():
     assert len(controls()) == len(counts()) >= 1
-
-
-def test_the_libraries_are_looked_up_once():
-    assert blas_threads.controls() is blas_threads.controls()
 
 
 def test_the_environment_does_not_matter():

@@ -1,13 +1,11 @@
 """Machine code of kernels: compiled once for all processes, and found again on the disk or not."""
 
-import signal
 import threading
 import warnings
 
 import numpy as np
 import pytest
 
-from edbatch.base.stopwatch import compiling
 from edbatch.compiling.cache import cache_folder
 from edbatch.errors import EdBatchWarning
 from edbatch.kernels.cpu import machine_code
@@ -83,20 +81,3 @@ def test_a_damaged_kernel_is_compiled_again(folder, damage):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_array_equal(run(combined("add", 43), NUMBERS), want)
-
-
-@pytest.mark.parametrize("when", ["kept", "keep", "_engine"])
-def test_an_interrupt_waits_for_the_compiler(folder, monkeypatch, when):
-    original, booked = getattr(machine_code, when), compiling.seconds
-
-    def interrupted(*args):
-        signal.raise_signal(signal.SIGINT)
-        return original(*args)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(machine_code, when, interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run(combined("add", 47), NUMBERS)
-    assert len(list(folder.iterdir())) == 1
-    assert compiling.seconds > booked
-    np.testing.assert_array_equal(run(combined("add", 47), NUMBERS), NUMBERS + np.float32(47))

@@ -8,7 +8,7 @@ import pytest
 from edbatch.errors import EdBatchError
 from edbatch.kernels.cpu import cores, emitter, jobs, pool
 from edbatch.kernels.cpu.backend import NumPyBackend
-from edbatch.kernels.tables import Listed, Matrix, Rows, Sizes
+from edbatch.kernels.tables import Matrix, Sizes
 from tests.threads import THREADS, bits_by_threads
 
 pytestmark = pytest.mark.cpu
@@ -82,61 +82,6 @@ def test_products_of_gradients(k, m, n, fresh, dtype):
         run()[0], want, rtol=1e-4 if dtype == np.float32 else 1e-11, atol=1e-3 if dtype == np.float32 else 1e-11
     )
     assert len(set(found)) == 1
-
-
-@pytest.mark.parametrize(("reads", "writes"), [(False, False), (True, False), (False, True), (True, True)])
-@pytest.mark.parametrize("n", [700, 9001])
-def test_copies(n, reads, writes):
-    random = np.random.default_rng(n)
-    source = random.standard_normal((n, 60)).astype(np.float32)
-    lists = [random.permutation(n).astype(np.int32) for _ in range(2)]
-
-    def run():
-        target = np.zeros_like(source)
-        listed = [rows.ctypes.data if used else 0 for rows, used in zip(lists, (reads, writes), strict=True)]
-        there, here = (
-            Listed(Rows(of.ctypes.data, 240, 240), at) for of, at in zip((source, target), listed, strict=True)
-        )
-        emitter._move(pool.device(), np.empty((0, 0), np.int64), 0, there, here, n)
-        return [target]
-
-    want = np.zeros_like(source)
-    want[lists[1] if writes else slice(None)] = source[lists[0] if reads else slice(None)]
-    np.testing.assert_array_equal(run()[0], want)
-    assert len(set(bits_by_threads(run))) == 1
-
-
-def test_parts_follow_one_another():
-    for n in (1, 15, 16, 17, 100, 1024, 4999):
-        for parts in (1, 2, 3, 4):
-            for aligned in (1, 16):
-                ends = [jobs.cut(n, parts, part, aligned) for part in range(parts + 1)]
-                assert ends[0] == 0
-                assert ends[-1] == n
-                assert ends == sorted(ends)
-
-
-def test_many_jobs_in_a_row():
-    """Nobody takes a part of a job that is over, or takes one twice."""
-    out = np.zeros((512, 64), np.float32)
-    lines = [np.full_like(out, number) for number in range(7)]
-    with pool.Computing(4):
-        for turn in range(3000):
-            source = lines[turn % 7]
-            there, here = (Listed(Rows(of.ctypes.data, 256, 256), 0) for of in (source, out))
-            emitter._move(pool.device(), np.empty((0, 0), np.int64), 0, there, here, 512)
-            assert out[0, 0] == out[-1, -1] == out[200, 3] == turn % 7
-
-
-def test_without_a_pool_nothing_is_shared():
-    with pool.Computing(1):
-        assert pool.device()[pool.SHARED] == 0
-    with pool.Computing(2):
-        assert pool.device()[pool.SHARED] > 0
-        with pool.Computing(1):
-            assert pool.device()[pool.SHARED] == 0
-        assert pool.device()[pool.SHARED] > 0
-    assert pool.device()[pool.SHARED] == 0
 
 
 def test_a_closed_pool_leaves_no_threads():

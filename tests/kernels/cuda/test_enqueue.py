@@ -69,19 +69,6 @@ def test_any_sizes_are_within_the_limits(launches, n, width):
         assert bx * by == (1024 if number == 4 else 256)
 
 
-def test_moves_are_spread_over_all_processors(launches):
-    """One wide row, as that of a matrix, is as much work as many narrow ones."""
-    for shapes in ([(1, 2**20)], [(2**20, 1)], [(2**10, 2**10)], [(10, 2**16)], [(3, 4), (1, 2**20)], [(10**6, 3)]):
-        ((gx, gy, gz, *_),) = moved(launches, *shapes)
-        assert gy == len(shapes)
-        assert 4 * PROCESSORS <= gx * gz <= 2 * enqueue.BLOCKS_PER_PROCESSOR * PROCESSORS, shapes
-
-
-def test_few_rows_take_few_blocks(launches):
-    assert moved(launches, (3, 4), (0, 9), (10, 64)) == [(1, 3, 1, 256, 1)]
-    assert moved(launches, (0, 9), (3, 0)) == []
-
-
 def test_more_moves_take_several_launches(launches):
     grids = moved(launches, *[(1, 1)] * 37)
     assert [gy for _, gy, *_ in grids] == [16, 16, 5]

@@ -50,13 +50,10 @@ def edges(op, sample, how, dtype):
     return [loss.value(), *(on_host(parameter.grad()) for parameter, _ in wants)]
 
 
-WAYS = {"recompute": {"recompute": True}, "plain": {"compile": "plain"}, "cells": {"cells": False}}
-
-
 def between_products(op, sample, how, dtype):
     """Gradients of what is between two products in a cell, under options."""
     model, loss = test_gradients.between_products(op, sample, dtype)
-    with eb.options(**WAYS[how]):
+    with eb.options(**{how: how == "recompute"}):
         found = loss()
         found.backward()
     return [found.value(), *(on_host(parameter.grad()) for parameter in model)]
@@ -73,7 +70,7 @@ def runs(op, sample, every):
     found += [(gradients, how) for how in (test_ops.OPERANDS if every else ["shuffled", *several])]
     found += [(edges, how) for how in ("nodes", "arguments", "inside")[: 3 if every else 2]]
     if every and not op.variadic and op.gradient is not no_gradient and op.name != "scale_gradient":
-        found += [(between_products, how) for how in WAYS]
+        found += [(between_products, how) for how in ("recompute", "cells")]
     return found
 
 

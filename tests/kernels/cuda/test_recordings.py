@@ -1,6 +1,7 @@
 """Recordings: made the second time, bounded, and never served for what is not the same."""
 
 import contextlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from edbatch.errors import EdBatchWarning
 from edbatch.graph.cell.stacking import stacked
 from edbatch.kernels.cuda.indices import Indices
 from edbatch.kernels.cuda.recordings import Recordings
-from edbatch.kernels.tables import Memory
+from edbatch.kernels.program import ARGUMENT_OF, EXTENT, POSITION, SLOT, TASK, Task, step_table
+from edbatch.kernels.row_kernels import adding_rows
+from edbatch.kernels.tables import Memory, Programs
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED
 from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, Plan
-from tests.kernels.batches import SLICE, adding, additions, kept, programs, run, running, sums
 
 
 class Driver:
@@ -49,30 +51,6 @@ def test_what_comes_again_is_recorded():
     # The recording of the second time is what the third runs.
     assert driver.ran == [1, 2, 3, 3, 5]
     assert seen == [(0, 0, 0), (0, 0, 0), (1, 0, 0), (1, 1, 0), (2, 1, 0)]
-
-
-def test_the_one_used_least_recently_is_dropped():
-    driver = Driver()
-    recordings = Recordings(driver, capacity=2)
-
-    def run(*keys):
-        for key in keys:
-            recordings.run(key, lambda _, key=key: driver.do(key))
-
-    run(b"a", b"a", b"b", b"b", b"a", b"c", b"c")  # b goes
-    assert counts(recordings) == (3, 1, 1)
-    run(b"a", b"c", b"a")
-    assert counts(recordings) == (3, 4, 1)
-    run(b"b")  # seen before: recorded again
-    assert counts(recordings) == (4, 4, 2)
-
-
-def test_keys_that_came_once_are_forgotten():
-    recordings = Recordings(Driver(), capacity=2)
-    for key in range(1000):
-        recordings.run(bytes([key % 256, key // 256]), lambda _: None)
-    assert len(recordings._seen) <= 16
-    assert counts(recordings) == (0, 0, 0)
 
 
 def test_it_warns_where_recording_does_not_pay():
@@ -113,32 +91,6 @@ def recordings(cuda):
     before = found.recorded, found.replayed
     with cuda.backend.computing(True, "float32", 0):
         yield lambda: (found.recorded - before[0], found.replayed - before[1])
-
-
-DTYPES = [np.dtype(np.float32), np.dtype(np.float64)]
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(
-    "make",
-    [lambda dtype: sums(1, 4, dtype), lambda dtype: additions(2, SLICE, True, dtype), lambda dtype: kept(3, 64, dtype)],
-)
-def test_batches_that_come_again_give_the_same(cuda, recordings, make, dtype):
-    """Also where results are kept: the next batch finds its place. (Memory is not the same each time: nor are keys.)"""
-    given, _ = make(dtype)
-    first = run(cuda.backend, *given)
-    for _ in range(4):
-        again = run(cuda.backend, *given)
-        assert again[1] == first[1]
-        for mine, theirs in zip(again[0], first[0], strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-
-
-def test_batches_that_are_not_run_in_one_piece_are_not_recorded(cuda, recordings):
-    given, _ = kept(3, 2, np.dtype(np.float32))
-    for _ in range(3):
-        run(cuda.backend, *given)
-    assert recordings() == (0, 0)
 
 
 class Model:
@@ -217,6 +169,16 @@ def keys(cuda, monkeypatch):
     return found
 
 
+def programs(backend, version, adds):
+    """No program, and one type whose task is to add rows, or is none."""
+    none = (np.zeros(0, dtype) for dtype in (EXTENT, SLOT, ARGUMENT_OF))
+    task = adding_rows(np.dtype(np.float32), backend) if adds else Task(0)
+    tables = Programs(
+        np.array([task], TASK), *none, step_table([]), np.zeros(0, POSITION), *(np.zeros(0, np.int64) for _ in range(2))
+    )
+    return SimpleNamespace(directory=Directory(tables), version=version, runs_whole=lambda batches: True)
+
+
 def test_a_key_is_all_that_launches_depend_on(cuda, keys):
     """Whatever changes, the key does: each table, address and setting once."""
     plan = {"batches": np.zeros(2, BATCH), "operands": np.zeros(2, OPERAND), "segments": np.zeros(1, SEGMENT)}
@@ -228,12 +190,11 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
         "words": np.zeros(1, np.int64),
     }
     given |= {"kept": np.zeros(1, KEPT), "scratch": 512, "version": 1, "stop": 2, "address": 1024}
-    base = {"precision": "float32", "tasks": (running,)} | plan | given
+    base = {"precision": "float32", "adds": False} | plan | given
 
     def key(**changed):
         now = base | changed
-        table = programs(cuda.backend, now["tasks"])
-        table.version = now["version"]
+        table = programs(cuda.backend, now["version"], now["adds"])
         tables = Directory(Plan(*(now[name] for name in plan), np.zeros(4, np.int32)))
         indices = Indices(None, now["address"])
         memory = Memory(
@@ -253,9 +214,9 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
                     other = value.copy()
                     integers(other)[at] += 1
                     assert key(**{name: other}) != want, (name, at)
-        elif name not in ("precision", "tasks"):
+        elif name not in ("precision", "adds"):
             assert key(**{name: value - 1}) != want, name
-    assert key(tasks=(adding,)) != want
+    assert key(adds=True) != want
     assert len({key(precision=name) for name in ("float32", "tf32", "bf16")}) == 3
     assert key() == want
 
@@ -274,10 +235,9 @@ def test_parameters_that_move_or_change(cuda, recordings):
             given = SENTENCES[1], LABELS[1]
             assert mine.forward(*given) == pytest.approx(peer.forward(*given), rel=1e-5)
 
-    with eb.options(compile="plain"):
+    with eb.options(cells=False):
         check()
-    assert stacked([mine.W.spec, mine.V.spec]) is not None
-    with eb.options(compile="plain"):
+        assert stacked([mine.W.spec, mine.V.spec]) is not None
         check()
     check()
     assert recordings()[1] >= 4
@@ -287,7 +247,7 @@ def test_options_are_seen(cuda, recordings):
     mine, peer = Model(), Model("cpu")
     found = {}
     for _ in range(4):
-        for options in ({}, {"precision": "bf16"}, {"cells": False}, {"compile": "plain"}, {"split": False}):
+        for options in ({}, {"precision": "bf16"}, {"cells": False}, {"split": False}):
             with eb.options(**options):
                 found.setdefault(str(options), set()).add(mine.forward(SENTENCES[2], LABELS[2]))
     want = peer.forward(SENTENCES[2], LABELS[2])
@@ -295,11 +255,3 @@ def test_options_are_seen(cuda, recordings):
         assert len(values) == 1, options
         assert values.pop() == pytest.approx(want, rel=0.05 if "bf16" in options else 1e-5)
     assert recordings()[1] >= 4
-
-
-def test_off(cuda, recordings):
-    mine = Model()
-    with eb.options(record=False):
-        for _ in range(3):
-            mine.forward(SENTENCES[0], LABELS[0])
-    assert recordings() == (0, 0)

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.kernels.cuda import calls
-from edbatch.kernels.cuda.calls import Gpu
 from edbatch.kernels.cuda.recordings import Recordings
 
 
@@ -57,17 +55,3 @@ def test_values_are_those_of_one_thread(cuda, often):
     assert recordings.recorded > 0
     assert recordings.replayed > 0
     assert recordings.dropped == 0
-
-
-def test_an_error_is_the_threads_that_made_it(cuda):
-    backend = cuda.backend
-
-    def fail():
-        backend._gpu[Gpu.STATUS] = 700
-        with pytest.raises(eb.EdBatchError, match="cuLaunchKernel failed with status 700"):
-            calls.check(backend._gpu)
-        backend._gpu[Gpu.STATUS] = 700
-
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(fail).result()
-    calls.check(backend._gpu)

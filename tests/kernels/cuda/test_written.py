@@ -36,16 +36,6 @@ def test_nvrtc_compiles(ptx, capability):
     assert cubin.startswith(b"\x7fELF")
 
 
-def test_gather_moves_16_bytes_at_once_and_looks_up_nothing_twice(ptx):
-    text, _ = ptx(80)
-    of_gather = text[text.index(".entry gather(") :]
-    of_gather = of_gather[: of_gather.index("\n}")]
-    assert re.search(r"ld\.global(\.nc)?\.v4\.[bu]32", of_gather)
-    assert re.search(r"st\.global\.v4\.[bu]32", of_gather)
-    assert re.search(r"ld\.global(\.nc)?\.[bu]32", of_gather)
-    assert not re.search(r"(div|rem)\.[su](32|64)", of_gather)  # slow
-
-
 @pytest.mark.parametrize("capability", [80, 90, 100])
 def test_no_kernel_spills_and_all_can_be_launched(capability):
     for name, found in nvrtc.resources(capability, rows_source()).items():
@@ -53,19 +43,3 @@ def test_no_kernel_spills_and_all_can_be_launched(capability):
         assert found.registers * (1024 if name.startswith("add_all") else 256) <= 65536, name
         assert found.registers <= (48 if name.endswith("float") else 80), name
         assert found.shared <= (8192 if name.startswith("add_all") else 2048), name
-
-
-@pytest.mark.parametrize("number", ["float", "double"])
-def test_loops_read_four_numbers_at_once(ptx, number):
-    """With no branch between, at which the processor would wait for each."""
-    text = ptx(80)[0].split(f".entry add_all_{number}(")[1]
-    pieces = re.split(r"\n\$L.*:|\bbra\b", text[: text.index("\n}")])
-    assert max(len(re.findall(rf"ld\.global(?:\.nc)?\.f{32 if number == 'float' else 64}", x)) for x in pieces) >= 4
-
-
-def test_parameters_have_8_bytes(ptx):
-    for entry, parameters in re.findall(r"\.visible \.entry (\w+)\((.*?)\)", ptx(80)[0], re.DOTALL):
-        if entry == "gather":
-            assert re.search(r"\.b8 \w+\[1024\]", parameters)
-        else:
-            assert set(re.findall(r"\.param \.(\w+)", parameters)) <= {"u64", "b64"}, entry

@@ -1,17 +1,12 @@
 """Functions of float64 on the CPU: stated errors, NumPy's special values, the same bits wherever a number stands."""
 
 import decimal
-import re
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
-from edbatch.kernels.cpu.machine_code import optimized
-from edbatch.kernels.language import llvm
-from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.functions import FUNCTIONS
-from edbatch.kernels.language.ir import NEXT, Kernel, Load, Place, Store
 from tests.kernels.language import interpreter
 from tests.kernels.language.calls import of_function, pairs, run
 
@@ -114,17 +109,3 @@ def test_position_and_neighbours_change_nothing(name, dtype):
             part = run(kernel, *numbers[:, first : first + length].copy())
             np.testing.assert_array_equal(part, together[first : first + length])
             np.testing.assert_array_equal(np.signbit(part), np.signbit(together[first : first + length]))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("constant", [False, True])
-def test_powers_are_computed_in_vectors(dtype, constant):
-    """Of exponents that are constants, too, though the function with the slower text has one argument less then."""
-    make = Builder()
-    x = make.add(Load(0, (NEXT,)))
-    exponent = make.number(3.0) if constant else make.add(Load(1, (NEXT,)))
-    value = make.compute("power", x, exponent)
-    kernel = Kernel(1, 0, (Place(),) * 3, make.instructions, (Store(value, 2, (NEXT,)),), dtype=dtype)
-    number = {"float32": "float", "float64": "double"}[dtype]
-    found = re.findall(rf"call <\d+ x {number}> @llvm\.fma", str(optimized(llvm.source_of(kernel))))
-    assert len(found) >= 3

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
 from edbatch.kernels.language.build import Builder
-from edbatch.kernels.language.expressions import names_of, terms
+from edbatch.kernels.language.expressions import terms
 from edbatch.kernels.language.ir import NEXT, Kernel, Load, Place, Store
 from tests.emulated.libraries import with_cpp
 from tests.kernels.language.calls import on_gpu, pairs, run
@@ -53,14 +53,6 @@ def test_they_mean_what_they_mean_in_numpy(text):
     on_gpu(kernel_of(text), 1, len(x), x[None], y[None], out)
     for got in (run(kernel_of(text), x, y), out[0]):
         np.testing.assert_allclose(got, want, rtol=1e-6 if "a + 1" in text else 0, atol=0)
-
-
-def test_equal_parts_are_computed_once():
-    assert len(terms("tanh(x) * tanh(x) + tanh(x)")) == 4
-    assert names_of("a * b + a") == ["a", "b"]
-    make = Builder()
-    make.expression("x * 2 + 2", x=make.number(1))
-    assert len(make.instructions) == 4
 
 
 @pytest.mark.parametrize(

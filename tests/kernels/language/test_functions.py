@@ -90,49 +90,7 @@ def test_power(numbers):
     np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
 
 
-@pytest.mark.parametrize("name", ["sin", "cos"])
-def test_near_multiples_of_a_quarter_turn(name):
-    """The float32 next to each, and its neighbours: what is left of those has lost most of its bits."""
-    quarters = np.concatenate([np.arange(1, 200_000), np.unique(np.geomspace(2e5, 1e15, 20_000).astype(np.int64))])
-    nearest = (quarters * (np.pi / 2)).astype(np.float32)
-    x = np.concatenate([np.nextafter(nearest, np.float32(0)), nearest, np.nextafter(nearest, np.float32(np.inf))])
-    x = np.concatenate([x, -x])
-    error = units(run(of_function(name), x), interpreter.FUNCTIONS[name](x.astype(np.float64)))
-    assert error.max() <= 1.6, x[error.argmax()]
-
-
-@pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if function.anywhere])
-def test_neighbours_change_nothing(name):
-    """A number gives the same bits alone, among usual numbers, and beside one that has to be computed otherwise."""
-    count = len(FUNCTIONS[name].arguments)
-    usual = np.abs(np.random.default_rng(2).normal(size=(count, 100)).astype(np.float32)) + np.float32(0.1)
-    kernel = of_function(name)
-    together = run(kernel, *usual)
-    for at in range(100):
-        np.testing.assert_array_equal(run(kernel, *usual[:, at : at + 1].copy()), together[at])
-    for special in (np.float32(1e30), np.float32(-2.5e7), np.float32("inf"), np.float32("nan"), np.float32(0)):
-        mixed = usual.copy()
-        mixed[0, ::7] = special
-        others = np.arange(100) % 7 > 0
-        got = run(kernel, *mixed)
-        np.testing.assert_array_equal(got[others], together[others])
-        np.testing.assert_array_equal(
-            got[~others], [run(kernel, *mixed[:, at : at + 1].copy())[0] for at in range(0, 100, 7)]
-        )
-
-
 ALL = sorted(set(FUNCTIONS) - {"uniform"})
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_in_float64_they_are_numpys(name):
-    x = SPECIAL.astype(np.float64)
-    arrays = [x] if len(FUNCTIONS[name].arguments) == 1 else [*pairs(x)]
-    if name == "select":
-        arrays = [arrays[0], *pairs(x)]
-    with np.errstate(all="ignore"):
-        want = np.asarray(interpreter.FUNCTIONS[name](*arrays), np.float64)
-    np.testing.assert_allclose(run(of_function(name, "float64"), *arrays), want, rtol=2e-15)
 
 
 EXACT = [

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from edbatch.errors import EdBatchError
-from edbatch.kernels.language.ir import NEXT, RUN, SAME, Compute, Kernel, Load, Place, Store, StoreLargest
+from edbatch.kernels.language.ir import NEXT, RUN, Kernel, Load, Place, StoreLargest
 from tests.emulated.driver import EmulatedDriver
 from tests.kernels.language.calls import geometries, launch, module_of, on_cpu
 from tests.kernels.language.interpreter import Call, Rows
@@ -37,19 +36,3 @@ def test_rows_of_groups(run, dtype, is_next, count, size):
     column = 0 if is_next else groups * (size - 1)
     places = [Rows(x, 0, groups * size), Rows(out, 0, groups * count)]
     check(kernel, Call(n, [groups, size], places, strides, columns=[column, count]), run, exact=True)
-
-
-@pytest.mark.parametrize(
-    ("outer", "stores"),
-    [
-        (0, (StoreLargest(0, 1, (NEXT,), add=True),)),
-        (0, (StoreLargest(0, 1, (SAME,)),)),
-        (0, (StoreLargest(1, 1, (NEXT,)),)),
-        (1, (StoreLargest(0, 1, (NEXT,)),)),
-        (0, (StoreLargest(0, 1, (NEXT,)), Store(0, 1, (NEXT,)))),
-    ],
-)
-def test_what_makes_no_sense_is_refused(outer, stores):
-    steps = (Load(0, (NEXT,)), Compute("exp", (0,)))
-    with pytest.raises(EdBatchError, match="not alone"):
-        Kernel(outer, 1 - outer, (Place(), Place()), steps, stores)

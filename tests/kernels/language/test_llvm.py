@@ -45,36 +45,6 @@ def softmax(dtype="float32", axes=1):
     return Kernel(len(outer), 1, (Place(), Place()), make.instructions, (store,), dtype=dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [(1, 1), (7, 1), (3, 5), (2, 1000), (300, 129)])
-@pytest.mark.parametrize("axis", [0, 1])
-def test_softmax(dtype, shape, axis):
-    random = np.random.default_rng(0)
-    x = random.normal(size=shape).astype(dtype) * 10
-    out = np.full_like(x, 7)
-    n, width = shape
-    if axis == 1:
-        on_cpu(softmax(dtype), Call(n, [width], [Rows(x.ravel(), 0, width), Rows(out.reshape(-1), 0, width)]))
-    else:  # of one row that is the matrix
-        places = [Rows(x.ravel(), 0, 0), Rows(out.reshape(-1), 0, 0)]
-        on_cpu(softmax(dtype, 2), Call(1, [width, n], places, [width, width]))
-    power = np.exp(x.astype(np.float64) - x.max(axis=axis, keepdims=True))
-    want = power / power.sum(axis=axis, keepdims=True)
-    np.testing.assert_allclose(out, want, rtol=1e-5 if dtype == "float32" else 1e-13)
-
-
-@pytest.mark.parametrize("stride", [NEXT, RUN])
-def test_long_sums_are_exact_to_a_few_units(stride):
-    """Of numbers that a sum in order would lose."""
-    kernel = Kernel(0, 1, (Place(), Place()), (Load(0, (stride,)), Reduce("sum", 0)), (Store(1, 1, (SAME,)),))
-    random = np.random.default_rng(0)
-    for count in (1, 127, 128, 129, 1_000_000):
-        x = random.uniform(0.5, 1, count).astype(np.float32)
-        out = np.zeros(1, np.float32)
-        on_cpu(kernel, Call(1, [count], [Rows(x, 0, 0), Rows(out, 0, 0)], [1] * (stride == RUN)))
-        np.testing.assert_allclose(out, x.sum(dtype=np.float64), rtol=3e-7)
-
-
 @pytest.mark.parametrize("function", ["max", "min", "first"])
 @pytest.mark.parametrize("count", [1, 5, 64, 100])
 def test_nan_and_ties(function, count):
@@ -106,18 +76,6 @@ def test_an_entry_may_be_stored_where_it_was_loaded():
     np.testing.assert_allclose(x, wanted, rtol=3e-6)
 
 
-def test_a_row_does_not_depend_on_others():
-    """Nor on where it lies."""
-    random = np.random.default_rng(0)
-    x = random.normal(size=(9, 203)).astype(np.float32)
-    together, alone = np.zeros((9, 203), np.float32), np.zeros(203 + 1, np.float32)
-    on_cpu(softmax(), Call(9, [203], [Rows(x.ravel(), 0, 203), Rows(together.reshape(-1), 0, 203)]))
-    for row in range(9):
-        shifted = np.concatenate([[0], x[row]]).astype(np.float32)
-        on_cpu(softmax(), Call(1, [203], [Rows(shifted, 1, 0), Rows(alone, 1, 0)]))
-        np.testing.assert_array_equal(alone[1:], together[row])
-
-
 @pytest.mark.parametrize("value", [0.1, -0.0, 1e-45, 3.4028235e38, -np.inf, np.nan, 16777217.0, 1e-50, 1e300])
 def test_numbers_are_exact(value):
     kernel = Kernel(1, 0, (Place(), Place()), (Constant(float(value).hex()),), (Store(0, 1, (NEXT,)),))
@@ -126,13 +84,6 @@ def test_numbers_are_exact(value):
         want = np.full(3, value, np.float32)
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
-
-
-def test_no_rows_and_no_entries():
-    kernel = Kernel(1, 0, (Place(), Place()), (Load(0, (NEXT,)),), (Store(0, 1, (NEXT,)),))
-    memory = np.zeros(5, np.float32)
-    on_cpu(kernel, Call(0, [5], [Rows(memory, 0, 0), Rows(memory, 0, 0)]))
-    on_cpu(kernel, Call(5, [0], [Rows(memory, 0, 0), Rows(memory, 0, 0)]))
 
 
 @pytest.mark.parametrize(

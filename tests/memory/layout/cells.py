@@ -51,22 +51,6 @@ def lstm():
     return cell
 
 
-def gru():
-    cell, gates = Cell(), "z r n"
-    cell.op("matmul x", names("x", gates), names("W_", gates), "x")
-    cell.op("matmul h", names("h", gates), names("U_", gates), "h")
-    cell.op("add bias", names("y", gates), names("x", gates), names("b_", gates))
-    cell.op("add", "az ar", "yz yr", "hz hr")
-    cell.op("sigmoid", "z r", "az ar")
-    cell.op("mul r", "rn", "r", "hn")
-    cell.op("add n", "an", "rn", "yn")
-    cell.op("tanh", "n", "an")
-    cell.op("one minus", "y", "z")
-    cell.op("mul", "p q", "z y", "h n")
-    cell.op("add h", "h2", "p", "q")
-    return cell
-
-
 def tree_lstm():
     cell, gates = Cell(), "i o u fl fr"
     cell.op("matmul left", names("l", gates), names("U_l", gates), "hl")
@@ -83,23 +67,6 @@ def tree_lstm():
     return cell
 
 
-def tree_gru():
-    cell, gates = Cell(), "rl rr zl zr zn"
-    cell.op("matmul left", names("l", gates), names("U_l", gates), "hl")
-    cell.op("matmul right", names("r", gates), names("U_r", gates), "hr")
-    cell.op("add", names("s", gates), names("l", gates), names("r", gates))
-    cell.op("add bias", names("a", gates), names("s", gates), names("b_", gates))
-    cell.op("sigmoid", names("g", gates), names("a", gates))
-    cell.op("mul r", "ql qr", "grl grr", "hl hr")
-    cell.op("matmul q", "nl nr", "V_l V_r", "ql qr")
-    cell.op("add n", "m", "nl", "nr")
-    cell.op("tanh", "n", "m")
-    cell.op("mul z", "pl pr pn", "gzl gzr gzn", "hl hr n")
-    cell.op("add 1", "h1", "pl", "pr")
-    cell.op("add 2", "h", "h1", "pn")
-    return cell
-
-
 def mv_rnn():
     """(a, A) and (b, B): the vector p = tanh(W [Ba; Ab] + b), the matrix P = W_M [A; B]."""
     cell = Cell()
@@ -113,7 +80,7 @@ def mv_rnn():
     return cell
 
 
-CELLS = {function.__name__: function for function in (lstm, gru, tree_lstm, tree_gru, mv_rnn)}
+CELLS = {function.__name__: function for function in (lstm, tree_lstm, mv_rnn)}
 
 
 def paper_figure_3():

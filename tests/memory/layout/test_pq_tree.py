@@ -1,5 +1,4 @@
 import random
-import sys
 from itertools import islice, permutations
 from math import factorial
 
@@ -8,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
-from edbatch.memory.layout import pq_reduction, pq_tree
 from edbatch.memory.layout.pq_tree import PQTree
 
 
@@ -48,19 +46,6 @@ def check_form(tree):
 @given(st.integers(2, 6).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.sets(st.integers(0, n - 1)), max_size=8))))
 def test_orders_are_those_of_brute_force(case):
     check_against_brute_force(*case)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_orders_are_those_of_brute_force_for_eight_elements(seed):
-    rng = random.Random(seed)
-    hidden = list(range(8))
-    rng.shuffle(hidden)
-    subsets = []
-    for _ in range(5):  # small intervals keep the tree interesting; one in four subsets is arbitrary
-        size = rng.randint(2, 4)
-        start = rng.randint(0, 8 - size)
-        subsets.append(rng.sample(range(8), size) if rng.random() < 0.25 else hidden[start : start + size])
-    check_against_brute_force(8, subsets)
 
 
 def test_every_sequence_of_small_subsets_of_five():
@@ -106,21 +91,6 @@ def test_planted_consecutive_ones_are_found(n, rows, longest, seed):
     check_planted(n, planted(n, rows, seed, longest))
 
 
-def test_a_failed_reduction_in_a_large_tree_changes_nothing():
-    tree = check_planted(300, planted(300, 200, 0, 40))
-    rng = random.Random(1)
-    failed = 0
-    for _ in range(200):
-        before, order, text = tree.nodes(), tree.frontier(), str(tree)
-        if tree.reduce(rng.sample(range(300), rng.randint(2, 30))):
-            break
-        failed += 1
-        assert (tree.nodes(), tree.frontier(), str(tree)) == (before, order, text)
-    assert failed > 10
-    for row in planted(300, 200, 0, 40):  # and what was there still holds
-        assert tree.reduce(row)
-
-
 def test_deep_trees_do_not_recurse():
     chain = PQTree(range(700))
     for size in range(2, 700):
@@ -134,63 +104,6 @@ def test_deep_trees_do_not_recurse():
     assert not chain.reduce([5, 699])
 
 
-def steps(function):
-    """Lines of the tree's modules that a call runs: a measure of work that no machine disturbs.
-
-    What comes in between, as a callback of the garbage collector does, is no part of it.
-    """
-    count = 0
-    files = {module.__file__ for module in (pq_tree, pq_reduction)}
-
-    def trace(frame, event, argument):
-        nonlocal count
-        if frame.f_code.co_filename not in files:
-            return None
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    return count
-
-
-def test_work_is_linear_in_the_input():
-    def work(n):
-        rows = planted(n, n // 2, 0, 14)
-        tree = PQTree(range(n))
-        return steps(lambda: [tree.reduce(row) for row in rows]) / sum(map(len, rows))
-
-    assert work(4000) < 1.15 * work(250)
-
-
-@pytest.mark.parametrize(("kind", "place"), [("P", 0), ("Q", 0), ("Q", 0.5), ("Q", 1)])
-def test_a_small_subset_costs_the_same_however_large_the_node_is(kind, place):
-    def work(n):
-        tree = PQTree([*range(n), "x", "y"])
-        if kind == "Q":
-            for i in range(n - 1):
-                assert tree.reduce((i, i + 1))
-        start = int(place * (n - 3))
-        assert tree.reduce([start, start + 1, start + 2, *"x" * (place != 0.5)])
-        return steps(lambda: tree.reduce([start, start + 1, start + 2])) + steps(lambda: tree.reduce([n // 2, "y"]))
-
-    assert work(2000) == work(50)
-
-
-def test_a_path_of_pairs_is_one_q_node():
-    tree = PQTree(range(3000))
-    pairs = [(i, i + 1) for i in range(2999)]
-    random.Random(0).shuffle(pairs)
-    for pair in pairs:
-        assert tree.reduce(pair)
-    assert tree.count_orders() == 2
-    assert tree.frontier() in (list(range(3000)), list(range(2999, -1, -1)))
-
-
 def test_small_sets():
     assert PQTree([]).frontier() == []
     assert list(PQTree([]).orders()) == [[]]
@@ -201,27 +114,6 @@ def test_small_sets():
     two = PQTree("ab")
     assert two.reduce("ab")
     assert two.count_orders() == 2
-
-
-def test_subsets_that_say_nothing():
-    tree = PQTree("abcd")
-    for subset in ("", "a", "aa", "abcd", "dcbaabcd"):
-        assert tree.reduce(subset)
-        assert str(tree) == "{a b c d}"
-        assert tree.count_orders() == factorial(4)
-
-
-def test_an_element_named_twice_counts_once():
-    tree = PQTree("abcd")
-    assert tree.reduce("abab")
-    assert tree.count_orders() == 2 * factorial(3)
-
-
-def test_none_may_be_an_element():
-    tree = PQTree([None, 0, 1])
-    assert tree.reduce([None, 1])
-    assert set(tree.frontier()) == {None, 0, 1}
-    assert str(tree) == "{0 {None 1}}"
 
 
 def test_a_copy_is_independent():

@@ -30,21 +30,6 @@ def test_rows_survive_growth_and_windows_follow():
     assert arenas.bytes == 100_000 * 3 * 4
 
 
-def test_layouts_added_by_another_graph_later():
-    windows = Windows()
-    arenas = Arenas(windows, BufferPool())
-    first = windows.plain((2,), F32)
-    reserve(arenas, first, 1)
-    second = windows.plain((5,), F32)
-    assert arenas.see_layouts()
-    assert not arenas.see_layouts()
-    assert arenas.rows["used"].tolist() == [1, 0]
-    reserve(arenas, second, 4)
-    assert arenas.array(second)[:4].shape == (4, 5)
-    assert arenas.rows["address"].tolist() == [flat.ctypes.data for flat in arenas.flats]
-    assert arenas.rows["stride"].tolist() == [4 * 2, 4 * 5]
-
-
 def test_release_gives_buffers_back():
     pool = BufferPool()
     windows = Windows()

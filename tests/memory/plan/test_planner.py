@@ -1,7 +1,6 @@
 """Plans of random graphs, checked operand by operand against the rows and windows they stand for."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,64 +147,3 @@ def test_every_operand_is_reached(seed):
         for j in range(case["payloads"][kind]):
             got = plan.indices[payload + j * n : payload + (j + 1) * n]
             assert got.tolist() == [args[s + c + j] for s, c in zip(starts, counts, strict=True)]
-
-
-def chain(lengths):
-    """Independent chains of one-operand nodes, batched step by step in shuffled order."""
-    random = np.random.default_rng(0)
-    nodes, levels = [], []
-    for length in lengths:
-        for step in range(length):
-            nodes.append(len(nodes) - 1 if step else -1)
-            levels.append(step)
-    batches = [[v for v, level in enumerate(levels) if level == step] for step in range(max(lengths))]
-    for batch in batches:
-        random.shuffle(batch)
-    n = len(nodes)
-    return {
-        "order": np.array([v for batch in batches for v in batch], np.int32),
-        "offsets": np.cumsum([0] + [len(batch) for batch in batches]),
-        "types": np.array([0 if operand < 0 else 1 for operand in nodes], np.int32),
-        "starts": np.arange(n, dtype=np.int32),
-        "counts": np.array([0 if operand < 0 else 1 for operand in nodes], np.int32),
-        "payloads": np.zeros(2, np.int32),
-        "singles": np.zeros(2, np.int32),
-        "lists": np.zeros(2, np.int32),
-        "args": np.array([max(operand, 0) for operand in nodes], np.int64),
-        "windows": np.zeros(2, np.int32),
-        "arenas": np.zeros(2, np.int32),
-        "view_windows": np.zeros(1, np.int32),
-        "row": np.zeros(n, np.int32),
-        "rows": [0],
-    }
-
-
-@pytest.mark.parametrize("lengths", [[5], [5, 5, 5], [9, 2, 7, 1, 4, 4]])
-def test_chains_of_any_lengths_need_no_gather(lengths):
-    plan = planned(chain(lengths))[0].tables
-    assert set(plan.operands["access"].tolist()) <= {Access.SLICE}
-
-
-def test_outputs_of_the_same_nodes_are_fetched_by_one_list():
-    """h and c of a cell as two windows: batch 1 reads nodes 2, 0, 1 through both."""
-    order = np.array([0, 1, 2, 3, 4, 5], np.int32)
-    children = [2, 0, 1]
-    args = np.array([id for child in children for id in (child + (1 << 32), child + (2 << 32))], np.int64)
-    columns = {
-        "order": np.append(order, [6, 7, 8]),
-        "types": [0] * 3 + [1] * 3 + [2] * 3,
-        "starts": [0, 0, 0, 0, 2, 4, 6, 7, 8],
-        "counts": [0, 0, 0, 2, 2, 2, 1, 1, 1],
-        "view_windows": [-1, 3, 4],
-        "row": [-1] * 9,
-        "windows": [0, 1, 2],
-        "arenas": [0, 1, 2],
-    }
-    case = {name: np.array(column, np.int32) for name, column in columns.items()}
-    case |= dict.fromkeys(("payloads", "singles", "lists"), np.zeros(3, np.int32))
-    case |= {"offsets": np.array([0, 3, 6, 9]), "args": np.concatenate([args, [0, 1, 2]]), "rows": [0] * 3}
-    plan = planned(case)[0].tables
-    first, second = plan.operands_of(0, 2)
-    assert [first.window, second.window] == [3, 4]
-    assert first._replace(window=4) == second
-    assert [row for _, row in fetched(plan, first)] == [row for _, row in fetched(plan, second)]

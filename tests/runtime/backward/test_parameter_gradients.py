@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.runtime.backward import parameter_gradients
 from tests.arrays import on_host
 from tests.gradients import check_parameters
 
@@ -49,21 +48,6 @@ def test_gradients_of_rows(model, read, cells):
 
     loss().backward()
     check_parameters(model, lambda: loss().value(), rtol=1e-5, atol=1e-7)
-
-
-def test_in_float32():
-    model = eb.ParameterCollection(seed=0)
-    P, T = model.add_parameters((50, 8), name="P"), model.add_lookup_parameters((50, 8), name="T")
-    T.set_value(P.value())
-    for call in (eb.pick, eb.cell(lambda x, i: eb.tanh(eb.pick(x, i) * 2))):
-        model.zero_grad()
-        with eb.Graph():
-            eb.sum([eb.sum(call(P, i % 50) * (i + 1)) for i in range(0, 300, 7)]).backward()
-        with eb.Graph():
-            rows = [eb.lookup(T, i % 50) for i in range(0, 300, 7)]
-            rows = rows if call is eb.pick else [eb.tanh(row * 2) for row in rows]
-            eb.sum([eb.sum(row * (7 * at + 1)) for at, row in enumerate(rows)]).backward()
-        np.testing.assert_allclose(on_host(P.grad()), on_host(T.grad()), rtol=1e-5)
 
 
 @pytest.mark.cpu
@@ -117,29 +101,3 @@ def test_picks_from_large_values(shape):
     assert graph.report().batches <= 5  # all picks are one of them
     with eb.Graph(), pytest.raises(eb.EdBatchError, match=f"index {shape[0]} is out of range for {shape[0]} entries"):
         eb.pick(eb.input(data), shape[0])
-
-
-@pytest.mark.parametrize("copied", [1, 150, 1 << 22])
-@pytest.mark.parametrize("cells", [True, False])
-def test_products_of_matrices_that_lie_apart_in_memory(monkeypatch, cells, copied):
-    """They are copied so many bytes at a time: a node, some nodes, or all."""
-    monkeypatch.setattr(parameter_gradients, "COPIED", copied)
-    random = np.random.default_rng(0)
-    model = eb.ParameterCollection(seed=0, dtype="float64")
-    W = model.add_parameters((3, 4), name="W", init=random.normal(size=(3, 4)))
-    given = random.normal(size=(7, 2, 2, 3))
-
-    def node(a, b):
-        return eb.tanh(W @ eb.concatenate([a, b])), a + b
-
-    step = eb.cell(node) if cells else node
-    with eb.Graph(policy="sufficient", dtype="float64"):
-        several = [step(eb.input(a), eb.input(b)) for a, b in given]
-        loss = eb.sum([eb.sum(eb.square(made)) + eb.sum(other) for made, other in several])
-    loss.backward()
-    expected = np.zeros((3, 4))
-    for a, b in given:
-        x = np.concatenate([a, b])
-        y = np.tanh(W.value() @ x)
-        expected += (2 * y * (1 - y**2)) @ x.T
-    np.testing.assert_allclose(on_host(W.grad()), expected, rtol=1e-12)

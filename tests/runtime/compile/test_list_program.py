@@ -36,21 +36,10 @@ CASES = {
         f"score[e] = sum_d(v * tanh(k + q))\nweight[e] = {SOFTMAX.format('score')}\nout[c] = sum_e(weight * x)",
         additive,
     ),
-    "all in one number": (("x[e,d]",), "out[] = sum_ed(x * x * 0.5)", lambda x: (x * x).sum() / 2),
     "a temperature": (
         ("t[]", "x[e]"),
         f"weight[e] = {SOFTMAX.format('(t * x)')}\nout[] = sum_e(weight * x)",
         lambda t, x: softmax(t * x) @ x,
-    ),
-    "sums beside entries": (
-        ("t[d]", "x[e,d]"),
-        "far[e,d] = (x - 0.1 * sum_e(x)) * (t + 0.1 * sum_e(x * t))\nout[d] = 0.1 * sum_e(far * far)",
-        lambda t, x: 0.1 * (((x - 0.1 * x.sum(0)) * (t + 0.1 * (x * t).sum(0))) ** 2).sum(0),
-    ),
-    "a sum that is used for itself and for entries": (
-        ("x[e,d]",),
-        "out[d] = sum_e(x) * sum_e(x * sum_e(x))",
-        lambda x: x.sum(0) * (x * x.sum(0)).sum(0),
     ),
     "read in several lines": (
         ("t[d]", "x[e,d]", "y[e,d]"),
@@ -76,26 +65,10 @@ CASES = {
         "out[d] = mean_e(both) * least + all",
         lambda x: (lambda y: y.mean(0) * y.min(0) + np.logaddexp.reduce(x, axis=None))(x * x.max(1)[:, None]),
     ),
-    "means of products": (
-        ("x[e,d]",),
-        "top[e] = max_d(x)\nout[d] = mean_e(x * top)",
-        lambda x: (x * x.max(1)[:, None]).mean(0),
-    ),
     "added to all elements": (
         ("s[]", "t[d]", "x[e,d]"),
         "out[d] = sum_e(t) + sum_e(x + t) * logsumexp_e(x - t) + mean_e(x * x - s)",
         lambda s, t, x: len(x) * t + (x + t).sum(0) * np.logaddexp.reduce(x - t, axis=0) + (x * x - s).mean(0),
-    ),
-    "mean of all": (("x[e,d]",), "out[] = mean_ed(x * x)", lambda x: (x * x).mean()),
-    "the same for all elements, by one line": (
-        ("t[d]", "x[e,d]"),
-        "out[d] = t * sum_e(x) + mean_e(x)",
-        lambda t, x: t * x.sum(0) + x.mean(0),
-    ),
-    "the same for all elements, by two lines": (
-        ("t[d]", "x[e,d]"),
-        "a[d] = t * sum_e(x)\nout[d] = a * mean_e(x)",
-        lambda t, x: t * x.sum(0) * x.mean(0),
     ),
     "the same for all elements of one list": (
         ("x[e,d]", "y[e,d]"),

@@ -11,7 +11,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.opened import graphs
-from edbatch.models import AttentionEncoderDecoder, MixtureOfExperts, TransitionParser, generation
+from edbatch.models import AttentionEncoderDecoder, TransitionParser, generation
 from edbatch.runtime.programs import forgetting
 
 
@@ -40,18 +40,6 @@ def translate(model):
     return lambda k: generation.beam(network, [k % 9, 1, 2][: 1 + k % 3], 2, 5)
 
 
-def mix(model):
-    layers = [MixtureOfExperts(model, 5, 4, 4, 2) for _ in range(3)]
-
-    async def program(k):
-        x = eb.input(np.cos(np.arange(4.0) * (k + 1)))
-        for layer in layers:
-            x = await layer.mix(x)
-        return (await x).tolist()
-
-    return program
-
-
 def draw(model):
     async def program(k):
         return [(await eb.dropout(eb.ones(9), 0.5)).tolist() for _ in range(3)]
@@ -64,7 +52,7 @@ def flat(found):
     return [x for part in found for x in flat(part)] if isinstance(found, list | tuple) else [found]
 
 
-@pytest.mark.parametrize("make", [parse, translate, mix, draw])
+@pytest.mark.parametrize("make", [parse, translate, draw])
 def test_results_are_those_of_a_graph_that_keeps_all(make, always):
     program = make(eb.ParameterCollection(seed=0))
     eb.seed(5)
@@ -148,32 +136,6 @@ def test_what_can_be_reached_stays(how, always):
     assert len(always) > 2
 
 
-def test_results_stay(always):
-    async def program(k):
-        x = eb.scalar(k) * 3
-        for _ in range(k):
-            await x
-        return {"x": x}
-
-    found = eb.run([program(k) for k in range(5)])
-    assert len(always) >= 4
-    assert eb.forward([one["x"] for one in found]) == [0, 3, 6, 9, 12]
-    total = eb.sum([one["x"] for one in found])
-    assert total.value() == 30
-    assert graphs.innermost() is None
-
-
-def test_one_expression_by_many_names_is_one(always):
-    async def program():
-        x = eb.tanh(eb.ones(3))
-        held = [x, (x, x), {"x": x}]
-        await x
-        assert held[0] is held[1][0] is held[2]["x"] is x
-        return len({y.id for y in (held[0], *held[1])})
-
-    assert eb.run([program()]) == [1]
-
-
 hidden = {}
 
 
@@ -188,34 +150,6 @@ def test_what_is_hidden_is_refused(always):
     for use in (lambda x: x.value(), lambda x: (x + 1).value(), lambda x: x.backward()):
         with pytest.raises(eb.EdBatchError, match="its values were given back, as no program of `run` could reach"):
             use(hidden["x"])
-
-
-def test_a_graph_that_is_open_keeps_all(always):
-    async def program():
-        x = eb.scalar(3.0)
-        for _ in range(3):
-            await x
-        return eb.square(x)
-
-    with eb.Graph() as graph:
-        (y,) = eb.run([program()])
-    y.backward()
-    assert not always
-    assert graph.report().rounds == 3
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_options_and_contexts_go_on(training, always):
-    async def program(k):
-        with eb.device("cpu"):
-            for _ in range(3):
-                same = eb.equal(eb.dropout(eb.ones(50), 0.5), eb.ones(50))
-                assert (await eb.sum(same) == 50) != training
-        return graphs.innermost() is always[-1]
-
-    with eb.options(training=training, cells=False):
-        assert eb.run([program(k) for k in range(4)]) == [True] * 4
-    assert not always[-1].options.cells
 
 
 def test_memory_is_bounded():
@@ -240,15 +174,3 @@ def test_memory_is_bounded():
 
     assert eb.run([program(8_000) for _ in range(8)]) == [False] * 8
     assert max(largest) < 4 * forgetting.LEAST_NODES * 64 * 4
-
-
-def test_samples_one_after_the_other_are_bounded():
-    largest = []
-
-    async def program(k):
-        await (eb.scalar(k) * eb.scalar(2.0))
-        largest.append(graphs.innermost().n)
-        return k
-
-    assert eb.run(map(program, range(60_000)), limit=64) == list(range(60_000))
-    assert max(largest) < 4 * forgetting.LEAST_NODES

@@ -1,7 +1,6 @@
 """REINFORCE (Williams 1992): what is done next is drawn, so that structure itself is random; rewards are weights."""
 
 import asyncio
-from itertools import product
 
 import numpy as np
 import pytest
@@ -70,65 +69,3 @@ def test_episodes_together_are_those_of_each_alone(policy, limit):
     assert len({len(one) for one in actions}) > 3  # structure differs
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
-
-
-def every_episode():
-    """Of at most `LONGEST` actions."""
-    for n in range(1, LONGEST + 1):
-        for actions in product(range(ACTIONS), repeat=n):
-            if END not in actions[:-1] and (n == LONGEST or actions[-1] == END):
-                yield actions
-
-
-def expected_reward(walker, start):
-    """Over all episodes, in NumPy."""
-    Ws, O, first = [W.value() for W in walker.Ws], walker.O.value(), np.tanh(walker.starts.value()[start])
-    total = mass = 0.0
-    for actions in every_episode():
-        h, p = first, 1.0
-        for action in actions:
-            scores = np.exp(O @ h)
-            p *= scores[action] / scores.sum()
-            h = np.tanh(Ws[action] @ h + h)
-        total += p * reward(start, actions)
-        mass += p
-    np.testing.assert_allclose(mass, 1, rtol=1e-12)
-    return total
-
-
-def test_over_all_episodes_it_is_the_gradient_of_the_expected_reward():
-    """Σ p(episode) · reward · ∇ log p is ∇ of what is expected: against finite differences of that."""
-    walker = Walker()
-    episodes = [(start, actions) for start in range(4) for actions in every_episode()]
-    with eb.Graph(dtype="float64", policy="sufficient") as graph:
-        found = eb.run([walker.walk(start, lambda _, at, a=actions: a[at]) for start, actions in episodes])
-        assert [actions for actions, _ in found] == [actions for _, actions in episodes]
-        weights = [
-            np.exp(log_p) * reward(*episode)
-            for log_p, episode in zip(eb.forward([log_p for _, log_p in found]), episodes, strict=True)
-        ]
-        eb.sum([eb.scalar(w) * log_p for w, (_, log_p) in zip(weights, found, strict=True)]).backward()
-    assert graph.report().rounds == LONGEST
-    random = np.random.default_rng(0)
-    for parameter in walker.model:
-        before, direction = parameter.value(), random.standard_normal(parameter.shape)
-        ends = []
-        for sign in (1, -1):
-            parameter.set_value(before + sign * 1e-6 * direction)
-            ends.append(sum(expected_reward(walker, start) for start in range(4)))
-        parameter.set_value(before)
-        slope = (ends[0] - ends[1]) / 2e-6
-        np.testing.assert_allclose(slope, np.sum(parameter.grad() * direction), rtol=1e-6, atol=1e-9)
-
-
-def test_it_learns_what_is_rewarded():
-    walker = Walker()
-    trainer = eb.Adam(walker.model, lr=0.05)
-    means = []
-    for step in range(60):
-        with eb.Graph(policy="sufficient", dtype="float64"):
-            found = eb.run([walker.episode(0, 1000 * step + k) for k in range(16)])
-            eb.sum([loss for _, loss in found]).backward()
-        trainer.update()
-        means.append(np.mean([reward(0, actions) for actions, _ in found]))
-    assert np.mean(means[-10:]) > np.mean(means[:10]) + 1

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import itertools
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -13,7 +12,6 @@ import pytest
 import edbatch as eb
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import current_options
-from edbatch.runtime import evaluation
 
 SIZE = 6
 
@@ -78,33 +76,12 @@ def test_words_are_those_of_one_by_one(model, one_by_one, policy, limit, kind):
         assert eb.run((getattr(model, kind)(*job) for job in JOBS), limit=limit) == one_by_one
 
 
-def test_a_round_is_a_batch_of_each_type(model):
-    with eb.Graph(dtype="float64", policy="sufficient") as graph:
-        eb.run([model.decode(*job) for job in JOBS])
-    report = graph.report()
-    longest = max(n for _, n in JOBS)
-    assert report.batches == report.lower_bound
-    assert report.batches <= 3 * longest + 1  # a cell, in two parts, and a product
-
-
 def test_a_graph_of_its_own_ends():
     async def program():
         return await eb.scalar(2.0) * 3
 
     assert eb.run([program()]) == [6.0]
     assert graphs.innermost() is None
-
-
-def test_no_programs():
-    assert eb.run([]) == []
-    assert eb.run(iter([])) == []
-
-
-def test_programs_that_wait_for_nothing():
-    async def program(k):
-        return k
-
-    assert eb.run([program(k) for k in range(5)], limit=2) == list(range(5))
 
 
 async def size(tree):
@@ -127,54 +104,6 @@ def test_parts_of_a_sample_side_by_side(kind):
     with eb.Graph(policy="sufficient") as graph:
         assert eb.run(map(kind, TREES)) == [3, 1, 6]
     assert graph.report().batches <= 4  # leaves take none; one for each level
-
-
-def test_parts_are_expressions_too():
-    async def program():
-        found = await eb.all(eb.scalar(1.0), eb.values([eb.scalar(2.0), eb.scalar(3.0)]), eb.all(), size(("a", "b")))
-        return found + await eb.values([])
-
-    assert eb.run([program(), program()]) == [[1, [2, 3], [], 2]] * 2
-    assert asyncio.run(in_a_graph(program)) == [1, [2, 3], [], 2]
-
-
-async def in_a_graph(program):
-    with eb.Graph():
-        return await program()
-
-
-def test_lists_of_values_of_generators():
-    def program(k):
-        a, b = yield [eb.scalar(k), eb.scalar(k) + 1]
-        (c,) = yield (eb.scalar(a + b),)
-        return c
-
-    assert eb.run([program(k) for k in range(3)]) == [1, 3, 5]
-
-
-def test_expressions_of_other_graphs():
-    with eb.Graph():
-        x = eb.scalar(5.0)
-
-    async def program(k):
-        with eb.Graph():
-            y = eb.scalar(k) * 2
-        return await eb.values([y, x, y + 0])
-
-    assert eb.run([program(k) for k in range(3)]) == [[2 * k, 5, 2 * k] for k in range(3)]
-
-
-def test_what_another_graph_refuses_is_raised_to_who_asked():
-    with eb.Graph() as ended:
-        gone = eb.scalar(5.0)
-        ended.successor("it is over")
-
-    async def program(k):
-        return await (eb.values([eb.scalar(k), gone]) if k == 1 else eb.scalar(k) * 2)
-
-    zero, error, two = eb.run([program(k) for k in range(3)], return_exceptions=True)
-    assert (zero, two) == (0, 4)
-    assert "this graph has no values: it is over" in str(error)
 
 
 def test_gradients_of_all_rounds(model):
@@ -230,19 +159,6 @@ def test_what_is_drawn_is_a_samples_own():
     assert len(set(masks)) == len(masks)
     parts = [found[-2:] for found in all_of_them]
     assert parts[0][0][0] != parts[0][1][0] != parts[1][0][0]
-
-
-def test_what_the_graph_draws_itself_goes_on():
-    def masks(between):
-        with eb.Graph(seed=3):
-            first = eb.dropout(eb.ones(30), 0.5)
-            if between:
-                one, other = eb.run([draws(2)]), eb.run([draws(2)])
-                assert one != other
-            second = eb.dropout(eb.ones(30), 0.5)
-            return np.array(eb.forward([first, second]))
-
-    np.testing.assert_array_equal(masks(False), masks(True))
 
 
 def test_contexts_are_a_programs_own():
@@ -352,19 +268,6 @@ def test_what_nobody_answers(request_, message):
 def test_arguments(arguments, message):
     with pytest.raises(eb.EdBatchError, match=message):
         eb.run(**arguments)
-
-
-def test_one_program_is_no_list():
-    program = size("a")
-    with pytest.raises(eb.EdBatchError, match="run: expected a list of programs"):
-        eb.run(program)
-    program.close()
-
-
-def test_values_of_what_is_no_expression():
-    for wrong, message in [(5, "values: expected a list"), ([5], "values: value 0: expected an expression, got 5")]:
-        with pytest.raises(eb.EdBatchError, match=message):
-            eb.values(wrong)
 
 
 def test_inside_asyncio_and_in_threads(model, one_by_one):
@@ -483,33 +386,6 @@ def test_a_program_that_catches_its_end(times):
     assert len(ran) == steps
 
 
-def test_nothing_is_left_that_nobody_awaited_in_parts_of_parts():
-    async def part():
-        return 1
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(eb.EdBatchError, match="all: part 1"):
-            eb.all(eb.all(part(), part()), 3)
-        gc.collect()
-
-
-def test_rounds_learn_nothing_by_themselves(monkeypatch):
-    monkeypatch.setattr(evaluation, "default_policy", None)
-
-    async def program(n):
-        xs = [eb.tanh(eb.scalar(k)) for k in range(n)]
-        for op in (eb.sigmoid, eb.relu, eb.exp):
-            xs = [op(x) * 0.5 for x in xs]
-            await eb.values(xs)
-        return n
-
-    assert eb.run([program(500) for _ in range(4)]) == [500] * 4
-    with eb.Graph() as graph:
-        eb.run([program(500) for _ in range(4)])
-    assert graph.report().policy == "critical-path"
-
-
 def test_arrays_of_expressions_are_values():
     async def program(n):
         array = eb.array([eb.ones(2) * k for k in range(n)])
@@ -528,24 +404,6 @@ def test_arrays_of_expressions_are_values():
             assert single == n
 
 
-def test_generators_as_parts_where_nobody_drives():
-    def part(n):
-        x = yield eb.scalar(n)
-        y, z = yield [eb.scalar(x) * 2, eb.scalar(1)]
-        (w,) = yield eb.all(eb.scalar(5))
-        try:
-            yield "nothing"
-        except eb.EdBatchError:
-            w += 1
-        return float(x + y + z + w)
-
-    async def program():
-        return await eb.all(part(1), part(2))
-
-    with eb.Graph():
-        assert asyncio.run(program()) == eb.run([program()])[0] == [10, 13]
-
-
 def test_the_dtype_and_policy_of_its_own_graph():
     model = eb.ParameterCollection(seed=0, dtype="float64")
     W = model.add_parameters((3, 3))
@@ -559,79 +417,6 @@ def test_the_dtype_and_policy_of_its_own_graph():
     for given in ({"dtype": "float64"}, {"policy": "depth"}):
         with eb.Graph(dtype="float64"), pytest.raises(eb.EdBatchError, match="run: policy and dtype"):
             eb.run([], **given)
-
-
-def test_an_interrupt_ends_all():
-    ended = []
-
-    async def program(k):
-        try:
-            await eb.scalar(k)
-            if k == 1:
-                raise KeyboardInterrupt
-            await eb.scalar(k)
-        finally:
-            ended.append(k)
-
-    with pytest.raises(KeyboardInterrupt):
-        eb.run([program(k) for k in range(3)], return_exceptions=True)
-    assert sorted(ended) == [0, 1, 2]
-    assert graphs.innermost() is None
-
-
-def test_a_bar(capsys):
-    async def program(k):
-        return await eb.scalar(k)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        eb.run([program(k) for k in range(3)], progress=True)
-    assert "3/3" in capsys.readouterr().err
-
-
-def test_the_report_counts_rounds():
-    async def program(n):
-        for k in range(n):
-            await (eb.scalar(k) * 2)
-
-    with eb.Graph(policy="sufficient") as graph:
-        eb.run([program(3), program(1)])
-        eb.run([program(2)])
-    report = graph.report()
-    assert (report.rounds, report.waited, report.in_flight) == (5, 6, 2)
-    assert report.seconds_of_rounds > 0
-    assert "rounds of programs" in str(report)
-    assert not report.advice
-    assert "rounds" not in str(eb.Graph().report())
-
-
-@pytest.mark.parametrize(
-    ("lengths", "limit", "advice"),
-    [
-        ([9], None, "at most 1 ran at a time"),
-        ([9] * 9, 2, "at most 2 ran at a time"),
-        ([30, *[1] * 9], None, "though 10"),
-    ],
-)
-def test_the_report_says_where_rounds_are_small(lengths, limit, advice):
-    async def program(n):
-        for k in range(n):
-            await eb.scalar(k)
-
-    with eb.Graph(policy="sufficient") as graph:
-        eb.run(map(program, lengths), limit=limit)
-    (found,) = graph.report().advice
-    assert advice in found
-
-
-def test_not_inside_a_cell():
-    @eb.cell
-    def wrong(x):
-        eb.run([size("a")])
-        return x
-
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match="run: inside a cell"):
-        wrong(eb.ones(2))
 
 
 def test_memory_is_free_as_soon_as_all_have_ended():
