@@ -182,8 +182,8 @@ def test_a_machine_is_learned_beside_the_program_where_that_pays(nothing_learned
     monkeypatch.setattr(learned, "BATCH_SECONDS", 1.0)
     monkeypatch.setattr(learned, "_said", threading.Event())
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    assert [chains(400) for _ in range(8)] == ["critical-path"] * 7 + ["fsm-sort"]
-    assert chains(400) == "fsm-sort"
+    assert [chains(400) for _ in range(8)] == ["critical-path"] * 7 + ["fsm-ahead"]
+    assert chains(400) == "fsm-ahead"
     assert capfd.readouterr().err.count("learning to batch beside the program") == 1
 
 
@@ -191,3 +191,26 @@ def test_nothing_is_learned_where_the_rule_is_close_to_the_bound(nothing_learned
     monkeypatch.setattr(learned, "BATCH_SECONDS", 1e9)
     monkeypatch.setattr(qlearning, "learn", None)
     assert [chain(1000) for _ in range(20)] == ["critical-path"] * 20
+
+
+def trained(folder, samples, batch_size):
+    """The policy that a training run chooses for itself."""
+    model = eb.ParameterCollection(seed=0)
+    w = model.add_parameters(3)
+    run = eb.Run(
+        folder,
+        model,
+        eb.SGD(model),
+        lambda kinds: [w @ of_kind(kind) for kind in kinds],
+        samples,
+        batch_size=batch_size,
+    )
+    list(run.epochs(1))
+    return run.policy.name
+
+
+def test_a_training_run_learns_where_that_pays(tmp_path, monkeypatch):
+    assert trained(tmp_path / "little", [0, 1, 2, 3] * 20, 80) == "critical-path"
+    monkeypatch.setattr(learned, "BATCH_SECONDS", 1.0)
+    assert trained(tmp_path / "much", [0, 1, 2, 3] * 20, 80) == "fsm-ahead"
+    assert trained(tmp_path / "one kind", [0] * 80, 80) == "critical-path"

@@ -53,7 +53,7 @@ def learn(
        mark at once, then in those of them in which more is ready of one type than of another, then in single states.
 
     The result never runs more batches on `graphs`, in sum, than the best run-time heuristic: where none of the tables
-    does, it is that heuristic; so it is where a table over `ahead` misses the bound and saves less than 6 % of the
+    does, it is that heuristic; so it is where a table over `ahead` misses the bound and saves less than 5 % of the
     batches, which other mini-batches would not. It is deterministic in all but `training.seconds`.
 
     Args:

@@ -26,7 +26,7 @@ TEACHERS = ("critical-path", "sufficient", "agenda")  # which run all that is re
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
-CERTAIN = 0.94  # times the rule's batches: what saves less of irregular graphs saves nothing of others like them
+CERTAIN = 0.95  # times the rule's batches: what saves less of irregular graphs saves nothing of others like them
 
 
 class Exploration(NamedTuple):
