@@ -96,13 +96,12 @@ class Net:
         return eb.dropout(self.W, 0.5) * scale
 
 
-def run(policy="none", cells=False, split=True, recompute=False, device=None, training=True, fuse=True):
+def run(policy="none", cells=False, recompute=False, device=None):
     """Values and gradients of two mini-batches."""
     eb.seed(5)
     net = Net(eb.ParameterCollection(seed=1, device=device))
     found = []
-    switches = {"cells": cells, "split": split, "recompute": recompute, "training": training, "fuse": fuse}
-    with eb.options(**switches):
+    with eb.options(cells=cells, recompute=recompute):
         for _ in range(2):
             with eb.Graph(policy=policy):
                 losses = [eb.sum(net.read())]
@@ -119,7 +118,7 @@ def run(policy="none", cells=False, split=True, recompute=False, device=None, tr
 
 
 @pytest.mark.parametrize("policy", ["none", "depth", "agenda", "sufficient"])
-@pytest.mark.parametrize("switches", [{}, {"split": False}, {"recompute": True}, {"fuse": False}], ids=str)
+@pytest.mark.parametrize("switches", [{}, {"recompute": True}], ids=str)
 def test_neither_batching_nor_cells_change_masks(policy, switches):
     for got, want in zip(run(policy, True, **switches), run(), strict=True):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-5)
@@ -132,16 +131,6 @@ def test_neither_batching_nor_cells_change_masks(policy, switches):
 def test_nor_do_devices(cuda, cells):
     for got, want in zip(run("depth", cells, device=cuda), run(), strict=True):
         np.testing.assert_allclose(np.asarray(cuda.backend.to_host(got)), want, rtol=2e-4, atol=2e-5)
-
-
-def test_evaluation_drops_nothing():
-    for got, want in zip(run("depth", True, training=False), run(training=False), strict=True):
-        np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
-    x = np.arange(6.0)
-    with eb.options(training=False), eb.Graph() as graph:
-        y = eb.dropout(eb.input(x), 0.5)
-    np.testing.assert_array_equal(y.value(), x)
-    assert graph.report().nodes == 0
 
 
 def test_a_run_that_goes_on_draws_what_it_would_have(tmp_path):
