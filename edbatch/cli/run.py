@@ -43,7 +43,7 @@ MODEL, and what --data holds, one per line (a malformed one is an error, or skip
   language-model, language-model-fixed (the text in pieces of 64 words), tree-fc (of 256)
                                      sentences
   parser                             dependencies, in CoNLL-U
-  lattice-lstm, lattice-gru          lattices, see edbatch.data.lattices.read_lattices
+  lattice-lstm, lattice-gru          lattices, see edbatch.data.lattices
   encoder-decoder, attention-decoder
                                      two files of sentences, one the translation of the other
   module-network                     questions as programs of CLEVR, in JSON; what is seen in pictures is made up
