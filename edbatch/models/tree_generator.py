@@ -26,11 +26,7 @@ class TreeGenerator(Classifier):
     A child's state is a step of the LSTM for its side from its parent's state; a right child also reads the output of
     the root of the left one, so that it knows what is said beside it.
 
-    Args:
-        model: collection that the parameters are added to.
-        words: size of the vocabulary.
-        topics: number of kinds of trees; the root's state begins with that of its kind.
-        dim: size of embeddings and states.
+    `topics` are kinds of trees; the root's state begins with that of its kind.
 
     Example:
         >>> import edbatch as eb

@@ -11,6 +11,7 @@ import edbatch as eb
 from edbatch.data.random_trees import random_trees
 from edbatch.data.trees import Tree, stream_trees
 from edbatch.data.vocabulary import Vocabulary
+from edbatch.models.classifier import Classifier
 from edbatch.models.tree_generator import TreeGenerator
 from edbatch.models.tree_lstm import TreeLSTM, TreeState
 from edbatch.models.tree_lstm_variants import ChildSumTreeLSTM, TreeLSTM2Type
@@ -26,7 +27,7 @@ class TreeGRUOverWords(TreeNetwork):
     states = 1
 
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
-        super().__init__(model, dim, labels)
+        Classifier.__init__(self, model, dim, labels)
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
         self.layer = TreeGRU(model, dim, dim)
         self.compose = self.layer.compose
@@ -36,7 +37,7 @@ class TreeGRUOverWords(TreeNetwork):
         return self.layer.leaf(eb.lookup(self.embed, word))
 
 
-class ChildSumOverWords(TreeNetwork):
+class ChildSumOverWords(Classifier):
     """`ChildSumTreeLSTM` over trees with any number of children whose leaves are words, with a softmax at every node.
 
     The input of a node without a word is zeros. Arguments as of `TreeLSTM`.
@@ -44,7 +45,6 @@ class ChildSumOverWords(TreeNetwork):
 
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
         super().__init__(model, dim, labels)
-        self.dim = dim
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
         self.layer = ChildSumTreeLSTM(model, dim, dim)
 
@@ -52,7 +52,7 @@ class ChildSumOverWords(TreeNetwork):
         """Vector of every node; arguments as of `TreeLSTM.hidden`, children of any number."""
         nodes: list[TreeState] = []
         for word, below in zip(words, children, strict=True):
-            x = eb.zeros(self.dim) if word is None else eb.lookup(self.embed, word)
+            x = eb.zeros(self.layer.dim) if word is None else eb.lookup(self.embed, word)
             nodes.append(self.layer.node(x, [nodes[child] for child in below]))
         return [h for h, _ in nodes]
 
