@@ -60,10 +60,7 @@ class _Sentence:
         self.join(self.clauses(words - 1), self.add("."))
 
     def add(self, word: str | None, sentiment: int = 0, children: tuple[int, ...] = ()) -> int:
-        self.tree.labels.append(sentiment + 2)
-        self.tree.words.append(word)
-        self.tree.children.append(children)
-        return len(self.tree) - 1
+        return self.tree._add(sentiment + 2, word, children)
 
     def one_of(self, words: list[str]) -> int:
         return self.add(self.draws.one_of(words))

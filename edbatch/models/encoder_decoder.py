@@ -4,6 +4,7 @@ all its outputs (Luong et al. 2015, global and input-feeding)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import edbatch as eb
@@ -142,8 +143,5 @@ class AttentionEncoderDecoder(EncoderDecoder):
 
     def hidden(self, source: Sequence[int], target: Sequence[int]) -> list[eb.Expression]:
         """The vectors [dim] from which each word of `target`, and then its end, are predicted."""
-        state, found = self.encode(source), []
-        for word in (self.start, *target):
-            state = self.read(state, word)
-            found.append(state.fed)
-        return found
+        states = accumulate((self.start, *target), self.read, initial=self.encode(source))
+        return [state.fed for state in states][1:]

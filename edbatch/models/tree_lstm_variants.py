@@ -30,13 +30,10 @@ class ChildSumTreeLSTM(Layer):
     prefix = "tree"
 
     def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
-        self._add_input_parameters(model, input_dim, name)
-        self.U = model.add_parameters((3 * self.dim, self.dim), name=f"{name}.U")
-        self.U_f = model.add_parameters((self.dim, self.dim), name=f"{name}.U_f")
-
-    def _add_input_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
         self.W = model.add_parameters((4 * self.dim, input_dim), name=f"{name}.W")  # forget, input, output, update
         self.b = model.add_parameters((4 * self.dim,), name=f"{name}.b")
+        self.U = model.add_parameters((3 * self.dim, self.dim), name=f"{name}.U")
+        self.U_f = model.add_parameters((self.dim, self.dim), name=f"{name}.U_f")
 
     def node(self, x: eb.Expression, children: Sequence[TreeState]) -> TreeState:
         """Hidden and cell state of a node with input x [input_dim] over its children's states."""
@@ -79,7 +76,8 @@ class NaryTreeLSTM(ChildSumTreeLSTM):
         super().__init__(model, input_dim, dim, name, recurrent_dropout=recurrent_dropout)
 
     def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
-        self._add_input_parameters(model, input_dim, name)
+        self.W = model.add_parameters((4 * self.dim, input_dim), name=f"{name}.W")
+        self.b = model.add_parameters((4 * self.dim,), name=f"{name}.b")
         shape = ((self.places + 3) * self.dim, self.places * self.dim)  # N forgets, input, output, update
         self.U = model.add_parameters(shape, name=f"{name}.U")
 
