@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 
 import edbatch as eb
-from edbatch.data.stream import Format, by_line
+from edbatch.data.stream import by_line, file_format
 from edbatch.data.vocabulary import Vocabulary
 from edbatch.graph.fast import attributed, binary
 from edbatch.graph.fast_lists import over_lists, variadic
@@ -198,7 +198,7 @@ def parse_review(text, place="review"):
 
 
 such_as = "one per line, such as 1 a masterpiece"
-stream_reviews = Format(by_line(parse_review), "reviews", such_as).stream
+stream_reviews, *_ = file_format(by_line(parse_review), "reviews", such_as)
 
 
 def random_reviews(n, seed):

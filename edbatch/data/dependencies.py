@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edbatch.data.draws import Draws
-from edbatch.data.stream import Format, Line, Path, attempt, blocks, clipped, lines
+from edbatch.data.stream import Line, Path, attempt, blocks, clipped, file_format, lines
 from edbatch.errors import EdBatchError
 
 __all__ = ["DependencySentence", "random_dependencies", "read_conllu", "stream_conllu", "write_conllu"]
@@ -86,8 +86,9 @@ def _text(sentence: DependencySentence) -> str:
     return "".join(rows)
 
 
-CONLLU = Format(_sentences, "sentences", "lines of ten columns, as CoNLL-U has them", _text)
-stream_conllu, read_conllu, write_conllu = CONLLU.stream, CONLLU.read, CONLLU.write
+stream_conllu, read_conllu, write_conllu = file_format(
+    _sentences, "sentences", "lines of ten columns, as CoNLL-U has them", _text
+)
 
 DETERMINERS = ["the", "a", "every", "no", "this"]
 ADJECTIVES = ["old", "small", "green", "quiet", "clever", "sad"]

@@ -8,12 +8,12 @@ its id. What is malformed ends at the next blank line.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from edbatch.base.files import write_atomically
-from edbatch.data.stream import Format, Line, Path, attempt, clipped, lines
+from edbatch.data.stream import Line, Path, attempt, clipped, file_format, lines
 from edbatch.errors import EdBatchError
 
 __all__ = ["Arc", "Lattice", "Sizes", "read_lattices", "sizes", "stream_lattices", "write_lattices"]
@@ -87,73 +87,65 @@ class _Rows:
         self._number = 0  # of the last line that was read
         self._line: Line | None = None  # None: the end
 
-    def take(self, expected: str, fits: Callable[[list[int]], bool], begins: bool = False) -> list[int]:
-        """The next line, which must be what was `expected`; it `begins` a lattice, before which lines may be blank."""
-        line = self._next(begins)
-        if line and _INTEGERS.fullmatch(line.text):
-            integers = [int(part) for part in line.text.split()]
-            if fits(integers):
-                return integers
-        raise self._error(expected)
+    def integers(self, begins: bool = False) -> list[int]:
+        """The next line; nothing where it is malformed. Before one that `begins` a lattice, lines may be blank."""
+        line = self.next(begins)
+        return [int(part) for part in line.text.split()] if line and _INTEGERS.fullmatch(line.text) else []
 
-    def close(self) -> None:
-        """There must be no further line."""
-        if self._next(begins=True):
-            raise self._error("nothing after the last lattice")
+    def count(self, what: str) -> int:
+        """The next line, which is the number of something."""
+        found = self.integers(begins=True)
+        self.check(len(found) == 1 and found[0] > 0, f"the number of {what}, from 1 on")
+        return found[0]
+
+    def check(self, is_right: bool, expected: str) -> None:
+        """Refuse the last line where it is not what was expected."""
+        if not is_right:
+            blank = "the end" if self._line is None else "a blank line"
+            found = blank if not self._line or self._line.is_blank else repr(clipped(self._line.text.strip()))
+            raise EdBatchError(f"{self._path}:{self._number}: expected {expected}, found {found}")
 
     def skip(self) -> bool:
         """Go to the next blank line; False where there is none."""
         while self._line and not self._line.is_blank:
-            self._next()
+            self.next()
         return self._line is not None
 
-    def _next(self, begins: bool = False) -> Line | None:
+    def next(self, begins: bool = False) -> Line | None:
+        """The next line, None at the end."""
         while True:
             self._number += 1
             self._line = next(self._lines, None)
             if not (begins and self._line and self._line.is_blank):
                 return self._line
 
-    def _error(self, expected: str) -> EdBatchError:
-        blank = "the end" if self._line is None else "a blank line"
-        found = blank if not self._line or self._line.is_blank else repr(clipped(self._line.text.strip()))
-        return EdBatchError(f"{self._path}:{self._number}: expected {expected}, found {found}")
-
 
 def _lattices(path: Path) -> Iterator[Lattice | EdBatchError]:
     rows = _Rows(path)
-    (count,) = rows.take("the number of lattices, from 1 on", _is_count, begins=True)
+    count = rows.count("lattices")
     for number in range(1, count + 1):
         lattice = attempt(_read_lattice, rows, f"lattice {number} of {count}")
         yield lattice
         if isinstance(lattice, EdBatchError) and not rows.skip():
             return
-    if error := attempt(rows.close):
+    if error := attempt(rows.check, rows.next(begins=True) is None, "nothing after the last lattice"):
         yield error
 
 
 def _read_lattice(rows: _Rows, name: str) -> Lattice:
-    (nodes,) = rows.take(f"the number of nodes of {name}, from 1 on", _is_count, begins=True)
-    tags = rows.take(f"the {nodes} tags of {name}", lambda found: len(found) == nodes)
-    lattice = Lattice(tags, [()])
-    rows.take(f"'0', no arcs to node 0, of {name}", lambda found: found == [0])
+    nodes = rows.count(f"nodes of {name}")
+    lattice = Lattice(rows.integers(), [()])
+    rows.check(len(lattice) == nodes, f"the {nodes} tags of {name}")
+    rows.check(rows.integers() == [0], f"'0', no arcs to node 0, of {name}")
     for node in range(1, nodes):
-
-        def fits(found: list[int], node: int = node) -> bool:
-            return len(found) == 1 + 2 * found[0] > 1 and all(source < node for source in found[1::2])
-
-        expected = f"'k source id ...' with the arcs to node {node}, from nodes before it, of {name}"
-        found = rows.take(expected, fits)
-        lattice.arcs.append(tuple(map(Arc, found[1::2], found[2::2])))
+        k, *found = rows.integers() or [0]
+        fits = len(found) == 2 * k > 0 and all(source < node for source in found[::2])
+        rows.check(fits, f"'k source id ...' with the arcs to node {node}, from nodes before it, of {name}")
+        lattice.arcs.append(tuple(map(Arc, found[::2], found[1::2])))
     return lattice
 
 
-def _is_count(found: list[int]) -> bool:
-    return len(found) == 1 and found[0] > 0
-
-
-LATTICES = Format(_lattices, "lattices", "one at least")
-stream_lattices, read_lattices = LATTICES.stream, LATTICES.read
+stream_lattices, read_lattices, _ = file_format(_lattices, "lattices", "one at least")
 
 
 def write_lattices(path: Path, lattices: Iterable[Lattice]) -> None:

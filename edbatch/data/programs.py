@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from edbatch.data.stream import Format, by_line, clipped
+from edbatch.data.stream import by_line, clipped, file_format
 from edbatch.errors import EdBatchError
 
 __all__ = ["Program", "Step", "parse_program", "read_programs", "stream_programs", "write_programs"]
@@ -91,7 +91,6 @@ def _step(found: Any, place: str, at: int) -> Step:
     return Step(function, tuple(inputs), tuple(values))
 
 
-PROGRAMS = Format(
+stream_programs, read_programs, write_programs = file_format(
     by_line(parse_program), "programs", 'one per line, such as {"question": "How many?", "program": [...]}'
 )
-stream_programs, read_programs, write_programs = PROGRAMS.stream, PROGRAMS.read, PROGRAMS.write

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from edbatch.data.dependencies import random_dependencies
-from edbatch.data.stream import WORD, Format, Path, Stream, by_line
+from edbatch.data.stream import WORD, Path, Stream, by_line, file_format
 from edbatch.errors import EdBatchError
 
 __all__ = [
@@ -18,8 +18,9 @@ def _words(text: str, place: str) -> list[str]:
     return WORD.findall(text)
 
 
-SENTENCES = Format(by_line(_words), "sentences", "one per line, such as the cat sat", " ".join)
-stream_sentences, read_sentences, write_sentences = SENTENCES.stream, SENTENCES.read, SENTENCES.write
+stream_sentences, read_sentences, write_sentences = file_format(
+    by_line(_words), "sentences", "one per line, such as the cat sat", " ".join
+)
 
 
 def stream_pieces(path: Path, length: int, skip_bad: bool = False) -> Stream[list[str]]:

@@ -42,28 +42,29 @@ class Stream(Generic[_Sample]):
     def __init__(self, found: Iterator[_Sample | EdBatchError], what: str, nothing: str, skip_bad: bool) -> None:
         self.skipped = 0
         self.first_skipped: str | None = None
-        self._found = found
         self._what = what
-        self._nothing = nothing
-        self._skip_bad = skip_bad
-        self._any = False
+        self._good = self._without_bad(found, nothing, skip_bad)
 
     def __iter__(self) -> Iterator[_Sample]:
         return self
 
     def __next__(self) -> _Sample:
-        for sample in self._found:
+        return next(self._good)
+
+    def _without_bad(self, found: Iterator[_Sample | EdBatchError], nothing: str, skip_bad: bool) -> Iterator[_Sample]:
+        is_empty = True
+        for sample in found:
             if not isinstance(sample, EdBatchError):
-                self._any = True
-                return sample
-            if not self._skip_bad:
+                is_empty = False
+                yield sample
+            elif not skip_bad:
                 raise sample
-            self.skipped += 1
-            self.first_skipped = self.first_skipped or str(sample)
-        if not self._any:
+            else:
+                self.skipped += 1
+                self.first_skipped = self.first_skipped or str(sample)
+        if is_empty:
             why = f" ({self.skipped:,} malformed, the first: {self.first_skipped})" if self.skipped else ""
-            raise EdBatchError(self._nothing + why)
-        raise StopIteration
+            raise EdBatchError(nothing + why)
 
     def take(self, n: int | None = None) -> list[_Sample]:
         """The next `n` samples, or as many as there are left; None: all that are left."""
@@ -129,8 +130,14 @@ def by_line(parse: Callable[..., _Sample]) -> Callable[..., Iterator[_Sample | E
     return lambda path, **options: (attempt(sample, line, **options) for line in lines(path) if not line.is_blank)
 
 
-class Format(Generic[_Sample]):
-    """A kind of file: what reads and writes its samples.
+def file_format(
+    samples: Callable[..., Iterator[_Sample | EdBatchError]],
+    what: str,
+    expected: str,
+    text: Callable[[_Sample], str] = str,
+) -> tuple[Callable[..., Stream[_Sample]], Callable[..., list[_Sample]], Callable[..., None]]:
+    """What streams, reads and writes a kind of file: functions `stream(path, skip_bad=False)`, `read`, with the same
+    arguments, and `write(path, samples)`.
 
     Args:
         samples: reads a file: its samples, and in place of a malformed one its error.
@@ -139,28 +146,20 @@ class Format(Generic[_Sample]):
         text: of a sample, without the end of its last line.
     """
 
-    def __init__(
-        self,
-        samples: Callable[..., Iterator[_Sample | EdBatchError]],
-        what: str,
-        expected: str,
-        text: Callable[[_Sample], str] = str,
-    ) -> None:
-        self._samples, self._what, self._expected, self._text = samples, what, expected, text
-
-    def stream(self, path: Path, skip_bad: bool = False, **options: Any) -> Stream[_Sample]:
+    def stream(path: Path, skip_bad: bool = False, **options: Any) -> Stream[_Sample]:
         """The samples of a file, each read when it is asked for; blank lines between them are skipped, and with
         `skip_bad` malformed samples. Options as of what parses one of the kind, if it has any."""
-        nothing = f"{path}: no {self._what} in it; expected {self._expected}"
-        return Stream(self._samples(path, **options), self._what, nothing, skip_bad)
+        return Stream(samples(path, **options), what, f"{path}: no {what} in it; expected {expected}", skip_bad)
 
-    def read(self, path: Path, skip_bad: bool = False, **options: Any) -> list[_Sample]:
+    def read(path: Path, skip_bad: bool = False, **options: Any) -> list[_Sample]:
         """All samples of a file; arguments and errors as of the stream of them."""
-        return self.stream(path, skip_bad, **options).take()
+        return stream(path, skip_bad, **options).take()
 
-    def write(self, path: Path, samples: Iterable[_Sample]) -> None:
+    def write(path: Path, found: Iterable[_Sample]) -> None:
         """Write a file of samples that can be read again."""
-        write_atomically(path, "".join(f"{self._text(sample)}\n" for sample in samples))
+        write_atomically(path, "".join(f"{text(sample)}\n" for sample in found))
+
+    return stream, read, write
 
 
 def clipped(text: str) -> str:

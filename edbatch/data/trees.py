@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from edbatch.data.stream import Format, by_line, clipped
+from edbatch.data.stream import by_line, clipped, file_format
 from edbatch.errors import EdBatchError
 
 __all__ = ["Tree", "parse_tree", "read_trees", "stream_trees", "write_trees"]
@@ -124,5 +124,6 @@ def parse_tree(text: str, place: str = "tree", binary: bool = False) -> Tree:
     return tree.binarized() if binary else tree
 
 
-TREES = Format(by_line(parse_tree), "trees", "one per line, such as (3 (2 so) (4 good))")
-stream_trees, read_trees, write_trees = TREES.stream, TREES.read, TREES.write
+stream_trees, read_trees, write_trees = file_format(
+    by_line(parse_tree), "trees", "one per line, such as (3 (2 so) (4 good))"
+)
