@@ -23,16 +23,19 @@ from edbatch.data.tagged import random_tagged, stream_tagged
 from edbatch.data.trees import stream_trees
 from edbatch.models.workloads import networks, numbering
 from edbatch.models.workloads.numbering import RARE
-from edbatch.models.workloads.workload import Known, Labelled, Numbered, Workload
+from edbatch.models.workloads.workload import Known, Labelled, Numbered, Workload, distinct
 
 __all__ = ["NINE", "RARE", "WORKLOADS", "Known", "Labelled", "Numbered", "Workload", "get_workload"]
 
 
-def _pieces(length: int) -> dict[str, Any]:
-    return {
-        "stream": partial(stream_pieces, length=length),
-        "generate": lambda n, seed: random_pieces(n, length, seed),
-    }
+def _pieces(length: int, **changed: Any) -> Workload:
+    return replace(
+        _TEXT,
+        noun="piece",
+        stream=partial(stream_pieces, length=length),
+        generate=lambda n, seed: random_pieces(n, length, seed),
+        **changed,
+    )
 
 
 _TREES = Workload(
@@ -67,7 +70,7 @@ _TEXT = Workload(
     folder=("iwslt15/tst2012.en",),
     stream=stream_sentences,
     generate=random_sentences,
-    know=numbering.know_words,
+    know=lambda sentences: {"words": distinct([["<s>", "</s>"], *sentences])},
     numbered=numbering.number_words,
     network=models.LanguageModel,
     right=lambda words: [*words, "</s>"],
@@ -117,7 +120,7 @@ WORKLOADS = {
     "rntn": replace(_TREES, network=models.RNTN, hidden=32),
     "td-tree-lstm": replace(
         _TREES,
-        know=numbering.know_nested,
+        know=lambda trees: numbering.know_trees(trees) | {"labels": sorted({tree.labels[-1] for tree in trees})},
         numbered=numbering.number_nested,
         network=models.TreeGenerator,
         root=False,
@@ -125,15 +128,9 @@ WORKLOADS = {
         right=numbering.from_the_root,
     ),
     "language-model": _TEXT,
-    "language-model-fixed": replace(_TEXT, noun="piece", **_pieces(64)),  # Cavs's Fixed-LSTM
-    "tree-fc": replace(
-        _TEXT,
-        noun="piece",
-        place="root",
-        **_pieces(256),
-        numbered=numbering.number_leaves,
-        network=networks.TreeFCOverWords,
-        right=None,
+    "language-model-fixed": _pieces(64),  # Cavs's Fixed-LSTM
+    "tree-fc": _pieces(
+        256, place="root", numbered=numbering.number_leaves, network=networks.TreeFCOverWords, right=None
     ),
     "parser": Workload(
         noun="sentence",
@@ -165,7 +162,7 @@ WORKLOADS = {
         noun="point",
         place="answer",
         generate=random_labelled_points,
-        know=numbering.know_points,
+        know=lambda points: {"coordinates": len(points[0].x), "labels": sorted({point.label for point in points})},
         numbered=numbering.number_points,
         network=networks.ExpertClassifier,
         program=True,

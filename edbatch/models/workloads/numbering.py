@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -35,11 +34,6 @@ def number_trees(trees: list[Tree], known: Known) -> Numbered:
     words, labels = Vocabulary(known["words"]), known["labels"]
     samples = [([None if word is None else words[word] for word in tree.words], tree.children) for tree in trees]
     return Numbered(samples, (len(words), len(labels)), labels)
-
-
-def know_nested(trees: list[Tree]) -> Known:
-    """Words, and labels of roots."""
-    return know_trees(trees) | {"labels": sorted({tree.labels[-1] for tree in trees})}
 
 
 def number_nested(trees: list[Tree], known: Known) -> Numbered:
@@ -89,11 +83,6 @@ def number_tagged(sentences: list[TaggedSentence], known: Known) -> Numbered:
 
     samples = [([number(word) for word in sentence.words],) for sentence in sentences]
     return Numbered(samples, (len(words), len(known["tags"]), *map(len, tables[1:])), known["tags"])
-
-
-def know_words(sentences: list[list[str]]) -> Known:
-    """Words, after those that begin and end a sentence."""
-    return {"words": distinct([["<s>", "</s>"], *sentences])}
 
 
 def number_words(sentences: list[list[str]], known: Known) -> Numbered:
@@ -147,8 +136,8 @@ def number_lattices(lattices: list[Lattice], known: Known) -> Numbered:
 
 def know_pairs(pairs: list[SentencePair]) -> Known:
     """Words of both languages."""
-    target = know_words([pair.target for pair in pairs])["words"]
-    return {"source": distinct(pair.source for pair in pairs), "target": target}
+    source, target = (distinct(pair[side] for pair in pairs) for side in (0, 1))
+    return {"source": source, "target": distinct([["<s>", "</s>"], target])}
 
 
 def number_pairs(pairs: list[SentencePair], known: Known) -> Numbered:
@@ -166,11 +155,6 @@ def number_programs(programs: list[Program], known: Known) -> Numbered:
     return Numbered(samples, (known["modules"],), ANSWERS)
 
 
-def know_points(points: Sequence[LabelledPoint]) -> Known:
-    """Dimensions and labels."""
-    return {"coordinates": len(points[0].x), "labels": sorted({point.label for point in points})}
-
-
-def number_points(points: Sequence[LabelledPoint], known: Known) -> Numbered:
+def number_points(points: list[LabelledPoint], known: Known) -> Numbered:
     """As coordinates."""
     return Numbered([(point.x,) for point in points], (known["coordinates"], len(known["labels"])), known["labels"])
