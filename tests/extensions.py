@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 
 import edbatch as eb
-from edbatch.data.stream import stream_samples
+from edbatch.data.stream import by_line, file_format
 from edbatch.data.vocabulary import Vocabulary
 from edbatch.graph.fast import attributed, binary
 from edbatch.graph.fast_lists import over_lists, variadic
@@ -197,8 +197,8 @@ def parse_review(text, place="review"):
     return int(label), words
 
 
-def stream_reviews(path, skip_bad=False):
-    return stream_samples(path, parse_review, "reviews", "1 a masterpiece", skip_bad)
+such_as = "one per line, such as 1 a masterpiece"
+stream_reviews, *_ = file_format(by_line(parse_review), "reviews", such_as)
 
 
 def random_reviews(n, seed):

@@ -20,10 +20,10 @@ from edbatch.cli.samples import CHECKPOINT, read_samples, read_saved
 from edbatch.errors import EdBatchError
 
 if TYPE_CHECKING:
-    from edbatch.models.compare import Measured, MiniBatch, Probabilities
+    from edbatch.cli.compare import Measured, MiniBatch, Probabilities
     from edbatch.policy import Policy
 
-compare = Later("edbatch.models.compare")
+compare = Later("edbatch.cli.compare")
 compiled = Later("edbatch.compiling.compiled")
 remembered = Later("edbatch.runtime.remembered")
 workloads = Later("edbatch.models.workloads")
@@ -43,7 +43,7 @@ MODEL, and what --data holds, one per line (a malformed one is an error, or skip
   language-model, language-model-fixed (the text in pieces of 64 words), tree-fc (of 256)
                                      sentences
   parser                             dependencies, in CoNLL-U
-  lattice-lstm, lattice-gru          lattices, see edbatch.data.lattices.read_lattices
+  lattice-lstm, lattice-gru          lattices, see edbatch.data.lattices
   encoder-decoder, attention-decoder
                                      two files of sentences, one the translation of the other
   module-network                     questions as programs of CLEVR, in JSON; what is seen in pictures is made up
@@ -152,7 +152,7 @@ def _as_json(name: str, measured: Measured) -> dict[str, Any]:
     return {
         "policy": name,
         "samples_per_second": len(measured.predictions) / measured.total_seconds,
-        **{count: getattr(measured, count) for count in compare.SUMS},
+        **measured.sums,
         "seconds": measured.seconds,
         "largest_difference": measured.difference,
     }
@@ -181,14 +181,14 @@ def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
         ["times unbatched", *(f"{unbatched / of.total_seconds:.2f}" for of in columns)],
         ["largest difference from unbatched", *(f"{of.difference:.1e}" for of in columns)],
         [],
-        ["batches", *(of.batches for of in columns)],
-        ["lower bound", *(of.lower_bound for of in columns)],
-        ["operands used in place", *(of.viewed for of in columns)],
-        ["operands gathered", *(of.gathered for of in columns)],
-        ["gathered, MiB", *(f"{of.gathered_bytes / 2**20:,.1f}" for of in columns)],
+        ["batches", *(of.sums["batches"] for of in columns)],
+        ["lower bound", *(of.sums["lower_bound"] for of in columns)],
+        ["operands used in place", *(of.sums["viewed"] for of in columns)],
+        ["operands gathered", *(of.sums["gathered"] for of in columns)],
+        ["gathered, MiB", *(f"{of.sums['gathered_bytes'] / 2**20:,.1f}" for of in columns)],
     ]
-    if any(of.fallbacks for of in columns):
-        rows.append(["decisions in unseen states", *(of.fallbacks for of in columns)])
+    if any(of.sums["fallbacks"] for of in columns):
+        rows.append(["decisions in unseen states", *(of.sums["fallbacks"] for of in columns)])
     rows.append([])
     rows += [
         [f"{stage}, ms", *(f"{per_mini_batch * of.seconds.get(stage, 0.0):.2f}" for of in columns)]

@@ -1,13 +1,19 @@
-"""Sentences with a head and a relation for every word: CoNLL-U files, and random ones."""
+"""Sentences with a head and a relation for every word: CoNLL-U files, and random ones.
+
+A file has ten columns for each word and an empty line after each sentence. Comments, ranges of words (`3-4`) and words
+that are not there (`5.1`) are skipped. Heads that are no tree make a sentence malformed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edbatch.data.draws import Draws
-from edbatch.data.stream import Line, Path, Stream, blocks, clipped, lines, parsed, write_samples
+from edbatch.data.stream import Line, Path, attempt, blocks, clipped, file_format, lines
 from edbatch.errors import EdBatchError
+
+__all__ = ["DependencySentence", "random_dependencies", "read_conllu", "stream_conllu", "write_conllu"]
 
 _COLUMNS = 10  # of CoNLL-U: number, word, lemma, two tags, features, head, relation, more relations, anything
 
@@ -30,23 +36,10 @@ class DependencySentence:
         return not any(a < c < b < d for a, b in arcs for c, d in arcs)
 
 
-def stream_conllu(path: Path, skip_bad: bool = False) -> Stream[DependencySentence]:
-    """The sentences of a CoNLL-U file, each read when it is asked for: ten columns for each word, an empty line
-    after each sentence.
-
-    Comments, ranges of words (`3-4`) and words that are not there (`5.1`) are skipped, and with `skip_bad` sentences
-    with a malformed line, or whose heads are no tree.
-    """
-    sentences = (
-        found for block in blocks(lines(path)) if (found := [line for line in block if not line.raw.startswith(b"#")])
-    )
-    nothing = f"{path}: no sentences in it; expected lines of ten columns, as CoNLL-U has them"
-    return Stream(parsed(sentences, _sentence), "sentences", nothing, skip_bad)
-
-
-def read_conllu(path: Path, skip_bad: bool = False) -> list[DependencySentence]:
-    """All sentences of a file; arguments and errors as of `stream_conllu`."""
-    return stream_conllu(path, skip_bad).take()
+def _sentences(path: Path) -> Iterator[DependencySentence | EdBatchError]:
+    for block in blocks(lines(path)):
+        if found := [line for line in block if not line.raw.startswith(b"#")]:
+            yield attempt(_sentence, found)
 
 
 def _sentence(block: list[Line]) -> DependencySentence:
@@ -86,17 +79,16 @@ def _check_tree(heads: list[int], places: list[str]) -> None:
         good.update(way)
 
 
-def write_conllu(path: Path, sentences: Iterable[DependencySentence]) -> None:
-    """Write sentences, a line of ten columns for each word; those that are not known are `_`."""
-    write_samples(path, (line for sentence in sentences for line in _lines(sentence)))
-
-
-def _lines(sentence: DependencySentence) -> Iterator[str]:
+def _text(sentence: DependencySentence) -> str:
     columns = zip(sentence.words, sentence.heads, sentence.relations, strict=True)
-    for number, (word, head, relation) in enumerate(columns, start=1):
-        yield "\t".join([str(number), word, *["_"] * 4, str(head), relation, "_", "_"])
-    yield ""
+    unknown = "\t_" * 4  # columns
+    rows = (f"{at}\t{word}{unknown}\t{head}\t{how}\t_\t_\n" for at, (word, head, how) in enumerate(columns, start=1))
+    return "".join(rows)
 
+
+stream_conllu, read_conllu, write_conllu = file_format(
+    _sentences, "sentences", "lines of ten columns, as CoNLL-U has them", _text
+)
 
 DETERMINERS = ["the", "a", "every", "no", "this"]
 ADJECTIVES = ["old", "small", "green", "quiet", "clever", "sad"]

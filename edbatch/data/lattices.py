@@ -1,15 +1,22 @@
-"""Lattices of characters and words with a tag at every node."""
+"""Lattices of characters and words with a tag at every node.
+
+A file begins with their number, on a line of its own. Then per lattice: the number of nodes; their tags on one line;
+and a line per node, `k source id source id ...`: the number of arcs that end there, and of each arc where it begins and
+its id. What is malformed ends at the next blank line.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from edbatch.base.files import write_atomically
-from edbatch.data.stream import Line, Path, Stream, attempt, blocks, clipped, lines
+from edbatch.data.stream import Line, Path, attempt, clipped, file_format, lines
 from edbatch.errors import EdBatchError
+
+__all__ = ["Arc", "Lattice", "Sizes", "read_lattices", "sizes", "stream_lattices", "write_lattices"]
 
 _INTEGERS = re.compile(r"\s*[0-9]{1,9}(\s+[0-9]{1,9})*\s*", re.ASCII)
 
@@ -72,100 +79,76 @@ def sizes(lattices: Sequence[Lattice]) -> Sizes:
     return Sizes(*(number + 1 for number in most))
 
 
-def stream_lattices(path: Path, skip_bad: bool = False) -> Stream[Lattice]:
-    """The lattices of a file, each read when it is asked for.
+class _Rows:
+    """The lines of a file as integers."""
 
-    First their number, on a line of its own. Then per lattice: the number of nodes; their tags on one line; and a line
-    per node, `k source id source id ...`: the number of arcs that end there, and of each arc where it begins and its
-    id. Blank lines are skipped between lattices, and with `skip_bad` lattices with a malformed line, up to the next
-    blank line.
-    """
-    return Stream(_lattices(path), "lattices", f"{path}: no lattices in it", skip_bad)
+    def __init__(self, path: Path) -> None:
+        self._path, self._lines = path, lines(path)
+        self._number = 0  # of the last line that was read
+        self._line: Line | None = None  # None: the end
+
+    def integers(self, begins: bool = False) -> list[int]:
+        """The next line; nothing where it is malformed. Before one that `begins` a lattice, lines may be blank."""
+        line = self.next(begins)
+        return [int(part) for part in line.text.split()] if line and _INTEGERS.fullmatch(line.text) else []
+
+    def count(self, what: str) -> int:
+        """The next line, which is the number of something."""
+        found = self.integers(begins=True)
+        self.check(len(found) == 1 and found[0] > 0, f"the number of {what}, from 1 on")
+        return found[0]
+
+    def check(self, is_right: bool, expected: str) -> None:
+        """Refuse the last line where it is not what was expected."""
+        if not is_right:
+            blank = "the end" if self._line is None else "a blank line"
+            found = blank if not self._line or self._line.is_blank else repr(clipped(self._line.text.strip()))
+            raise EdBatchError(f"{self._path}:{self._number}: expected {expected}, found {found}")
+
+    def skip(self) -> bool:
+        """Go to the next blank line; False where there is none."""
+        while self._line and not self._line.is_blank:
+            self.next()
+        return self._line is not None
+
+    def next(self, begins: bool = False) -> Line | None:
+        """The next line, None at the end."""
+        while True:
+            self._number += 1
+            self._line = next(self._lines, None)
+            if not (begins and self._line and self._line.is_blank):
+                return self._line
 
 
-def read_lattices(path: Path, skip_bad: bool = False) -> list[Lattice]:
-    """All lattices of a file; arguments and errors as of `stream_lattices`."""
-    return stream_lattices(path, skip_bad).take()
+def _lattices(path: Path) -> Iterator[Lattice | EdBatchError]:
+    rows = _Rows(path)
+    count = rows.count("lattices")
+    for number in range(1, count + 1):
+        lattice = attempt(_read_lattice, rows, f"lattice {number} of {count}")
+        yield lattice
+        if isinstance(lattice, EdBatchError) and not rows.skip():
+            return
+    if error := attempt(rows.check, rows.next(begins=True) is None, "nothing after the last lattice"):
+        yield error
+
+
+def _read_lattice(rows: _Rows, name: str) -> Lattice:
+    nodes = rows.count(f"nodes of {name}")
+    lattice = Lattice(rows.integers(), [()])
+    rows.check(len(lattice) == nodes, f"the {nodes} tags of {name}")
+    rows.check(rows.integers() == [0], f"'0', no arcs to node 0, of {name}")
+    for node in range(1, nodes):
+        k, *found = rows.integers() or [0]
+        fits = len(found) == 2 * k > 0 and all(source < node for source in found[::2])
+        rows.check(fits, f"'k source id ...' with the arcs to node {node}, from nodes before it, of {name}")
+        lattice.arcs.append(tuple(map(Arc, found[::2], found[1::2])))
+    return lattice
+
+
+stream_lattices, read_lattices, _ = file_format(_lattices, "lattices", "one at least")
 
 
 def write_lattices(path: Path, lattices: Iterable[Lattice]) -> None:
     """Write lattices, with a blank line after each."""
     texts = [f"{lattice}\n\n" for lattice in lattices]
     write_atomically(path, f"{len(texts)}\n{''.join(texts)}")
-
-
-class _Rows:
-    """The lines of a file as integers."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._number = 0  # of the last line that was read
-        self._ended = False
-        self._blocks = blocks(self._lines())
-        self._block: Iterator[Line] = iter(())
-
-    def _lines(self) -> Iterator[Line]:
-        for line in lines(self._path):
-            self._number = line.number
-            yield line
-        self._number, self._ended = self._number + 1, True
-
-    def next_block(self) -> bool:
-        """Go to the line after a blank one, if there is any."""
-        self._block = next(self._blocks, iter(()))
-        return not self._ended
-
-    def take(self, expected: str, fits: Callable[[list[int]], bool], begins: bool = False) -> list[int]:
-        """The next line, which must be what was `expected`; it `begins` a lattice, before which lines may be blank."""
-        line = self._next(begins)
-        if line is not None and _INTEGERS.fullmatch(line.text):
-            integers = [int(part) for part in line.text.split()]
-            if fits(integers):
-                return integers
-        raise self._error(expected, line)
-
-    def close(self) -> None:
-        """There must be no further line."""
-        if (line := self._next(begins=True)) is not None:
-            raise self._error("nothing after the last lattice", line)
-
-    def _next(self, begins: bool) -> Line | None:
-        line = next(self._block, None)
-        return next(self._block, None) if line is None and begins and self.next_block() else line
-
-    def _error(self, expected: str, line: Line | None) -> EdBatchError:
-        nothing = "the end" if self._ended else "a blank line"
-        found = nothing if line is None else repr(clipped(line.text.strip()))
-        return EdBatchError(f"{self._path}:{self._number}: expected {expected}, found {found}")
-
-
-def _lattices(path: Path) -> Iterator[Lattice | EdBatchError]:
-    rows = _Rows(path)
-    (count,) = rows.take("the number of lattices, from 1 on", _is_count, begins=True)
-    for number in range(1, count + 1):
-        lattice = attempt(_read_lattice, rows, f"lattice {number} of {count}")
-        yield lattice
-        if isinstance(lattice, EdBatchError) and not rows.next_block():
-            return
-    if error := attempt(rows.close):
-        yield error
-
-
-def _read_lattice(rows: _Rows, name: str) -> Lattice:
-    (nodes,) = rows.take(f"the number of nodes of {name}, from 1 on", _is_count, begins=True)
-    tags = rows.take(f"the {nodes} tags of {name}", lambda found: len(found) == nodes)
-    lattice = Lattice(tags, [()])
-    rows.take(f"'0', no arcs to node 0, of {name}", lambda found: found == [0])
-    for node in range(1, nodes):
-
-        def fits(found: list[int], node: int = node) -> bool:
-            return len(found) == 1 + 2 * found[0] > 1 and all(source < node for source in found[1::2])
-
-        expected = f"'k source id ...' with the arcs to node {node}, from nodes before it, of {name}"
-        found = rows.take(expected, fits)
-        lattice.arcs.append(tuple(map(Arc, found[1::2], found[2::2])))
-    return lattice
-
-
-def _is_count(found: list[int]) -> bool:
-    return len(found) == 1 and found[0] > 0

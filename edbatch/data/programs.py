@@ -1,14 +1,18 @@
-"""Programs that answer questions about pictures, in the JSON of CLEVR (Johnson et al. 2017)."""
+"""Programs that answer questions about pictures, in the JSON of CLEVR (Johnson et al. 2017), one per line.
+
+CLEVR itself is one object per file, `{"info": ..., "questions": [...]}`; `jq -c '.questions[]'` makes lines of it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from edbatch.data.stream import Path, Stream, clipped, stream_samples, write_samples
+from edbatch.data.stream import by_line, clipped, file_format
 from edbatch.errors import EdBatchError
+
+__all__ = ["Program", "Step", "parse_program", "read_programs", "stream_programs", "write_programs"]
 
 
 class Step(NamedTuple):
@@ -87,20 +91,6 @@ def _step(found: Any, place: str, at: int) -> Step:
     return Step(function, tuple(inputs), tuple(values))
 
 
-def stream_programs(path: Path, skip_bad: bool = False) -> Stream[Program]:
-    """The programs of a file, one per line as JSON, each read when it is asked for; blank lines are skipped, and with
-    `skip_bad` lines that hold no program.
-
-    CLEVR itself is one object per file, `{"info": ..., "questions": [...]}`; `jq -c '.questions[]'` makes lines of it.
-    """
-    return stream_samples(path, parse_program, "programs", '{"question": "How many?", "program": [...]}', skip_bad)
-
-
-def read_programs(path: Path, skip_bad: bool = False) -> list[Program]:
-    """All programs of a file; arguments and errors as of `stream_programs`."""
-    return stream_programs(path, skip_bad).take()
-
-
-def write_programs(path: Path, programs: Iterable[Program]) -> None:
-    """Write programs, one per line."""
-    write_samples(path, programs)
+stream_programs, read_programs, write_programs = file_format(
+    by_line(parse_program), "programs", 'one per line, such as {"question": "How many?", "program": [...]}'
+)

@@ -28,8 +28,7 @@ def _made_up_words() -> dict[tuple[int, ...], int]:
 def random_lattices(n: int, seed: int) -> list[Lattice]:
     """`n` lattices of 5 to 80 characters, with about one word for two of them, and tags that can be learned.
 
-    Half have 22 to 61 characters, 42 on average; of the 1,147 of Weibo half have 22 to 58, 43 on average, with 0.53
-    words for a character, and one in ten over 82.
+    Half have 22 to 61 characters, 42 on average; of the 1,147 of Weibo half have 22 to 58, 43 on average.
 
     The tag of a node is the kind of the longest word that ends there, and 0 where none does; a word's kind is the rest
     of its number divided by four. All seeds share one language.

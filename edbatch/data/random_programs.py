@@ -17,8 +17,7 @@ RELATIONS = ["left", "right", "behind", "front"]
 def random_programs(n: int, seed: int) -> list[Program]:
     """`n` programs of 3 to 14 steps, chains and trees, without answers.
 
-    Half have 4 to 8 steps, 5.9 on average, one in ten over 9; of 673 programs made from CLEVR's templates half have 4
-    to 7, 5.8 on average, one in ten over 8, 11 at most.
+    Half have 4 to 8 steps, 5.9 on average; of 673 programs made from CLEVR's templates half 4 to 7, 5.8 on average.
     """
     draws = Draws(seed)
     return [_Question(draws).program for _ in range(n)]

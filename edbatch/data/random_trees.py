@@ -40,8 +40,7 @@ SENTIMENTS = (-2, -1, -1, 0, 0, 0, 1, 1, 2)
 def random_trees(n: int, seed: int) -> list[Tree]:
     """`n` binary trees of 3 to 40 words, 19 on average, with labels 0 (bad) to 4 (good).
 
-    Half have 12 to 26 words and a depth of 7 to 11; of the Stanford Sentiment Treebank's 8,544 half have 12 to 25
-    words, 19.1 on average, 52 at most, and a depth of 7 to 12.
+    Half have 12 to 26 words; of the Stanford Sentiment Treebank's 8,544 half have 12 to 25, 19.1 on average.
     """
     draws = Draws(seed)
     return [_Sentence(draws).tree for _ in range(n)]
@@ -60,10 +59,7 @@ class _Sentence:
         self.join(self.clauses(words - 1), self.add("."))
 
     def add(self, word: str | None, sentiment: int = 0, children: tuple[int, ...] = ()) -> int:
-        self.tree.labels.append(sentiment + 2)
-        self.tree.words.append(word)
-        self.tree.children.append(children)
-        return len(self.tree) - 1
+        return self.tree._add(sentiment + 2, word, children)
 
     def one_of(self, words: list[str]) -> int:
         return self.add(self.draws.one_of(words))

@@ -1,4 +1,4 @@
-"""Plain text, a sentence on every line or cut into pieces of one length, and random sentences."""
+"""Plain text, a sentence on every line, words between blanks, or cut into pieces of one length; random sentences."""
 
 from __future__ import annotations
 
@@ -6,30 +6,28 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from edbatch.data.dependencies import random_dependencies
-from edbatch.data.stream import WORD, Path, Stream, filled_lines, parsed, stream_samples, write_samples
+from edbatch.data.stream import WORD, Path, Stream, by_line, file_format
 from edbatch.errors import EdBatchError
 
-
-def stream_sentences(path: Path, skip_bad: bool = False) -> Stream[list[str]]:
-    """The sentences of a file, one per line, words between blanks, each read when it is asked for; blank lines are
-    skipped, and with `skip_bad` lines that are no UTF-8."""
-    return stream_samples(path, lambda text, place: WORD.findall(text), "sentences", "the cat sat", skip_bad)
+__all__ = [
+    "random_pieces", "random_sentences", "read_sentences", "stream_pieces", "stream_sentences", "write_sentences",
+]  # fmt: skip
 
 
-def read_sentences(path: Path, skip_bad: bool = False) -> list[list[str]]:
-    """All sentences of a file; arguments and errors as of `stream_sentences`."""
-    return stream_sentences(path, skip_bad).take()
+def _words(text: str, place: str) -> list[str]:
+    return WORD.findall(text)
 
 
-def write_sentences(path: Path, sentences: Iterable[list[str]]) -> None:
-    """Write sentences, one per line."""
-    write_samples(path, map(" ".join, sentences))
+stream_sentences, read_sentences, write_sentences = file_format(
+    by_line(_words), "sentences", "one per line, such as the cat sat", " ".join
+)
 
 
 def stream_pieces(path: Path, length: int, skip_bad: bool = False) -> Stream[list[str]]:
     """The words of a file in pieces of `length` words, wherever its lines end; what is left at its end is left out."""
-    found = parsed(filled_lines(path), lambda line: WORD.findall(line.text))
-    return Stream(_pieces(found, length), "pieces", f"{path}: expected {length:,} words at least", skip_bad)
+    return Stream(
+        _pieces(by_line(_words)(path), length), "pieces", f"{path}: expected {length:,} words at least", skip_bad
+    )
 
 
 def random_sentences(n: int, seed: int) -> list[list[str]]:

@@ -17,7 +17,6 @@ Path: TypeAlias = str | os.PathLike[str]
 WORD = re.compile(r"\S+", re.ASCII)  # a no-break space is part of a word
 
 _Sample = TypeVar("_Sample")
-_Unit = TypeVar("_Unit")
 
 
 class Stream(Generic[_Sample]):
@@ -43,28 +42,29 @@ class Stream(Generic[_Sample]):
     def __init__(self, found: Iterator[_Sample | EdBatchError], what: str, nothing: str, skip_bad: bool) -> None:
         self.skipped = 0
         self.first_skipped: str | None = None
-        self._found = found
         self._what = what
-        self._nothing = nothing
-        self._skip_bad = skip_bad
-        self._any = False
+        self._good = self._without_bad(found, nothing, skip_bad)
 
     def __iter__(self) -> Iterator[_Sample]:
         return self
 
     def __next__(self) -> _Sample:
-        for sample in self._found:
+        return next(self._good)
+
+    def _without_bad(self, found: Iterator[_Sample | EdBatchError], nothing: str, skip_bad: bool) -> Iterator[_Sample]:
+        is_empty = True
+        for sample in found:
             if not isinstance(sample, EdBatchError):
-                self._any = True
-                return sample
-            if not self._skip_bad:
+                is_empty = False
+                yield sample
+            elif not skip_bad:
                 raise sample
-            self.skipped += 1
-            self.first_skipped = self.first_skipped or str(sample)
-        if not self._any:
+            else:
+                self.skipped += 1
+                self.first_skipped = self.first_skipped or str(sample)
+        if is_empty:
             why = f" ({self.skipped:,} malformed, the first: {self.first_skipped})" if self.skipped else ""
-            raise EdBatchError(self._nothing + why)
-        raise StopIteration
+            raise EdBatchError(nothing + why)
 
     def take(self, n: int | None = None) -> list[_Sample]:
         """The next `n` samples, or as many as there are left; None: all that are left."""
@@ -107,47 +107,59 @@ def lines(path: Path) -> Iterator[Line]:
         raise EdBatchError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
-def filled_lines(path: Path) -> Iterator[Line]:
-    """The lines of a file that are not blank."""
-    return (line for line in lines(path) if not line.is_blank)
-
-
 def blocks(lines: Iterable[Line]) -> Iterator[Iterator[Line]]:
     """Lines in groups, each as far as the next blank line; a group ends when the next one is asked for."""
     return (block for is_blank, block in groupby(lines, lambda line: line.is_blank) if not is_blank)
 
 
-def attempt(read: Callable[..., _Sample], *args: Any) -> _Sample | EdBatchError:
+def attempt(read: Callable[..., _Sample], *args: Any, **options: Any) -> _Sample | EdBatchError:
     """The result of `read`, or the error that it raises."""
     try:
-        return read(*args)
+        return read(*args, **options)
     except EdBatchError as error:
         return error
 
 
-def parsed(units: Iterable[_Unit], parse: Callable[[_Unit], _Sample]) -> Iterator[_Sample | EdBatchError]:
-    """The sample of each part of a file, or the error that parsing it raises."""
-    return (attempt(parse, unit) for unit in units)
+def by_line(parse: Callable[..., _Sample]) -> Callable[..., Iterator[_Sample | EdBatchError]]:
+    """What reads a sample on every line of a file that is not blank, where `parse` makes one of a text and its place,
+    for messages."""
+
+    def sample(line: Line, **options: Any) -> _Sample:
+        return parse(line.text, line.place, **options)
+
+    return lambda path, **options: (attempt(sample, line, **options) for line in lines(path) if not line.is_blank)
 
 
-def stream_samples(
-    path: Path, parse: Callable[[str, str], _Sample], what: str, such_as: str, skip_bad: bool
-) -> Stream[_Sample]:
-    """The samples of a file with one on every line; blank lines are skipped.
+def file_format(
+    samples: Callable[..., Iterator[_Sample | EdBatchError]],
+    what: str,
+    expected: str,
+    text: Callable[[_Sample], str] = str,
+) -> tuple[Callable[..., Stream[_Sample]], Callable[..., list[_Sample]], Callable[..., None]]:
+    """What streams, reads and writes a kind of file: functions `stream(path, skip_bad=False)`, `read`, with the same
+    arguments, and `write(path, samples)`.
 
     Args:
-        parse: makes a sample of a line, given its place for error messages.
-        what: they are called.
-        such_as: one of them.
-        skip_bad: see `Stream`.
+        samples: reads a file: its samples, and in place of a malformed one its error.
+        what: the samples are called.
+        expected: what is said of a file without any.
+        text: of a sample, without the end of its last line.
     """
-    found = parsed(filled_lines(path), lambda line: parse(line.text, line.place))
-    return Stream(found, what, f"{path}: no {what} in it; expected one per line, such as {such_as}", skip_bad)
 
+    def stream(path: Path, skip_bad: bool = False, **options: Any) -> Stream[_Sample]:
+        """The samples of a file, each read when it is asked for; blank lines between them are skipped, and with
+        `skip_bad` malformed samples. Options as of what parses one of the kind, if it has any."""
+        return Stream(samples(path, **options), what, f"{path}: no {what} in it; expected {expected}", skip_bad)
 
-def write_samples(path: Path, samples: Iterable[object]) -> None:
-    """Write samples, as texts, one per line."""
-    write_atomically(path, "".join(f"{sample}\n" for sample in samples))
+    def read(path: Path, skip_bad: bool = False, **options: Any) -> list[_Sample]:
+        """All samples of a file; arguments and errors as of the stream of them."""
+        return stream(path, skip_bad, **options).take()
+
+    def write(path: Path, found: Iterable[_Sample]) -> None:
+        """Write a file of samples that can be read again."""
+        write_atomically(path, "".join(f"{text(sample)}\n" for sample in found))
+
+    return stream, read, write
 
 
 def clipped(text: str) -> str:

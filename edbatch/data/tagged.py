@@ -1,13 +1,14 @@
-"""Sentences with a tag for every word, in the form `word|TAG word|TAG ...`, and random ones."""
+"""Sentences with a tag for every word, in files one per line, `word|TAG word|TAG ...`, and random ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from edbatch.data.draws import Draws
-from edbatch.data.stream import WORD, Path, Stream, clipped, stream_samples, write_samples
+from edbatch.data.stream import WORD, by_line, clipped, file_format
 from edbatch.errors import EdBatchError
+
+__all__ = ["TaggedSentence", "parse_tagged", "random_tagged", "read_tagged", "stream_tagged", "write_tagged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +50,9 @@ def parse_tagged(text: str, place: str = "sentence") -> TaggedSentence:
     return sentence
 
 
-def stream_tagged(path: Path, skip_bad: bool = False) -> Stream[TaggedSentence]:
-    """The sentences of a file, one per line, each read when it is asked for; blank lines are skipped, and with
-    `skip_bad` lines with a word that has no tag."""
-    return stream_samples(path, parse_tagged, "sentences", "Minoru|I-PER plays|O", skip_bad)
-
-
-def read_tagged(path: Path, skip_bad: bool = False) -> list[TaggedSentence]:
-    """All sentences of a file; arguments and errors as of `stream_tagged`."""
-    return stream_tagged(path, skip_bad).take()
-
-
-def write_tagged(path: Path, sentences: Iterable[TaggedSentence]) -> None:
-    """Write sentences, one per line."""
-    write_samples(path, sentences)
-
+stream_tagged, read_tagged, write_tagged = file_format(
+    by_line(parse_tagged), "sentences", "one per line, such as Minoru|I-PER plays|O"
+)
 
 # Made-up news. A name is a person, a place or an organization by the word before it or, at the start of a clause, by
 # the word after it; some names say it by their ending.
@@ -84,8 +73,7 @@ def random_tagged(n: int, seed: int, clauses: int = 4) -> list[TaggedSentence]:
     """`n` sentences of 3 to about 40 words whose tags can be learned, each of 1 to `clauses` clauses of about six
     words.
 
-    Half of them have 9 to 22 words, 16 on average; with `clauses=6` 12 to 31, 23 on average, as in WikiNER (half have
-    14 to 29, 23.5 on average, one in ten over 41).
+    Half of them have 9 to 22 words, 16 on average; with `clauses=6` 12 to 31, 23 on average, as in WikiNER.
 
     The tag of a word follows from the word and its two neighbours. One name in two is a new one of two or three
     syllables, told by its ending, so that a tagger that sees characters has something to see.

@@ -1,13 +1,14 @@
-"""Labelled trees over words, in the bracketed form of the Penn Treebank."""
+"""Labelled trees over words, in the bracketed form of the Penn Treebank; in files one per line."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from edbatch.data.stream import Path, Stream, clipped, stream_samples, write_samples
+from edbatch.data.stream import by_line, clipped, file_format
 from edbatch.errors import EdBatchError
+
+__all__ = ["Tree", "parse_tree", "read_trees", "stream_trees", "write_trees"]
 
 # A bracket and a label, with the word of a leaf or without, or a closing bracket; a no-break space is no blank.
 _PART = re.compile(r"\s*(?:\(\s*([0-9]{1,18})(?![^()\s])(?:\s+([^()\s]+)\s*\))?|(\)))", re.ASCII)
@@ -85,8 +86,10 @@ class Tree:
         return len(self.labels) - 1
 
 
-def parse_tree(text: str, place: str = "tree") -> Tree:
+def parse_tree(text: str, place: str = "tree", binary: bool = False) -> Tree:
     """Read one tree: `(label word)` is a leaf, `(label child child ...)` an inner node. No recursion.
+
+    With `binary` it is given as `Tree.binarized` does.
 
     Where the text is no tree, an EdBatchError names `place`, the column, and what was expected there.
 
@@ -118,25 +121,9 @@ def parse_tree(text: str, place: str = "tree") -> Tree:
             expected = "'(label' or ')'" if children else f"a word and ')', or '(label', after the label {label}"
         place = f"{place}: column {1 + (found.start() if found else end)}"
         raise EdBatchError(f"{place}: expected {expected}, found {repr(clipped(found[0])) if found else 'the end'}")
-    return tree
+    return tree.binarized() if binary else tree
 
 
-def stream_trees(path: Path, skip_bad: bool = False, binary: bool = False) -> Stream[Tree]:
-    """The trees of a file, one per line, each read when it is asked for; blank lines are skipped, and with `skip_bad`
-    lines that are no trees. With `binary` every tree is given as `Tree.binarized` does."""
-
-    def parse(text: str, place: str) -> Tree:
-        tree = parse_tree(text, place)
-        return tree.binarized() if binary else tree
-
-    return stream_samples(path, parse, "trees", "(3 (2 so) (4 good))", skip_bad)
-
-
-def read_trees(path: Path, skip_bad: bool = False) -> list[Tree]:
-    """All trees of a file; arguments and errors as of `stream_trees`."""
-    return stream_trees(path, skip_bad).take()
-
-
-def write_trees(path: Path, trees: Iterable[Tree]) -> None:
-    """Write trees, one per line."""
-    write_samples(path, trees)
+stream_trees, read_trees, write_trees = file_format(
+    by_line(parse_tree), "trees", "one per line, such as (3 (2 so) (4 good))"
+)

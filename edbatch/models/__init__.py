@@ -1,4 +1,9 @@
-"""Models and layers, built on the public API alone."""
+"""Models and layers, built on the public API alone.
+
+Everywhere `model` is the collection that the parameters are added to; `words`, `labels`, `tags` and other plurals are
+numbers of what there is, as the rows of an embedding; `dim` is the size of embeddings and states. An argument that a
+model cannot be made of is an `edbatch.EdBatchError`, and nothing has been added.
+"""
 
 from edbatch.models import generation
 from edbatch.models.classifier import Classifier

@@ -11,11 +11,6 @@ from edbatch.models.arguments import checked_sizes
 class Classifier:
     """Scores of labels from a vector: W_out h + b_out.
 
-    Args:
-        model: collection that the parameters are added to.
-        dim: size of the vectors.
-        labels: number of labels.
-
     Example:
         >>> import edbatch as eb
         >>> classifier = Classifier(eb.ParameterCollection(seed=0), dim=4, labels=3)

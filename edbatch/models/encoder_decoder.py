@@ -4,6 +4,7 @@ all its outputs (Luong et al. 2015, global and input-feeding)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import edbatch as eb
@@ -18,9 +19,6 @@ class EncoderDecoder(Classifier):
     """Reads a sentence, then says another, word by word; each word is told the one before.
 
     Args:
-        model: collection that the parameters are added to.
-        source_words, target_words: sizes of the two vocabularies.
-        dim: size of embeddings, hidden and cell states.
         start, end: numbers of the target words that begin and end every sentence.
 
     Example:
@@ -32,6 +30,8 @@ class EncoderDecoder(Classifier):
         >>> len(scores), scores[0].shape, loss.shape  # of the two words and of the end
         (3, (12,), ())
     """
+
+    ways = 1  # in which the source is read
 
     def __init__(
         self,
@@ -49,14 +49,12 @@ class EncoderDecoder(Classifier):
         self.start = checked_integer(place, "start", start, least=0)
         self.end = checked_integer(place, "end", end, least=0)
         self.dim = dim
-        self._check()
+        if dim % self.ways:
+            raise eb.EdBatchError(f"{place}: dim={dim}; expected an even number, half of it for each direction")
         self.embed_source = model.add_lookup_parameters((source_words, dim), name="embed_source")
         self.embed_target = model.add_lookup_parameters((target_words, dim), name="embed_target")
         self._add_layers(model)
         super().__init__(model, dim, target_words)
-
-    def _check(self) -> None:
-        """Refuse sizes that the layers cannot have."""
 
     def _add_layers(self, model: eb.ParameterCollection) -> None:
         self.encoder: Any = LSTM(model, self.dim, self.dim, name="encoder")
@@ -67,9 +65,13 @@ class EncoderDecoder(Classifier):
         _, state = self.encoder.initial_state().read([eb.lookup(self.embed_source, word) for word in source])
         return self.decoder.initial_state(*state.vectors)
 
+    def read(self, state: Any, word: int) -> Any:
+        """The state after a word; the next is predicted from its output."""
+        return state.add_input(eb.lookup(self.embed_target, word))
+
     def speak(self, state: Any, word: int) -> tuple[Any, eb.Expression]:
         """The state after a word, and the scores [target_words] of the next; see `models.generation`."""
-        after = state.add_input(eb.lookup(self.embed_target, word))
+        after = self.read(state, word)
         return after, self.scores(after.output())
 
     def hidden(self, source: Sequence[int], target: Sequence[int]) -> list[eb.Expression]:
@@ -89,6 +91,10 @@ class Attending(NamedTuple):
     decoder: State
     fed: eb.Expression  # the last output, which is part of the next input
 
+    def output(self) -> eb.Expression:
+        """The last output [dim]."""
+        return self.fed
+
 
 class AttentionEncoderDecoder(EncoderDecoder):
     """Reads a sentence in both directions, then says another; at each word it attends to the sentence it has read.
@@ -96,10 +102,7 @@ class AttentionEncoderDecoder(EncoderDecoder):
     Arguments as of `EncoderDecoder`; `dim` is an even number.
     """
 
-    def _check(self) -> None:
-        if self.dim % 2:
-            place = type(self).__name__
-            raise eb.EdBatchError(f"{place}: dim={self.dim}; expected an even number, half of it for each direction")
+    ways = 2
 
     def _add_layers(self, model: eb.ParameterCollection) -> None:
         dim = self.dim
@@ -132,21 +135,13 @@ class AttentionEncoderDecoder(EncoderDecoder):
         return eb.concatenate([eb.lookup(self.embed_target, word), fed])
 
     def read(self, state: Attending, word: int) -> Attending:
-        """The state after a word; `fed` is what the next is predicted from."""
+        """The state after a word; the next is predicted from its output."""
         decoder = state.decoder.add_input(self.next_input(word, state.fed))
         h = decoder.output()
         context = eb.attention(self.query(h), state.memory, state.memory, scale=False)
         return Attending(state.memory, decoder, self.attended(context, h))
 
-    def speak(self, state: Attending, word: int) -> tuple[Attending, eb.Expression]:
-        """The state after a word, and the scores [target_words] of the next; see `models.generation`."""
-        after = self.read(state, word)
-        return after, self.scores(after.fed)
-
     def hidden(self, source: Sequence[int], target: Sequence[int]) -> list[eb.Expression]:
         """The vectors [dim] from which each word of `target`, and then its end, are predicted."""
-        state, found = self.encode(source), []
-        for word in (self.start, *target):
-            state = self.read(state, word)
-            found.append(state.fed)
-        return found
+        states = accumulate((self.start, *target), self.read, initial=self.encode(source))
+        return [state.fed for state in states][1:]

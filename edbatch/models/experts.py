@@ -14,12 +14,6 @@ class MixtureOfExperts:
 
     All samples of a mini-batch that ask the same expert are one batch, and the others cost nothing.
 
-    Args:
-        model: collection that the parameters are added to.
-        experts: how many there are.
-        input_dim, dim: sizes of input and output.
-        chosen: how many are asked.
-
     Example:
         >>> import edbatch as eb
         >>> from edbatch.models import MixtureOfExperts

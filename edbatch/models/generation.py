@@ -28,10 +28,7 @@ class Speaker(Protocol):
 async def greedy(network: Speaker, source: Any, longest: int = 100) -> list[int]:
     """The words with the best score at each step, without the one that ends them; a program for `edbatch.run`.
 
-    Args:
-        network: that scores them.
-        source: argument of its `encode`.
-        longest: a sentence that has not ended after so many words is cut off.
+    `source` is the argument of the network's `encode`; a sentence that has not ended after `longest` words is cut off.
 
     Example:
         >>> import edbatch as eb
@@ -41,11 +38,7 @@ async def greedy(network: Speaker, source: Any, longest: int = 100) -> list[int]
         >>> [len(words) <= most for words, most in zip(found, (7, 3))]
         [True, True]
     """
-
-    async def best(scores: eb.Expression) -> int:
-        return int(await eb.argmax(scores))
-
-    return await _said(network, source, checked_integer("greedy", "longest", longest), best)
+    return await _said(network, source, checked_integer("greedy", "longest", longest), eb.argmax)
 
 
 async def sampled(
@@ -68,13 +61,13 @@ async def sampled(
 
 
 async def _said(
-    network: Speaker, source: Any, longest: int, choose: Callable[[eb.Expression], Awaitable[int]]
+    network: Speaker, source: Any, longest: int, choose: Callable[[eb.Expression], Awaitable[Any]]
 ) -> list[int]:
     state, word = network.encode(source), network.start
     words: list[int] = []
     while len(words) < longest:
         state, scores = network.speak(state, word)
-        word = await choose(scores)
+        word = int(await choose(scores))
         if word == network.end:
             break
         words.append(word)

@@ -16,10 +16,6 @@ class LanguageModel(Classifier):
     """Layers of LSTM over the words of a sentence, of any length: "var-length LSTM" of Cavs (Xu et al. 2018).
 
     Args:
-        model: collection that the parameters are added to.
-        words: size of the vocabulary.
-        dim: size of embeddings and states.
-        layers: how many there are.
         start, end: numbers of the words that begin and end every sentence.
         dropout: rate at which outputs are dropped on their way to the next layer and to the scores, in training.
 
@@ -34,16 +30,9 @@ class LanguageModel(Classifier):
     """
 
     def __init__(
-        self,
-        model: eb.ParameterCollection,
-        words: int,
-        dim: int,
-        layers: int = 1,
-        *,
-        start: int = 1,
-        end: int = 2,
-        dropout: float = 0.0,
-    ) -> None:
+        self, model: eb.ParameterCollection, words: int, dim: int, layers: int = 1,
+        *, start: int = 1, end: int = 2, dropout: float = 0.0,
+    ) -> None:  # fmt: skip
         words, dim, layers = checked_sizes("LanguageModel", model, words=words, dim=dim, layers=layers)
         self.start = checked_integer("LanguageModel", "start", start, least=0)
         self.end = checked_integer("LanguageModel", "end", end, least=0)

@@ -21,12 +21,7 @@ class LatticeNetwork(Classifier):
     Zhang and Yang weight arcs by gates that add up to 1, so that a node's state is no larger than its arcs' are; the
     mean is that with equal weights. Sums (`average=False`) grow, until gradients are infinite.
 
-    Args:
-        model: collection that the parameters are added to.
-        characters, words: sizes of the two vocabularies.
-        tags: number of tags.
-        dim: size of embeddings and states.
-        average: divide a node's sum over its arcs by their number.
+    `average` divides a node's sum over its arcs by their number.
 
     Example:
         >>> import edbatch as eb

@@ -35,14 +35,9 @@ class LSTM(Recurrent):
         return eb.sigmoid(o) * eb.tanh(c), c
 
 
-class CoupledLSTM(Recurrent):
-    """LSTM whose input gate is what its forget gate leaves: c' = f c + (1 - f) u (Greff et al. 2017, "CIFG").
+class CoupledLSTM(LSTM):
+    """LSTM whose input gate is what its forget gate leaves: c' = f c + (1 - f) u (Greff et al. 2017, "CIFG")."""
 
-    Arguments as of `LSTM`.
-    """
-
-    prefix = "lstm"
-    states = 2
     gates = 3  # forget, output, update
 
     @eb.cell
@@ -54,15 +49,8 @@ class CoupledLSTM(Recurrent):
         return eb.sigmoid(o) * eb.tanh(c), c
 
 
-class PeepholeLSTM(Recurrent):
-    """LSTM whose gates see the cell state: i, f = σ(... + p c), o = σ(... + p c') (Gers and Schmidhuber 2000).
-
-    Arguments as of `LSTM`.
-    """
-
-    prefix = "lstm"
-    states = 2
-    gates = 4  # input, forget, output, update
+class PeepholeLSTM(LSTM):
+    """LSTM whose gates see the cell state: i, f = σ(... + p c), o = σ(... + p c') (Gers and Schmidhuber 2000)."""
 
     def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
         super()._add_parameters(model, input_dim, name)

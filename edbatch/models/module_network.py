@@ -19,7 +19,6 @@ class ModuleNetwork(Classifier):
     Modules of one kind run together, over all programs and pictures: the workload of Suarez and Zhu (2019).
 
     Args:
-        model: collection that the parameters are added to.
         modules: the number of inputs of each function, by name: 0 (reads the picture), 1 or 2; see `modules_of`.
         features: channels of a picture's features.
         channels: channels between modules.

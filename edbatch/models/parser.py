@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,20 +25,11 @@ class Action(NamedTuple):
     relation: int
 
 
-class _Stack:
-    """Vectors, and the state of an LSTM that has read those that are there: to take one away is to go back."""
+_Stack = list[tuple[State, Any]]  # vectors, each with the state of an LSTM that has read it and those below it
 
-    def __init__(self, empty: State) -> None:
-        self.states = [empty]
-        self.vectors: list[eb.Expression] = []
 
-    def push(self, vector: eb.Expression) -> None:
-        self.states.append(self.states[-1].add_input(vector))
-        self.vectors.append(vector)
-
-    def pop(self) -> eb.Expression:
-        self.states.pop()
-        return self.vectors.pop()
+def _push(stack: _Stack, vector: eb.Expression) -> None:
+    stack.append((stack[-1][0].add_input(vector), vector))
 
 
 class _Parse:
@@ -48,15 +39,15 @@ class _Parse:
         self._parser = parser
         self.configuration = Configuration(len(words))
         self.relations = [-1] * len(words)
-        self._stack = _Stack(parser.stack.initial_state())
-        self._buffer = _Stack(parser.buffer.initial_state())
+        self._stack: _Stack = [(parser.stack.initial_state(), None)]
+        self._buffer: _Stack = [(parser.buffer.initial_state(), None)]
         self._actions = parser.actions.initial_state()
         for word in (parser.words, *reversed(words)):  # the root's vector is behind those of words
-            self._buffer.push(eb.lookup(parser.embed_word, word))
+            _push(self._buffer, eb.lookup(parser.embed_word, word))
 
     def scores(self) -> eb.Expression:
         """The scores of all actions, from the LSTMs over the stack, the buffer, and the transitions so far."""
-        states = self._stack.states[-1], self._buffer.states[-1], self._actions
+        states = self._stack[-1][0], self._buffer[-1][0], self._actions
         return self._parser.scores(*(state.output() for state in states))
 
     def allowed(self) -> np.ndarray:
@@ -65,27 +56,27 @@ class _Parse:
 
     def good(self, heads: Sequence[int], relations: Sequence[int]) -> np.ndarray:
         """Whether each action can be made and loses nothing; where its arc is right, its relation has to be as well."""
-        moves = [move for move in self.configuration.allowed() if not self.configuration.cost(move, heads)]
-        found = []
-        for move, relation in self._parser.known:
-            right = move in moves
-            if right and move is not Move.SHIFT:
-                word = self.configuration.stack[-1]
-                head = self.configuration.buffer[-1] if move is Move.LEFT else self.configuration.stack[-2]
-                right = heads[word - 1] != head or relations[word - 1] == relation
-            found.append(right)
-        return np.array(found)
+        state = self.configuration
+        moves = [move for move in state.allowed() if not state.cost(move, heads)]
+
+        def is_good(move: Move, relation: int) -> bool:
+            if move is Move.SHIFT or move not in moves:
+                return move in moves
+            word, head = state.stack[-1], state.buffer[-1] if move is Move.LEFT else state.stack[-2]
+            return heads[word - 1] != head or relations[word - 1] == relation
+
+        return np.array([is_good(*action) for action in self._parser.known])
 
     def apply(self, number: int) -> None:
         """Make an action: the vector of a head is composed anew, of its own and that of its new dependent."""
         parser, (move, relation) = self._parser, self._parser.known[number]
         if move is Move.SHIFT:
-            self._stack.push(self._buffer.pop())
+            _push(self._stack, self._buffer.pop()[1])
         else:
             self.relations[self.configuration.stack[-1] - 1] = relation
-            dependent = self._stack.pop()
+            _, dependent = self._stack.pop()
             side = self._buffer if move is Move.LEFT else self._stack
-            side.push(parser.compose(side.pop(), dependent, number))
+            _push(side, parser.compose(side.pop()[1], dependent, number))
         self.configuration.apply(move)
         self._actions = self._actions.add_input(eb.lookup(parser.embed_action, number))
 
@@ -96,12 +87,6 @@ class TransitionParser:
     What comes next depends on scores that were computed: `parse` and `loss` are programs for `edbatch.run`, which
     batches across the sentences. Three LSTMs read the stack, the buffer and the transitions so far; their outputs give
     the scores of the actions.
-
-    Args:
-        model: collection that the parameters are added to.
-        words: size of the vocabulary.
-        relations: number of relations.
-        dim: size of embeddings and states.
 
     Example:
         >>> import edbatch as eb
@@ -121,9 +106,9 @@ class TransitionParser:
         self.allowed = {some: np.array([action.move in some for action in self.known]) for some in moves}
         self.embed_word = model.add_lookup_parameters((words + 1, dim), name="embed_word")
         self.embed_action = model.add_lookup_parameters((len(self.known), dim), name="embed_action")
-        self.stack = LSTM(model, dim, dim, name="stack")
-        self.buffer = LSTM(model, dim, dim, name="buffer")
-        self.actions = LSTM(model, dim, dim, name="actions")
+        self.stack, self.buffer, self.actions = (
+            LSTM(model, dim, dim, name=name) for name in ("stack", "buffer", "actions")
+        )
         self.W_compose = model.add_parameters((dim, 2 * dim), name="W_compose")
         self.embed_arc = model.add_lookup_parameters((len(self.known), dim), name="embed_arc")
         self.W_hidden = model.add_parameters((dim, 3 * dim), name="W_hidden")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ class Layer:
     """A layer with a state of vectors [dim].
 
     Args:
-        model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of input and state.
         name: prefix of its parameters' names; one that is free by default.
         recurrent_dropout: rate at which the new values are dropped that go into a state, in training. What is in the
@@ -30,14 +30,9 @@ class Layer:
     prefix: str
 
     def __init__(
-        self,
-        model: eb.ParameterCollection,
-        input_dim: int,
-        dim: int,
-        name: str | None = None,
-        *,
-        recurrent_dropout: float = 0.0,
-    ) -> None:
+        self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None,
+        *, recurrent_dropout: float = 0.0,
+    ) -> None:  # fmt: skip
         place = type(self).__name__
         input_dim, dim = checked_sizes(place, model, input_dim=input_dim, dim=dim)
         self.dim = dim
@@ -107,11 +102,7 @@ class State:
 
     def add_inputs(self, xs: Iterable[eb.Expression]) -> list[State]:
         """The states after each of the inputs."""
-        states, state = [], self
-        for x in xs:
-            state = state.add_input(x)
-            states.append(state)
-        return states
+        return list(accumulate(xs, State.add_input, initial=self))[1:]
 
     def transduce(self, xs: Iterable[eb.Expression]) -> list[eb.Expression]:
         """The outputs [dim] after each of the inputs."""

@@ -18,9 +18,6 @@ class BiLSTMTagger(Classifier):
     """LSTMs from the left and from the right, and a multilayer perceptron at every word.
 
     Args:
-        model: collection that the parameters are added to.
-        words: size of the vocabulary.
-        tags: number of tags.
         dim: size of embeddings, hidden and cell states, at least 2.
         layers: LSTMs on top of one another, each way.
         characters: number of characters; 0 for a tagger that only knows whole words. The embedding of a word that is
@@ -38,16 +35,9 @@ class BiLSTMTagger(Classifier):
     """
 
     def __init__(
-        self,
-        model: eb.ParameterCollection,
-        words: int,
-        tags: int,
-        dim: int,
-        layers: int = 2,
-        characters: int = 0,
-        *,
-        dropout: float = 0.0,
-    ) -> None:
+        self, model: eb.ParameterCollection, words: int, tags: int, dim: int, layers: int = 2, characters: int = 0,
+        *, dropout: float = 0.0,
+    ) -> None:  # fmt: skip
         words, tags, dim, layers = checked_sizes("BiLSTMTagger", model, words=words, tags=tags, dim=dim, layers=layers)
         characters = checked_integer("BiLSTMTagger", "characters", characters, least=0)
         rate = checked_rate(dropout, "BiLSTMTagger: dropout")

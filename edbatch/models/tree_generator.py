@@ -26,11 +26,7 @@ class TreeGenerator(Classifier):
     A child's state is a step of the LSTM for its side from its parent's state; a right child also reads the output of
     the root of the left one, so that it knows what is said beside it.
 
-    Args:
-        model: collection that the parameters are added to.
-        words: size of the vocabulary.
-        topics: number of kinds of trees; the root's state begins with that of its kind.
-        dim: size of embeddings and states.
+    `topics` are kinds of trees; the root's state begins with that of its kind.
 
     Example:
         >>> import edbatch as eb
@@ -61,17 +57,13 @@ class TreeGenerator(Classifier):
         left = State(self.left, state.vectors).add_input(before)
         return left, State(self.right, state.vectors).add_input(left.output())
 
-    def losses(self, tree: Tree, state: State) -> list[eb.Expression]:
-        """A cross-entropy for each node of a tree that begins in this state; its leaves are words, its nodes pairs."""
-        return [self.cross_entropy(state.output(), label) for label, state in self._nodes(tree, state)]
-
     def loss(self, tree: Tree, topic: int) -> eb.Expression:
-        """The sum of the cross-entropies of all nodes."""
-        return eb.sum(self.losses(tree, self.root(topic)))
+        """The sum of the cross-entropies of all nodes of a tree; its leaves are words, its nodes pairs."""
+        return eb.sum([self.cross_entropy(state.output(), label) for label, state in self._nodes(tree, topic)])
 
     async def guided(self, tree: Tree, topic: int, right: object = None) -> list[eb.Expression]:
         """Scores of every word, and of two children, at every node: itself, its left side, its right; a program."""
-        return [self.scores(state.output()) for _, state in self._nodes(tree, self.root(topic))]
+        return [self.scores(state.output()) for _, state in self._nodes(tree, topic)]
 
     async def answer(self, tree: Tree, topic: int) -> list[eb.Expression]:
         """The probabilities; a program that waits for those of a node before anything is computed below it, as when a
@@ -90,9 +82,9 @@ class TreeGenerator(Classifier):
         draw = None if random is None else stream(int(random.integers(1 << 63)), 0)
         return await self._grown(self.root(topic), deepest, draw)
 
-    def _nodes(self, tree: Tree, state: State) -> Iterator[tuple[int, State]]:
+    def _nodes(self, tree: Tree, topic: int) -> Iterator[tuple[int, State]]:
         """The label and the state of every node."""
-        waiting = [(tree, state)]
+        waiting = [(tree, self.root(topic))]
         while waiting:
             node, state = waiting.pop()
             if isinstance(node, tuple) and len(node) == 2:

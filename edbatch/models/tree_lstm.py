@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import edbatch as eb
-from edbatch.models.arguments import checked_rate, checked_sizes
+from edbatch.models.arguments import checked_rate
 from edbatch.models.tree_network import TreeNetwork
 
 TreeState = tuple[eb.Expression, eb.Expression]
@@ -12,12 +12,7 @@ TreeState = tuple[eb.Expression, eb.Expression]
 class TreeLSTM(TreeNetwork):
     """Constituency TreeLSTM over binary trees whose leaves are words.
 
-    Args:
-        model: collection that the parameters are added to.
-        words: size of the vocabulary.
-        labels: number of classes.
-        dim: size of embeddings, hidden and cell states.
-        recurrent_dropout: rate at which new values are dropped before they go into a cell state, in training.
+    `recurrent_dropout` is the rate at which new values are dropped before they go into a cell state, in training.
 
     Example:
         >>> import edbatch as eb
@@ -33,10 +28,11 @@ class TreeLSTM(TreeNetwork):
     def __init__(
         self, model: eb.ParameterCollection, words: int, labels: int, dim: int, *, recurrent_dropout: float = 0.0
     ) -> None:
-        place = type(self).__name__
-        words, labels, dim = checked_sizes(place, model, words=words, labels=labels, dim=dim)
-        self.dim = dim
-        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{place}: recurrent_dropout")
+        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{type(self).__name__}: recurrent_dropout")
+        super().__init__(model, words, labels, dim)
+
+    def _add_parameters(self, model: eb.ParameterCollection, words: int) -> None:
+        dim = self.dim
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
         self.leaf_gates, self.gates = (2 * dim, dim), (4 * dim, dim)  # sigmoids, tanh
         # Gates in the order input, output, (forget left, forget right,) update: sigmoids side by side.
@@ -44,7 +40,6 @@ class TreeLSTM(TreeNetwork):
         self.b_leaf = model.add_parameters((3 * dim,), name="b_leaf")
         self.U = model.add_parameters((5 * dim, 2 * dim), name="U")
         self.b = model.add_parameters((5 * dim,), name="b")
-        super().__init__(model, dim, labels)
 
     @eb.cell
     def leaf(self, word: int) -> TreeState:

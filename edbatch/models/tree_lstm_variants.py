@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import shake_128
+from typing import Any
 
 import edbatch as eb
 from edbatch.base.numbers import checked_integer
@@ -29,13 +30,10 @@ class ChildSumTreeLSTM(Layer):
     prefix = "tree"
 
     def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
-        self._add_input_parameters(model, input_dim, name)
-        self.U = model.add_parameters((3 * self.dim, self.dim), name=f"{name}.U")
-        self.U_f = model.add_parameters((self.dim, self.dim), name=f"{name}.U_f")
-
-    def _add_input_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
         self.W = model.add_parameters((4 * self.dim, input_dim), name=f"{name}.W")  # forget, input, output, update
         self.b = model.add_parameters((4 * self.dim,), name=f"{name}.b")
+        self.U = model.add_parameters((3 * self.dim, self.dim), name=f"{name}.U")
+        self.U_f = model.add_parameters((self.dim, self.dim), name=f"{name}.U_f")
 
     def node(self, x: eb.Expression, children: Sequence[TreeState]) -> TreeState:
         """Hidden and cell state of a node with input x [input_dim] over its children's states."""
@@ -71,20 +69,15 @@ class NaryTreeLSTM(ChildSumTreeLSTM):
     """
 
     def __init__(
-        self,
-        model: eb.ParameterCollection,
-        input_dim: int,
-        dim: int,
-        places: int,
-        name: str | None = None,
-        *,
-        recurrent_dropout: float = 0.0,
-    ) -> None:
+        self, model: eb.ParameterCollection, input_dim: int, dim: int, places: int, name: str | None = None,
+        *, recurrent_dropout: float = 0.0,
+    ) -> None:  # fmt: skip
         self.places = checked_integer("NaryTreeLSTM", "places", places)
         super().__init__(model, input_dim, dim, name, recurrent_dropout=recurrent_dropout)
 
     def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
-        self._add_input_parameters(model, input_dim, name)
+        self.W = model.add_parameters((4 * self.dim, input_dim), name=f"{name}.W")
+        self.b = model.add_parameters((4 * self.dim,), name=f"{name}.b")
         shape = ((self.places + 3) * self.dim, self.places * self.dim)  # N forgets, input, output, update
         self.U = model.add_parameters(shape, name=f"{name}.U")
 
@@ -123,19 +116,13 @@ class TreeLSTM2Type(TreeLSTM):
     """TreeLSTM whose inner nodes are of two types, each with parameters of its own (ED-Batch, Chen et al. 2023,
     "TreeLSTM-2Type"). The type of a node is drawn from a seed and the tree's words: it is the same in every epoch.
 
-    Arguments as of `TreeLSTM`, and `seed`, from which the types are drawn.
+    Arguments as of `TreeLSTM`, and `seed`.
     """
 
     def __init__(
-        self,
-        model: eb.ParameterCollection,
-        words: int,
-        labels: int,
-        dim: int,
-        seed: int = 0,
-        *,
-        recurrent_dropout: float = 0.0,
-    ) -> None:
+        self, model: eb.ParameterCollection, words: int, labels: int, dim: int, seed: int = 0,
+        *, recurrent_dropout: float = 0.0,
+    ) -> None:  # fmt: skip
         self.seed = checked_integer("TreeLSTM2Type", "seed", seed, least=0)
         super().__init__(model, words, labels, dim, recurrent_dropout=recurrent_dropout)
         self.U_second = model.add_parameters((5 * self.dim, 2 * self.dim), name="U_second")
@@ -145,20 +132,10 @@ class TreeLSTM2Type(TreeLSTM):
         """Per node 0 or 1; that of a leaf means nothing."""
         return node_types(words, self.seed)
 
+    def _composers(self, words: Sequence[int | None]) -> list[Any]:
+        return [self.compose_second if kind else self.compose for kind in self.types(words)]
+
     @eb.cell
     def compose_second(self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression) -> TreeState:
         """Hidden and cell state of a node of the second type."""
         return self._composed(self.U_second, self.b_second, (h1, c1), (h2, c2))
-
-    def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:
-        """Hidden vector of every node; arguments as of `TreeLSTM.hidden`."""
-        nodes: list[TreeState] = []
-        leaf, compose = self.leaf, (self.compose, self.compose_second)
-        for word, below, kind in zip(words, children, self.types(words), strict=True):
-            if word is not None:
-                nodes.append(leaf(word))
-            else:
-                left, right = below
-                (h1, c1), (h2, c2) = nodes[left], nodes[right]
-                nodes.append(compose[kind](h1, c1, h2, c2))
-        return [h for h, _ in nodes]

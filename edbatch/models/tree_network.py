@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import edbatch as eb
+from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
 
 
 class TreeNetwork(Classifier):
-    """A softmax over the hidden vector of every node; a network defines `leaf` and `compose`.
-
-    Arguments as of `Classifier`.
+    """A softmax over the hidden vector of every node; a network defines `leaf`, `compose` and its parameters.
 
     Attributes:
         states: expressions that a node's state consists of, 1 or 2; the first is its hidden vector.
@@ -21,6 +20,18 @@ class TreeNetwork(Classifier):
     states = 2
     leaf: Any  # from the number of a word to its state
     compose: Any  # from the states of two children, (h1, h2) or (h1, c1, h2, c2), to that of their node
+
+    def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
+        words, labels, self.dim = checked_sizes(type(self).__name__, model, words=words, labels=labels, dim=dim)
+        self._add_parameters(model, words)
+        super().__init__(model, self.dim, labels)
+
+    def _add_parameters(self, model: eb.ParameterCollection, words: int) -> None:
+        raise NotImplementedError
+
+    def _composers(self, words: Sequence[int | None]) -> list[Any]:
+        """What composes each node."""
+        return [self.compose] * len(words)
 
     def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:
         """Hidden vector of every node.
@@ -32,8 +43,8 @@ class TreeNetwork(Classifier):
         No recursion: a tree may be as deep as memory allows.
         """
         nodes: list[Any] = []
-        leaf, compose, single = self.leaf, self.compose, self.states == 1
-        for word, below in zip(words, children, strict=True):
+        leaf, single = self.leaf, self.states == 1
+        for word, below, compose in zip(words, children, self._composers(words), strict=True):
             if word is not None:
                 nodes.append(leaf(word))
                 continue

@@ -5,18 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 import edbatch as eb
-from edbatch.models.arguments import checked_sizes
 from edbatch.models.tree_network import TreeNetwork
 
 
 class TreeRNN(TreeNetwork):
     """Recursive network (Socher et al. 2011): p = tanh(W [a; b] + bias).
-
-    Args:
-        model: collection that the parameters are added to.
-        words: size of the vocabulary.
-        labels: number of classes.
-        dim: size of the vectors.
 
     Example:
         >>> import edbatch as eb
@@ -30,13 +23,10 @@ class TreeRNN(TreeNetwork):
 
     states = 1
 
-    def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
-        words, labels, dim = checked_sizes(type(self).__name__, model, words=words, labels=labels, dim=dim)
-        self.dim = dim
-        self.embed = model.add_lookup_parameters((words, dim), name="embed")
-        self.W = model.add_parameters((dim, 2 * dim), name="W")
-        self.b = model.add_parameters((dim,), name="b")
-        super().__init__(model, dim, labels)
+    def _add_parameters(self, model: eb.ParameterCollection, words: int) -> None:
+        self.embed = model.add_lookup_parameters((words, self.dim), name="embed")
+        self.W = model.add_parameters((self.dim, 2 * self.dim), name="W")
+        self.b = model.add_parameters((self.dim,), name="b")
 
     @eb.cell
     def leaf(self, word: int) -> eb.Expression:
@@ -52,7 +42,7 @@ class TreeRNN(TreeNetwork):
 class RNTN(TreeRNN):
     """Recursive neural tensor network (Socher et al. 2013, section 4.3): p = tanh([a; b]ᵀ V [a; b] + W [a; b] + bias).
 
-    V has a matrix of 2 dim x 2 dim for every entry of p. Arguments as of `TreeRNN`.
+    V has a matrix of 2 dim x 2 dim for every entry of p.
     """
 
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
@@ -71,19 +61,18 @@ class RNTN(TreeRNN):
 class MVRNN(TreeNetwork):
     """Matrix-vector recursive network (Socher et al. 2012): p = tanh(W [B a; A b]), P = W_M [A; B].
 
-    Every word and phrase is a vector and a matrix that changes its neighbour's vector. Arguments as of `TreeRNN`, `dim`
-    the size of vectors and of both sides of matrices: a word has dim * (dim + 1) parameters.
+    Every word and phrase is a vector and a matrix that changes its neighbour's vector; `dim` is the size of vectors and
+    of both sides of matrices: a word has dim * (dim + 1) parameters.
     """
 
-    def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
-        words, labels, dim = checked_sizes("MVRNN", model, words=words, labels=labels, dim=dim)
+    def _add_parameters(self, model: eb.ParameterCollection, words: int) -> None:
+        dim = self.dim
         self.vectors = model.add_lookup_parameters((words, dim), name="vectors")
         self.matrices = model.add_lookup_parameters((words, dim, dim), name="matrices")
         # Near the identity, at which a word leaves its neighbour as it is.
         self.matrices.set_value(np.eye(dim) + 0.1 * self.matrices.value())
         self.W = model.add_parameters((dim, 2 * dim), name="W")
         self.W_M = model.add_parameters((dim, 2 * dim), name="W_M")
-        super().__init__(model, dim, labels)
 
     @eb.cell
     def leaf(self, word: int) -> tuple[eb.Expression, eb.Expression]:

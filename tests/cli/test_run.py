@@ -2,6 +2,7 @@
 
 import pytest
 
+from edbatch.cli import compare
 from edbatch.compiling import compiled
 from edbatch.data.dependencies import random_dependencies, write_conllu
 from edbatch.data.lattices import write_lattices
@@ -13,7 +14,6 @@ from edbatch.data.random_trees import random_trees
 from edbatch.data.sentences import random_sentences, write_sentences
 from edbatch.data.tagged import random_tagged, write_tagged
 from edbatch.data.trees import write_trees
-from edbatch.models import compare
 from edbatch.models.workloads import WORKLOADS
 
 SMALL = ("--hidden", 4, "--batch-size", 4)

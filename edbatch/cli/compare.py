@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -29,17 +28,12 @@ class Prediction(NamedTuple):
 
 @dataclass
 class Measured:
-    """Results of one policy on all mini-batches: sums of what `edbatch.Report` has of each, and more."""
+    """Results of one policy on all mini-batches."""
 
     predictions: list[Prediction] = field(default_factory=list)  # one per sample
     difference: float = 0.0  # the largest of any probability from the first of the policies
     seconds: dict[str, float] = field(default_factory=dict)  # by stage; "reading" copies the values to the caller
-    batches: int = 0
-    lower_bound: int = 0
-    viewed: int = 0
-    gathered: int = 0
-    gathered_bytes: int = 0
-    fallbacks: int = 0
+    sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SUMS, 0))  # of what reports have by these names
 
     @property
     def total_seconds(self) -> float:
@@ -48,7 +42,8 @@ class Measured:
 
 
 class _Run(NamedTuple):
-    values: list[list[NDArray[np.floating]]]  # per sample and place [labels]
+    lengths: list[int]  # of samples
+    values: NDArray[np.floating] | list[NDArray[np.floating]]  # of all places, [labels] each
     report: eb.Report
     seconds: dict[str, float]
 
@@ -80,7 +75,7 @@ def compare(
             for name in [*policies][first:] + [*policies][:first]:
                 runs[name].append(_run(probabilities, mini_batch, policies[name]))
             turns.update()
-        reference = _joined(next(iter(runs.values()))[0])
+        reference = np.concatenate(next(iter(runs.values()))[0].values)
         for name, found in measured.items():
             _add(found, runs[name], reference)
     turns.close()
@@ -91,26 +86,23 @@ def _run(probabilities: Probabilities, mini_batch: MiniBatch, policy: Policy) ->
     start = perf_counter()
     with eb.Graph(policy=policy) as graph:
         of_samples = probabilities(mini_batch)
-        values = iter(eb.forward([p for of_sample in of_samples for p in of_sample]))
+        values = eb.forward([p for of_sample in of_samples for p in of_sample])
     total = perf_counter() - start
     report = graph.report()
     seconds = dict(report.seconds) | {"reading": total - sum(report.seconds.values())}
-    return _Run([list(islice(values, len(of_sample))) for of_sample in of_samples], report, seconds)
-
-
-def _joined(run: _Run) -> NDArray[np.floating]:
-    return np.concatenate([value for of_sample in run.values for value in of_sample])
+    return _Run([len(of_sample) for of_sample in of_samples], values, report, seconds)
 
 
 def _add(measured: Measured, runs: list[_Run], reference: NDArray[np.floating]) -> None:
     """Add one mini-batch, with the times of its median run."""
-    for of_sample in runs[0].values:
-        best, probability = [p.argmax() for p in of_sample], [p.max() for p in of_sample]
-        measured.predictions.append(Prediction(np.array(best), np.array(probability)))
+    best, most = (np.array([f(p) for p in runs[0].values]) for f in (np.argmax, np.max))
+    ends = np.cumsum(runs[0].lengths)[:-1]
+    measured.predictions += map(Prediction, np.split(best, ends), np.split(most, ends))
     for run in runs:
-        measured.difference = max(measured.difference, float(np.abs(_joined(run) - reference).max()))
+        difference = np.abs(np.concatenate(run.values) - reference).max()
+        measured.difference = max(measured.difference, float(difference))
     by_time = sorted(runs, key=lambda run: sum(run.seconds.values()))
     for stage, seconds in by_time[(len(runs) - 1) // 2].seconds.items():
         measured.seconds[stage] = measured.seconds.get(stage, 0.0) + seconds
     for name in SUMS:
-        setattr(measured, name, getattr(measured, name) + getattr(runs[0].report, name))
+        measured.sums[name] += getattr(runs[0].report, name)
