@@ -75,14 +75,14 @@ def test_their_declarations_are_complete():
 @pytest.mark.parametrize(("op", "sample"), CASES)
 def test_batched_equals_unbatched_equals_oracle(op, sample, how, dtype):
     rtol, atol = (2e-5, 4e-6) if dtype == "float32" else (1e-9, 1e-11)
-    test_ops.test_batched_equals_unbatched_equals_oracle(op, sample, how, dtype, rtol, atol)
+    test_ops.compare_values(op, sample, how, dtype, rtol, atol)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("how", OPERANDS)
 @pytest.mark.parametrize(("op", "sample"), CASES)
 def test_gradients_equal_finite_differences(op, sample, how, dtype):
-    test_gradients.test_gradients_equal_finite_differences(op, sample, how, dtype, *TOLERANCES[dtype])
+    test_gradients.compare_gradients(op, sample, how, dtype, *TOLERANCES[dtype])
 
 
 @pytest.mark.parametrize(("op", "sample"), [case for case in CASES if not case.values[0].variadic])
