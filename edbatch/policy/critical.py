@@ -28,20 +28,27 @@ class Critical(NamedTuple):
 
 
 @compiled(small=True)
+def not_critical() -> Critical:
+    """A placeholder where nothing looks ahead."""
+    return Critical(np.zeros(0, np.int32), np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
+
+
+@compiled(small=True)
+def look_ahead(critical: Critical, graph: GraphColumns, frontier: Frontier) -> Critical:
+    """The tracker itself or, for the placeholder, that of the graph from a frontier on."""
+    return critical if len(critical.column) else new_critical(graph, frontier)
+
+
+@compiled(small=True)
 def new_critical(graph: GraphColumns, frontier: Frontier) -> Critical:
     """The tracker of a graph from a frontier on; O(columns * edges)."""
-    types, user_indptr, users, order = graph.types, graph.user_indptr, graph.users, graph.order
+    types, user_indptr, users = graph.types, graph.user_indptr, graph.users
     type_count = len(frontier.begin)
-    repeats = repeating_types(types, graph.indptr, graph.operands, order, type_count)
-    column = np.full(type_count, -1, np.int32)
-    columns = 0
-    for kind in range(type_count):
-        if repeats[kind]:
-            column[kind] = columns
-            columns += 1
+    repeats = repeating_types(types, graph.indptr, graph.operands, graph.order, type_count)
+    column = np.where(repeats, np.cumsum(repeats) - 1, -1).astype(np.int32)
+    columns = repeats.sum()
     depths = np.zeros((len(types), columns + 1), np.int32)
-    for index in range(len(order) - 1, -1, -1):
-        node = order[index]
+    for node in graph.order[::-1]:
         row = depths[node]
         for edge in range(user_indptr[node], user_indptr[node + 1]):
             below = depths[users[edge]]
@@ -64,12 +71,6 @@ def restart(critical: Critical, frontier: Frontier) -> None:
 
 
 @compiled(small=True)
-def not_critical() -> Critical:
-    """A placeholder where nothing looks ahead."""
-    return Critical(np.zeros(0, np.int32), np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
-
-
-@compiled(small=True)
 def raise_reach(frontier: Frontier, critical: Critical, kind: int, position: int) -> None:
     """Take the nodes of type `kind` into account that became ready at pool[position:]."""
     reach = critical.reach[kind]
@@ -81,9 +82,11 @@ def raise_reach(frontier: Frontier, critical: Critical, kind: int, position: int
 
 @compiled(small=True)
 def run_critical_batch(graph: GraphColumns, frontier: Frontier, record: Record, critical: Critical, kind: int) -> None:
-    """`run_batch`, with `reach` kept up to date."""
+    """`run_batch`, with `reach` kept up to date, if there is one."""
     before = frontier.end.copy()
     run_batch(graph, frontier, record, kind)
+    if len(critical.reach) == 0:
+        return
     critical.reach[kind] = 0
     for other in range(len(before)):
         if frontier.end[other] > before[other]:
@@ -92,10 +95,9 @@ def run_critical_batch(graph: GraphColumns, frontier: Frontier, record: Record, 
 
 @compiled(small=True)
 def is_critical(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int, kind: int) -> bool:
-    """Whether a batch of type `kind` lowers the bound of what remains (by one; more is not possible).
+    """Whether a batch of type `kind`, of the ready `kinds[:count]`, lowers the bound of what remains (by one).
 
-    It does when every path with the most nodes of that type starts in the batch. `kinds[:count]` are the
-    types on the frontier.
+    It does when every path with the most nodes of that type starts in the batch.
     """
     column, reach = critical.column[kind], critical.reach
     if column < 0:
@@ -118,16 +120,14 @@ def complete(frontier: Frontier, kinds: np.ndarray, count: int) -> int:
 
 @compiled(small=True)
 def work_ahead(critical: Critical, frontier: Frontier, kind: int) -> float:
-    """The work ahead of a single ready node of a type, plus the share of its remaining nodes that are ready: it is
-    below 1, and decides between equals."""
+    """The most work ahead of a ready node of a type, plus the share of its remaining nodes that are ready, below 1."""
     ready = frontier.end[kind] - frontier.begin[kind]
     return float(critical.reach[kind, -1] + ready / (frontier.last[kind] - frontier.begin[kind]))
 
 
 @compiled(small=True)
 def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
-    """The rule `critical-path`, as a position in `kinds`: of the critical types (of all ready ones if none is) the one
-    with most work ahead, the first of equals."""
+    """The rule `critical-path`: the position in `kinds` of the critical type (or any, if none is) of most work ahead."""
     best, best_critical, best_work = 0, False, 0.0
     for index in range(count):
         now = is_critical(critical, frontier, kinds, count, kinds[index])

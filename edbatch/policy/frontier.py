@@ -1,7 +1,6 @@
 """The ready nodes of a graph, by type: Frontier(G) of the paper, compiled.
 
-All nodes of one type share a slice of one array. Ready nodes are appended to their type's slice, so the
-next batch of a type is always one slice, and a whole schedule costs O(nodes + edges).
+Ready nodes are appended to their type's slice of one array, so a whole schedule costs O(nodes + edges).
 """
 
 from typing import NamedTuple

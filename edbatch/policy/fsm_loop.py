@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, most_ahead, new_critical, restart, run_critical_batch
+from edbatch.policy.critical import Critical, look_ahead, most_ahead, restart, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode, without_choice
-from edbatch.policy.frontier import finished, new_frontier, new_record, ready_types, run_batch
+from edbatch.policy.frontier import finished, new_frontier, new_record, ready_types
 from edbatch.policy.ratio import new_blockers, no_blockers, total_of, unblock
 from edbatch.policy.state_table import StateTable, insert
 from edbatch.policy.typed_graph import Columns, GraphColumns
@@ -57,9 +57,7 @@ def follow(
     graph, type_count = GraphColumns(*columns), len(to_policy)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
     blockers = new_blockers(graph, type_count) if alpha > 0 else no_blockers()
-    looked = len(critical.column) > 0
-    if looked:
-        restart(critical, frontier)
+    restart(critical, frontier)
     kinds, letters = np.empty(type_count, np.int32), np.empty(type_count, np.int32)
     decisions, taught, unknown = 0, 0, False
     while record.offsets[record.length[0]] < len(graph.types):
@@ -69,8 +67,8 @@ def follow(
         position = without_choice(encoding, frontier, kinds, count)
         decides = position < 0
         if decides:
-            if encoding >= CRITICAL and not looked:
-                critical, looked = new_critical(graph, frontier), True
+            if encoding >= CRITICAL:
+                critical = look_ahead(critical, graph, frontier)
             before, state, known = table.size[0], -1, True
             for index in range(count):
                 letters[index] = to_policy[kinds[index]]
@@ -81,8 +79,7 @@ def follow(
                 state = insert(table, letters, count, mark)
             unknown |= not known
             if state < 0 or table.size[0] > before:
-                if not looked:
-                    critical, looked = new_critical(graph, frontier), True
+                critical = look_ahead(critical, graph, frontier)
                 position = most_ahead(critical, frontier, kinds, count)
             else:
                 position = table.choice[state]
@@ -108,9 +105,6 @@ def follow(
             if decisions > 0:
                 trajectory.rewards[decisions - 1] += alpha * ratio - 1.0
             unblock(graph, frontier, blockers, kind)
-        if looked:
-            run_critical_batch(graph, frontier, record, critical, kind)
-        else:
-            run_batch(graph, frontier, record, kind)
+        run_critical_batch(graph, frontier, record, critical, kind)
     order, offsets, types = finished(record)
     return order, offsets, types, decisions, unknown

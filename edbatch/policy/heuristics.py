@@ -9,28 +9,20 @@ import numpy as np
 
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, shown
-from edbatch.policy.policy_file import VERSION, HeuristicFile, Training, write_policy
+from edbatch.policy.policy_file import HeuristicFile, Training, write_policy
 from edbatch.policy.schedule import Schedule
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import Int32s, TypedGraph
 
 loops = Later("edbatch.policy.heuristic_loops")
-sorting_loops = Later("edbatch.policy.sorting_loops")
 topology = Later("edbatch.policy.topology")
 
 
 class Heuristic:
     """A policy that follows a rule and learns nothing.
 
-    - `depth`: nodes of one type at one topological depth (TensorFlow Fold).
-    - `agenda`: the ready type of smallest average depth, averaged once over all its nodes (DyNet).
-    - `critical-path`: of the ready types whose batch lowers the bound of what remains, the one with most work ahead;
-      the default. Not in the paper: `docs/batching.md` has the argument.
-    - `sufficient`: the ready type of largest ratio |READY| / |TOTAL|, path reading (section 5.3).
-    - `standard-sort`: each sample as a row of nodes, depth first; nodes of one type in one column (Suarez and Zhu
-      2019, "standard topological sort").
-    - `improved-sort`: nodes of one type at one distance from the roots, the farthest first (Suarez and Zhu 2019,
-      "improved topological sort"); `depth` counts from the inputs.
-    - `none`: each node alone.
+    Its `meaning` says what the rule does, and `docs/batching.md` why: `depth` (TensorFlow Fold), `agenda` (DyNet),
+    `critical-path` (the default), `sufficient` (section 5.3 of the paper), `standard-sort` and `improved-sort`
+    (Suarez and Zhu 2019), and `none`.
 
     Args:
         name: one of these names.
@@ -66,7 +58,7 @@ class Heuristic:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a policy file that names this rule."""
-        write_policy(path, HeuristicFile(VERSION, "heuristic", self.name, self.training))
+        write_policy(path, HeuristicFile(self.name, self.training))
 
 
 def _none(graph: TypedGraph) -> Schedule:
@@ -77,10 +69,15 @@ def _none(graph: TypedGraph) -> Schedule:
 
 def _depth(graph: TypedGraph) -> Schedule:
     """Runs the nodes of one type at one depth together, depth by depth."""
-    return _by_steps(graph, topology.depths(graph.indptr, graph.operands, graph.topological))
+    return _by_steps(graph, _depths(graph))
 
 
-def _by_steps(graph: TypedGraph, step: np.ndarray) -> Schedule:
+def _depths(graph: TypedGraph) -> Int32s:
+    found: Int32s = topology.depths(graph.indptr, graph.operands, graph.topological)
+    return found
+
+
+def _by_steps(graph: TypedGraph, step: Int32s) -> Schedule:
     """What runs at one step, type by type; `step` are numbers from 0 on."""
     key = step.astype(np.int64) * len(graph.names) + graph.types
     order = np.argsort(key, kind="stable").astype(np.int32)
@@ -88,22 +85,31 @@ def _by_steps(graph: TypedGraph, step: np.ndarray) -> Schedule:
     return Schedule(order, np.append(starts, len(graph)), graph.types[order[starts]])
 
 
+def _from_roots(graph: TypedGraph) -> Int32s:
+    """int32[n]: the longest path to a root."""
+    found: Int32s = topology.depths(*graph.successors, graph.topological[::-1].copy())
+    return found
+
+
 def _standard_sort(graph: TypedGraph) -> Schedule:
     """Runs each sample's nodes one after the other, depth first, all samples side by side."""
-    user_indptr, _ = graph.successors
-    return _by_steps(graph, sorting_loops.columns_of_rows(graph.indptr, graph.operands, user_indptr))
+    label = _from_roots(graph)
+    joins = int(np.argmin(np.append(np.bincount(label) == 1, False)))  # alone at their distance: the sum of losses, say
+    column = topology.columns_of_rows(graph.indptr, graph.operands, label, joins)
+    return _by_steps(graph, np.where(label < joins, column.max(initial=-1) + joins - label, column))
 
 
 def _improved_sort(graph: TypedGraph) -> Schedule:
     """Runs the nodes of one type at one distance from the roots together, the farthest first."""
-    label = topology.depths(*graph.successors, graph.topological[::-1].copy())
+    label = _from_roots(graph)
     return _by_steps(graph, label.max(initial=0) - label)
 
 
 def _agenda(graph: TypedGraph) -> Schedule:
     """Runs the ready type of smallest average depth, taken once over all its nodes."""
-    depth = topology.depths(graph.indptr, graph.operands, graph.topological)
-    return Schedule(*loops.by_agenda(graph.columns(), depth, len(graph.names)))
+    types, kinds = graph.types, len(graph.names)
+    number = np.maximum(np.bincount(types, minlength=kinds), 1)
+    return Schedule(*loops.by_rank(graph.columns(), np.bincount(types, _depths(graph), kinds) / number))
 
 
 def _critical_path(graph: TypedGraph) -> Schedule:

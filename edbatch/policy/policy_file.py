@@ -54,27 +54,22 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     next: dict[str, int] = {}  # number of the following state, or "end" -> how often, in training
 
 
-class FSMFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class FSMFile(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag="fsm"):
     """A learned policy."""
 
-    edbatch_policy: int
-    kind: str
     encoding: str
     types: list[str]
     states: list[State]
     training: Training | None = None
+    edbatch_policy: int = VERSION
 
 
-class HeuristicFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class HeuristicFile(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag="heuristic"):
     """A rule by its name."""
 
-    edbatch_policy: int
-    kind: str
     name: str
     training: Training | None = None
-
-
-FORMS: dict[str, type] = {"fsm": FSMFile, "heuristic": HeuristicFile}
+    edbatch_policy: int = VERSION
 
 
 def write_policy(path: str | os.PathLike[str], content: HeuristicFile | FSMFile) -> None:
@@ -97,9 +92,7 @@ def read_policy(path: str | os.PathLike[str]) -> HeuristicFile | FSMFile:
     header = _decode(path, text, Header)
     if header.edbatch_policy > VERSION:
         raise EdBatchError(f"{path}: version {header.edbatch_policy}, this EdBatch reads up to {VERSION}")
-    if header.kind not in FORMS:
-        raise EdBatchError(f"{path}: kind {header.kind!r}; it must be 'fsm' or 'heuristic'")
-    content: HeuristicFile | FSMFile = _decode(path, text, FORMS[header.kind])
+    content: HeuristicFile | FSMFile = _decode(path, text, HeuristicFile | FSMFile)
     return content
 
 

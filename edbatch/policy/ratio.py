@@ -30,16 +30,12 @@ def new_blockers(graph: GraphColumns, type_count: int) -> Blockers:
     repeats = repeating_types(types, indptr, operands, graph.order, type_count)
     row = np.where(repeats, np.cumsum(repeats) - 1, -1).astype(np.int32)
     waiting, total = np.zeros((repeats.sum(), len(types)), np.int32), np.zeros(type_count, np.int64)
-    for kind in range(type_count):
-        if row[kind] < 0:
-            continue
+    for kind in np.flatnonzero(repeats):
         counts = waiting[row[kind]]
         for node in graph.order:
-            blocked = 0
             for edge in range(indptr[node], indptr[node + 1]):
-                blocked += types[operands[edge]] == kind or counts[operands[edge]] > 0
-            counts[node] = blocked
-            total[kind] += blocked == 0 and types[node] == kind
+                counts[node] += types[operands[edge]] == kind or counts[operands[edge]] > 0
+            total[kind] += counts[node] == 0 and types[node] == kind
     return Blockers(row, waiting, total, np.empty(len(types), np.int32))
 
 
@@ -58,42 +54,25 @@ def unblock(graph: GraphColumns, frontier: Frontier, blockers: Blockers, kind: i
     """
     if blockers.row[kind] < 0:
         return
-    waiting, stack, types = blockers.waiting[blockers.row[kind]], blockers.stack, graph.types
-    begin, end = frontier.begin[kind], frontier.end[kind]
-    total = blockers.total[kind] - (end - begin)
-    for node in frontier.pool[begin:end]:
-        stack[0] = node
-        height = 1
+    waiting, stack = blockers.waiting[blockers.row[kind]], blockers.stack
+    for node in frontier.pool[frontier.begin[kind] : frontier.end[kind]]:
+        blockers.total[kind] -= 1
+        stack[0], height = node, 1
         while height > 0:
             height -= 1
             above = stack[height]
             for edge in range(graph.user_indptr[above], graph.user_indptr[above + 1]):
                 user = graph.users[edge]
                 waiting[user] -= 1
-                if waiting[user] == 0:
-                    if types[user] == kind:
-                        total += 1
-                    else:
-                        stack[height] = user
-                        height += 1
-    blockers.total[kind] = total
+                if waiting[user] == 0 and graph.types[user] == kind:
+                    blockers.total[kind] += 1
+                elif waiting[user] == 0:
+                    stack[height] = user
+                    height += 1
 
 
 @compiled(small=True)
 def total_of(frontier: Frontier, blockers: Blockers, kind: int) -> int:
     """|TOTAL| of a type now."""
-    if blockers.row[kind] < 0:
-        return int(frontier.last[kind] - frontier.begin[kind])
-    return int(blockers.total[kind])
-
-
-@compiled(small=True)
-def best_ratio(frontier: Frontier, blockers: Blockers, kinds: np.ndarray, count: int) -> int:
-    """The type with the largest ratio among kinds[:count]; ties go to the larger batch, then the first."""
-    best, best_ready, best_total = -1, 0, 1
-    for kind in kinds[:count]:
-        ready, total = frontier.end[kind] - frontier.begin[kind], total_of(frontier, blockers, kind)
-        ahead = ready * best_total - best_ready * total
-        if ahead > 0 or (ahead == 0 and ready > best_ready):
-            best, best_ready, best_total = kind, ready, total
-    return best
+    left = int(frontier.last[kind] - frontier.begin[kind])
+    return left if blockers.row[kind] < 0 else int(blockers.total[kind])

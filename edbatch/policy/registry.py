@@ -18,9 +18,10 @@ from edbatch.policy.typed_graph import TypedGraph
 
 fsm = Later("edbatch.policy.fsm")
 
-# Rules that older files may name.
-_REPLACED = {"agenda-remaining": "agenda", "sufficient-direct": "sufficient", "greedy": "critical-path"}
-_REPLACED["beam"] = "critical-path"
+# Rules that older files may name, without what follows a colon.
+_REPLACED = {
+    "agenda-remaining": "agenda", "sufficient-direct": "sufficient", "greedy": "critical-path", "beam": "critical-path",
+}  # fmt: skip
 
 
 def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:

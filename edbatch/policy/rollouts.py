@@ -19,19 +19,15 @@ class Arena(NamedTuple):
     critical: Critical
     to_policy: np.ndarray  # int32[T]: the policy's letter of each of the graph's types
     trajectory: Trajectory
-
-    @property
-    def work(self) -> int:
-        """What an episode costs: nodes, edges, and the work ahead."""
-        columns = GraphColumns(*self.graph)
-        return len(columns.types) + len(columns.users) + self.critical.depths.size
+    work: int  # what an episode costs: nodes, edges, and the work ahead
 
 
 def new_arena(graph: TypedGraph, to_policy: np.ndarray) -> Arena:
     """The arena of a graph; `to_policy` translates its types to the policy's letters."""
     columns = GraphColumns(*graph.columns())
     critical = new_critical(columns, new_frontier(columns, len(graph.names)))
-    return Arena(graph.columns(), critical, to_policy, new_trajectory(len(graph)))
+    work = len(graph) + len(graph.operands) + critical.depths.size
+    return Arena(graph.columns(), critical, to_policy, new_trajectory(len(graph)), work)
 
 
 @compiled

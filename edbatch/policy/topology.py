@@ -1,4 +1,4 @@
-"""Compiled passes over the edges of a graph: users of a node, orders, depths and what is on one path."""
+"""Compiled passes over the edges of a graph: users of a node, orders, depths, samples and what is on one path."""
 
 import numpy as np
 
@@ -69,6 +69,69 @@ def depths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> np.nd
             deepest = max(deepest, depth[operands[edge]])
         depth[node] = deepest + 1
     return depth
+
+
+@compiled(small=True)
+def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, label: np.ndarray, joins: int) -> np.ndarray:
+    """int32[n]: the column of every node, where each sample is a row of its nodes, depth first.
+
+    What takes a node of another row, an input of several samples, stands behind it. Nodes whose label, the distance
+    from the roots, is below `joins` are no row's, and have column -1.
+    """
+    nodes = len(label)
+    row = _samples(indptr, operands, label, joins)
+    next_column = np.zeros(nodes, np.int32)  # of every row
+    column = np.full(nodes, -1, np.int32)
+    cursor = indptr[:-1].copy()
+    stack = np.empty(nodes, np.int32)
+    for root in range(nodes):
+        if label[root] != joins:
+            continue
+        stack[0], depth = root, 1
+        while depth:
+            node = stack[depth - 1]
+            if cursor[node] < indptr[node + 1]:
+                operand = operands[cursor[node]]
+                cursor[node] += 1
+                if column[operand] < 0:
+                    stack[depth] = operand
+                    depth += 1
+                continue
+            depth -= 1
+            if indptr[node] == indptr[node + 1] and depth:
+                row[node] = row[stack[depth - 1]]  # an input is of the row that takes it first
+            at = next_column[row[node]]
+            for edge in range(indptr[node], indptr[node + 1]):
+                at = max(at, column[operands[edge]] + 1)
+            column[node] = at
+            next_column[row[node]] = at + 1
+    return column
+
+
+@compiled(small=True)
+def _samples(indptr: np.ndarray, operands: np.ndarray, label: np.ndarray, joins: int) -> np.ndarray:
+    """int32[n]: a number for the nodes that are connected, other than by inputs that they take."""
+    sample = np.arange(len(label), dtype=np.int32)
+    for node in range(len(label)):
+        if label[node] < joins:
+            continue
+        for edge in range(indptr[node], indptr[node + 1]):
+            operand = operands[edge]
+            if indptr[operand] != indptr[operand + 1]:
+                a, b = _first(sample, node), _first(sample, operand)
+                sample[max(a, b)] = min(a, b)
+    for node in range(len(label)):
+        sample[node] = _first(sample, node)
+    return sample
+
+
+@compiled(small=True)
+def _first(sample: np.ndarray, node: int) -> int:
+    """The first node known to be connected with one; the way there is made shorter."""
+    while sample[node] != node:
+        sample[node] = sample[sample[node]]
+        node = sample[node]
+    return node
 
 
 @compiled(small=True)

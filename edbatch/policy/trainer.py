@@ -30,7 +30,7 @@ CERTAIN = 0.95  # times the rule's batches: what saves less of irregular graphs 
 
 
 class Exploration(NamedTuple):
-    """How Q-learning explores and what it values: the arguments of `learn`."""
+    """How Q-learning explores and what it values: arguments of `learn`."""
 
     alpha: float = 0.5
     epsilon: float = 0.5  # falls linearly to 0.02
@@ -63,16 +63,12 @@ class Trainer:
         self.random = np.random.default_rng(seed)
         self.spent = 0.0  # schedules, in mini-batches as large as the graphs
         self.types = tuple(dict.fromkeys(name for graph in graphs for name in graph.names))
-        self.arenas = [self.arena(graph) for graph in graphs]
+        letter = {name: number for number, name in enumerate(self.types)}
+        self.arenas = [new_arena(graph, np.array([letter[name] for name in graph.names], np.int32)) for graph in graphs]
         self.work = 1 + sum(arena.work for arena in self.arenas) / len(graphs)
         self.bounds = [lower_bound(graph) for graph in graphs]
-        self.taught: dict[str, list[int]] = {}
-        # in each state what the rule says at its first visit
-        self.candidates = [self.check(new_table(64, 512))]
-
-    def arena(self, graph: TypedGraph) -> Arena:
-        """Where a graph is scheduled again and again."""
-        return new_arena(graph, np.array([self.types.index(name) for name in graph.names], np.int32))
+        self.taught: dict[str, list[int]] = {}  # the batches of each rule
+        self.candidates = [self.check(new_table(64, 512))]  # in each state what the rule says at its first visit
 
     @property
     def best(self) -> Candidate:
@@ -143,8 +139,7 @@ class Trainer:
 
     def refine(self, episodes: int) -> None:
         """Change what the best table chooses in many states at once, then in fewer, until nothing helps."""
-        now = self.check(self.best.table.copied())
-        before = now.cost + 1
+        now, before = self.check(self.best.table.copied()), self.best.cost + 1
         while now.cost < before and not self.optimal:
             before = now.cost
             for level in LEVELS:
@@ -180,15 +175,10 @@ class Trainer:
         most = sum(self.taught[rule])
         if self.encoding == AHEAD and not self.optimal:  # whose first table is the rule
             most = int(CERTAIN * most)
+        batches = best.batches if best.cost <= most else self.taught[rule]
+        seconds = round(started.worked(), 3)
         training = Training(
-            graphs=len(self.graphs),
-            episodes=int(self.spent),
-            seconds=round(started.worked(), 3),
-            seed=seed,
-            batches=best.batches if best.cost <= most else self.taught[rule],
-            bounds=self.bounds,
-            heuristic=rule,
-            heuristic_batches=self.taught[rule],
+            len(self.graphs), int(self.spent), seconds, seed, batches, self.bounds, rule, self.taught[rule]
         )
         if best.cost > most:
             return Heuristic(rule, training)

@@ -13,7 +13,7 @@ def table_of(*states):
 
 
 def listed(found):
-    return [(change.states.tolist(), change.positions.tolist()) for change in found]
+    return [(states.tolist(), positions.tolist()) for states, positions in found]
 
 
 def test_states_of_the_same_types_change_together():
