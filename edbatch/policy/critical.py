@@ -57,27 +57,20 @@ def new_critical(graph: GraphColumns, frontier: Frontier) -> Critical:
         if column[types[node]] >= 0:
             row[column[types[node]]] += 1
         row[columns] = row[:columns].sum()
-    critical = Critical(column, depths, np.empty((type_count, columns + 1), np.int32))
-    restart(critical, frontier)
+    critical = Critical(column, depths, np.zeros((type_count, columns + 1), np.int32))
+    raise_reach(critical, frontier, frontier.begin)
     return critical
 
 
 @compiled(small=True)
-def restart(critical: Critical, frontier: Frontier) -> None:
-    """Look at a frontier anew."""
-    critical.reach[:] = 0
+def raise_reach(critical: Critical, frontier: Frontier, since: np.ndarray) -> None:
+    """Take the nodes into account that are ready, of each type from a position in the pool on."""
     for kind in range(len(critical.reach)):
-        raise_reach(frontier, critical, kind, frontier.begin[kind])
-
-
-@compiled(small=True)
-def raise_reach(frontier: Frontier, critical: Critical, kind: int, position: int) -> None:
-    """Take the nodes of type `kind` into account that became ready at pool[position:]."""
-    reach = critical.reach[kind]
-    for node in frontier.pool[position : frontier.end[kind]]:
-        row = critical.depths[node]
-        for other in range(len(reach)):
-            reach[other] = max(reach[other], row[other])
+        reach = critical.reach[kind]
+        for node in frontier.pool[since[kind] : frontier.end[kind]]:
+            row = critical.depths[node]
+            for other in range(len(reach)):
+                reach[other] = max(reach[other], row[other])
 
 
 @compiled(small=True)
@@ -85,12 +78,9 @@ def run_critical_batch(graph: GraphColumns, frontier: Frontier, record: Record, 
     """`run_batch`, with `reach` kept up to date, if there is one."""
     before = frontier.end.copy()
     run_batch(graph, frontier, record, kind)
-    if len(critical.reach) == 0:
-        return
-    critical.reach[kind] = 0
-    for other in range(len(before)):
-        if frontier.end[other] > before[other]:
-            raise_reach(frontier, critical, other, before[other])
+    if len(critical.reach):
+        critical.reach[kind] = 0
+        raise_reach(critical, frontier, before)
 
 
 @compiled(small=True)
@@ -127,7 +117,7 @@ def work_ahead(critical: Critical, frontier: Frontier, kind: int) -> float:
 
 @compiled(small=True)
 def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
-    """The rule `critical-path`: the position in `kinds` of the critical type (or any, if none is) of most work ahead."""
+    """The rule `critical-path`: the position in `kinds` of the critical type (of all, if none is) with most ahead."""
     best, best_critical, best_work = 0, False, 0.0
     for index in range(count):
         now = is_critical(critical, frontier, kinds, count, kinds[index])

@@ -4,8 +4,16 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.policy.critical import complete, look_ahead, most_ahead, not_critical, run_critical_batch
-from edbatch.policy.frontier import finished, new_frontier, new_record, ready_types, run_batch
-from edbatch.policy.ratio import new_blockers, total_of, unblock
+from edbatch.policy.frontier import (
+    finished,
+    new_blockers,
+    new_frontier,
+    new_record,
+    ready_types,
+    run_batch,
+    total_of,
+    unblock,
+)
 from edbatch.policy.typed_graph import Columns, GraphColumns
 
 Made = tuple[np.ndarray, np.ndarray, np.ndarray]  # the arguments of Schedule

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, shown
@@ -41,95 +41,65 @@ class Heuristic:
         if name not in RULES:
             raise EdBatchError(f"no policy is named {shown(name)}; there are {', '.join(RULES)}")
         self.name = name
+        self.meaning = RULES[name]
         self.training = training
 
     def __repr__(self) -> str:
         return f"Heuristic({self.name!r})"
 
-    @property
-    def meaning(self) -> str:
-        """What the rule does, as a sentence without its subject: what its docstring says."""
-        said = " ".join((RULES[self.name].__doc__ or "Says nothing of itself.").split())
-        return said[0].lower() + said[1:].removesuffix(".")
-
     def schedule(self, graph: TypedGraph) -> Schedule:
         """The batches of `graph`; it must have no cycle."""
-        return RULES[self.name](graph)
+        match self.name:
+            case "critical-path":
+                return Schedule(*loops.by_critical_path(graph.columns(), len(graph.names)))
+            case "sufficient":
+                return Schedule(*loops.by_path_ratio(graph.columns(), len(graph.names)))
+            case "agenda":
+                return Schedule(*loops.by_rank(graph.columns(), _average_depths(graph)))
+            case "none":
+                return Schedule(graph.topological, np.arange(len(graph) + 1), graph.types[graph.topological])
+        step = _standard_sort(graph) if self.name == "standard-sort" else _depths(graph, self.name == "improved-sort")
+        key = step.astype(np.int64) * len(graph.names) + graph.types
+        order = np.argsort(key, kind="stable").astype(np.int32)
+        starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+        return Schedule(order, np.append(starts, len(graph)), graph.types[order[starts]])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a policy file that names this rule."""
         write_policy(path, HeuristicFile(self.name, self.training))
 
 
-def _none(graph: TypedGraph) -> Schedule:
-    """Runs every node alone."""
-    order = graph.topological
-    return Schedule(order, np.arange(len(graph) + 1), graph.types[order])
+def _depths(graph: TypedGraph, from_roots: bool = False) -> Int32s:
+    """int32[n]: the longest path from an input or, if so asked, how much shorter that to a root is than the longest."""
+    if not from_roots:
+        return topology.longest_paths(graph.indptr, graph.operands, graph.topological, np.ones(len(graph), bool)) - 1
+    to_root = topology.longest_paths(*graph.successors, graph.topological[::-1].copy(), np.ones(len(graph), bool))
+    return to_root.max(initial=0) - to_root
 
 
-def _depth(graph: TypedGraph) -> Schedule:
-    """Runs the nodes of one type at one depth together, depth by depth."""
-    return _by_steps(graph, _depths(graph))
-
-
-def _depths(graph: TypedGraph) -> Int32s:
-    found: Int32s = topology.depths(graph.indptr, graph.operands, graph.topological)
-    return found
-
-
-def _by_steps(graph: TypedGraph, step: Int32s) -> Schedule:
-    """What runs at one step, type by type; `step` are numbers from 0 on."""
-    key = step.astype(np.int64) * len(graph.names) + graph.types
-    order = np.argsort(key, kind="stable").astype(np.int32)
-    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-    return Schedule(order, np.append(starts, len(graph)), graph.types[order[starts]])
-
-
-def _from_roots(graph: TypedGraph) -> Int32s:
-    """int32[n]: the longest path to a root."""
-    found: Int32s = topology.depths(*graph.successors, graph.topological[::-1].copy())
-    return found
-
-
-def _standard_sort(graph: TypedGraph) -> Schedule:
-    """Runs each sample's nodes one after the other, depth first, all samples side by side."""
-    label = _from_roots(graph)
-    joins = int(np.argmin(np.append(np.bincount(label) == 1, False)))  # alone at their distance: the sum of losses, say
-    column = topology.columns_of_rows(graph.indptr, graph.operands, label, joins)
-    return _by_steps(graph, np.where(label < joins, column.max(initial=-1) + joins - label, column))
-
-
-def _improved_sort(graph: TypedGraph) -> Schedule:
-    """Runs the nodes of one type at one distance from the roots together, the farthest first."""
-    label = _from_roots(graph)
-    return _by_steps(graph, label.max(initial=0) - label)
-
-
-def _agenda(graph: TypedGraph) -> Schedule:
-    """Runs the ready type of smallest average depth, taken once over all its nodes."""
+def _average_depths(graph: TypedGraph) -> NDArray[np.float64]:
+    """float64[T]: the average depth of the nodes of each type."""
     types, kinds = graph.types, len(graph.names)
-    number = np.maximum(np.bincount(types, minlength=kinds), 1)
-    return Schedule(*loops.by_rank(graph.columns(), np.bincount(types, _depths(graph), kinds) / number))
+    return np.bincount(types, _depths(graph), kinds) / np.maximum(np.bincount(types, minlength=kinds), 1)
 
 
-def _critical_path(graph: TypedGraph) -> Schedule:
-    """Runs the type with most work ahead of those ready types whose batch lowers the bound of what remains."""
-    return Schedule(*loops.by_critical_path(graph.columns(), len(graph.names)))
+def _standard_sort(graph: TypedGraph) -> Int32s:
+    """int32[n]: the column of each node; nodes that join all samples, as the sum of their losses does, come last."""
+    depth = _depths(graph, from_roots=True)
+    alone = np.bincount(depth)[::-1] == 1
+    first = len(alone) - int(np.argmin(np.append(alone, False)))  # depth of the nodes that join all samples
+    column = topology.columns_of_rows(graph.indptr, graph.operands, depth, first)
+    return np.where(depth < first, column, column.max(initial=-1) + 1 + depth - first)
 
 
-def _sufficient(graph: TypedGraph) -> Schedule:
-    """Runs the ready type of the largest ready share, of its nodes that wait for no other of their type on any path."""
-    return Schedule(*loops.by_path_ratio(graph.columns(), len(graph.names)))
-
-
-#: The rules by name. What `edbatch inspect` says of one is its docstring.
-RULES: dict[str, Callable[[TypedGraph], Schedule]] = {
-    "depth": _depth,
-    "agenda": _agenda,
-    "critical-path": _critical_path,
-    "sufficient": _sufficient,
-    "standard-sort": _standard_sort,
-    "improved-sort": _improved_sort,
-    "none": _none,
+#: The rules by name, and what each does, as sentences without their subject.
+RULES = {
+    "depth": "runs the nodes of one type at one depth together, depth by depth",
+    "agenda": "runs the ready type of smallest average depth, taken once over all its nodes",
+    "critical-path": "runs the type with most work ahead of those whose batch lowers the bound of what remains",
+    "sufficient": "runs the type with the largest ready share of its nodes that wait for no other of their type",
+    "standard-sort": "runs each sample's nodes one after the other, depth first, all samples side by side",
+    "improved-sort": "runs the nodes of one type at one distance from the roots together, the farthest first",
+    "none": "runs every node alone",
 }
 RUN_TIME_RULES = ("critical-path", "sufficient", "agenda", "depth")

@@ -40,9 +40,8 @@ def learn(
     """Learn a batching policy for graphs like these.
 
     Tabular Q-learning over the frontier states of Algorithm 1, an episode being the schedule of one graph. The reward
-    of a batch of type a is equation (1), r = -1 + alpha * |READY| / |TOTAL|; see `ratio`. (The paper prints the inverse
-    ratio; its text and Lemma 1 need this.) Three steps, each of which stops as soon as every graph reaches its lower
-    bound:
+    of a batch is equation (1), -1 + alpha * |READY| / |TOTAL|, see `frontier`. (The paper prints the inverse ratio; its
+    text and Lemma 1 need this.) Three steps, each of which stops as soon as every graph reaches its lower bound:
 
     1. Teachers: rules show their schedules, and a table takes, in each state, what its teacher ran most often there.
     2. Q-learning with n-step returns for an eighth of the episodes, checked every 50.

@@ -60,46 +60,46 @@ def topological_order(
 
 
 @compiled(small=True)
-def depths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """int32[n]: the longest path from a node without operands (depth 0)."""
-    depth = np.zeros(len(order), np.int32)
+def longest_paths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, counted: np.ndarray) -> np.ndarray:
+    """int32[n]: the most nodes of which `counted` is true on one path that ends at each node."""
+    longest = np.empty(len(order), np.int32)
     for node in order:
-        deepest = -1
+        most = 0
         for edge in range(indptr[node], indptr[node + 1]):
-            deepest = max(deepest, depth[operands[edge]])
-        depth[node] = deepest + 1
-    return depth
+            most = max(most, longest[operands[edge]])
+        longest[node] = most + counted[node]
+    return longest
 
 
 @compiled(small=True)
-def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, label: np.ndarray, joins: int) -> np.ndarray:
+def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, depth: np.ndarray, joins: int) -> np.ndarray:
     """int32[n]: the column of every node, where each sample is a row of its nodes, depth first.
 
-    What takes a node of another row, an input of several samples, stands behind it. Nodes whose label, the distance
-    from the roots, is below `joins` are no row's, and have column -1.
+    What takes a node of another row, an input of several samples, stands behind it. Nodes from the depth `joins` on
+    are no row's, and have column -1; the roots of the samples are just above them.
     """
-    nodes = len(label)
-    row = _samples(indptr, operands, label, joins)
+    nodes = len(depth)
+    row = _samples(indptr, operands, depth, joins)
     next_column = np.zeros(nodes, np.int32)  # of every row
     column = np.full(nodes, -1, np.int32)
     cursor = indptr[:-1].copy()
     stack = np.empty(nodes, np.int32)
     for root in range(nodes):
-        if label[root] != joins:
+        if depth[root] != joins - 1:
             continue
-        stack[0], depth = root, 1
-        while depth:
-            node = stack[depth - 1]
+        stack[0], height = root, 1
+        while height:
+            node = stack[height - 1]
             if cursor[node] < indptr[node + 1]:
                 operand = operands[cursor[node]]
                 cursor[node] += 1
                 if column[operand] < 0:
-                    stack[depth] = operand
-                    depth += 1
+                    stack[height] = operand
+                    height += 1
                 continue
-            depth -= 1
-            if indptr[node] == indptr[node + 1] and depth:
-                row[node] = row[stack[depth - 1]]  # an input is of the row that takes it first
+            height -= 1
+            if indptr[node] == indptr[node + 1] and height:
+                row[node] = row[stack[height - 1]]  # an input is of the row that takes it first
             at = next_column[row[node]]
             for edge in range(indptr[node], indptr[node + 1]):
                 at = max(at, column[operands[edge]] + 1)
@@ -109,18 +109,16 @@ def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, label: np.ndarray,
 
 
 @compiled(small=True)
-def _samples(indptr: np.ndarray, operands: np.ndarray, label: np.ndarray, joins: int) -> np.ndarray:
+def _samples(indptr: np.ndarray, operands: np.ndarray, depth: np.ndarray, joins: int) -> np.ndarray:
     """int32[n]: a number for the nodes that are connected, other than by inputs that they take."""
-    sample = np.arange(len(label), dtype=np.int32)
-    for node in range(len(label)):
-        if label[node] < joins:
-            continue
+    sample = np.arange(len(depth), dtype=np.int32)
+    for node in range(len(depth)):
         for edge in range(indptr[node], indptr[node + 1]):
             operand = operands[edge]
-            if indptr[operand] != indptr[operand + 1]:
+            if depth[node] < joins and indptr[operand] != indptr[operand + 1]:
                 a, b = _first(sample, node), _first(sample, operand)
                 sample[max(a, b)] = min(a, b)
-    for node in range(len(label)):
+    for node in range(len(depth)):
         sample[node] = _first(sample, node)
     return sample
 
@@ -160,18 +158,7 @@ def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, orde
     repeats = repeating_types(types, indptr, operands, order, type_count)
     present = np.zeros(type_count, np.bool_)
     present[types] = True
-    longest = np.empty(len(types), np.int32)  # one type at a time: the column stays in cache
-    bound = 0
-    for kind in range(type_count):
-        if not repeats[kind]:
-            bound += present[kind]  # the common case costs nothing
-            continue
-        most = 0
-        for node in order:
-            longest_here = 0
-            for edge in range(indptr[node], indptr[node + 1]):
-                longest_here = max(longest_here, longest[operands[edge]])
-            longest[node] = longest_here + (types[node] == kind)
-            most = max(most, longest[node])
-        bound += most
-    return bound
+    bound = (present & ~repeats).sum()
+    for kind in np.flatnonzero(repeats):  # one type at a time: the column stays in cache
+        bound += longest_paths(indptr, operands, order, types == kind).max()
+    return int(bound)

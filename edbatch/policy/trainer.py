@@ -11,15 +11,16 @@ from tqdm import tqdm
 
 from edbatch.base.stopwatch import Moment
 from edbatch.policy.bounds import lower_bound
+from edbatch.policy.critical import Critical, new_critical
 from edbatch.policy.encodings import AHEAD
+from edbatch.policy.frontier import new_frontier
 from edbatch.policy.fsm import FSM
-from edbatch.policy.fsm_loop import Deciding, follow
+from edbatch.policy.fsm_loop import Deciding, Trajectory, follow, learn_from, new_trajectory, take_best
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy_file import Training
 from edbatch.policy.refinement import LEVELS, changes
-from edbatch.policy.rollouts import Arena, learn_from, new_arena, take_best
 from edbatch.policy.state_table import StateTable, new_table
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import Columns, GraphColumns, TypedGraph
 
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
 TEACHERS = ("critical-path", "sufficient", "agenda")  # which run all that is ready of a type
@@ -50,6 +51,24 @@ class Candidate(NamedTuple):
     def cost(self) -> int:
         """The batches in sum; what learning tries to make small."""
         return sum(self.batches)
+
+
+class Arena(NamedTuple):
+    """A training graph with room for one episode."""
+
+    graph: Columns
+    critical: Critical
+    to_policy: np.ndarray  # int32[T]: the policy's letter of each of the graph's types
+    trajectory: Trajectory
+    work: int  # what an episode costs: nodes, edges, and the work ahead
+
+
+def new_arena(graph: TypedGraph, to_policy: np.ndarray) -> Arena:
+    """The arena of a graph; `to_policy` translates its types to the policy's letters."""
+    columns = GraphColumns(*graph.columns())
+    critical = new_critical(columns, new_frontier(columns, len(graph.names)))
+    work = len(graph) + len(graph.operands) + critical.depths.size
+    return Arena(graph.columns(), critical, to_policy, new_trajectory(len(graph)), work)
 
 
 class Trainer:

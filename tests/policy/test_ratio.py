@@ -1,8 +1,7 @@
 import numpy as np
 
 from edbatch.policy import TypedGraph
-from edbatch.policy.frontier import new_frontier, new_record, run_batch
-from edbatch.policy.ratio import new_blockers, total_of, unblock
+from edbatch.policy.frontier import new_blockers, new_frontier, new_record, run_batch, total_of, unblock
 from edbatch.policy.typed_graph import GraphColumns
 
 
