@@ -72,14 +72,7 @@ def without_choice(encoding: int, frontier: Frontier, kinds: np.ndarray, count: 
 
 
 def describe(encoding: str, names: list[str], mark: int) -> str:
-    """A state as text.
-
-    Example:
-        >>> describe("sort", ["I", "O"], 0), describe("phase", ["I", "O"], 3)
-        ('I O', 'I O @3/10')
-        >>> describe("critical", ["I", "O"], 0b10)
-        'I O!'
-    """
+    """A state as text: `I O`, `I O @3/10` in a phase, `I O!` where the second type is marked."""
     if ENCODINGS[encoding] >= CRITICAL:
         return " ".join(name + "!" * (mark >> index & 1) for index, name in enumerate(names))
     return " ".join(names) + (f" @{mark}/{PHASES}" if encoding == "phase" else "")

@@ -36,18 +36,16 @@ class Record(NamedTuple):
 @compiled(small=True)
 def new_frontier(graph: GraphColumns, type_count: int) -> Frontier:
     """The frontier of a graph of which nothing has run."""
-    types, indptr = graph.types, graph.indptr
-    nodes = len(types)
+    types = graph.types
     begin = np.zeros(type_count + 1, np.int32)
-    for node in range(nodes):
-        begin[types[node] + 1] += 1
+    for kind in types:
+        begin[kind + 1] += 1
     for kind in range(type_count):
         begin[kind + 1] += begin[kind]
     end = begin[:type_count].copy()
-    missing = np.empty(nodes, np.int32)
-    pool = np.empty(nodes, np.int32)
-    for node in range(nodes):
-        missing[node] = indptr[node + 1] - indptr[node]
+    missing = (graph.indptr[1:] - graph.indptr[:-1]).astype(np.int32)
+    pool = np.empty(len(types), np.int32)
+    for node in range(len(types)):
         if missing[node] == 0:
             pool[end[types[node]]] = node
             end[types[node]] += 1
@@ -113,10 +111,12 @@ class Blockers(NamedTuple):
 
 
 @compiled(small=True)
-def new_blockers(graph: GraphColumns, type_count: int) -> Blockers:
-    """The ratios of a graph of which nothing has run; O(rows * edges)."""
+def new_blockers(graph: GraphColumns, type_count: int, needed: bool) -> Blockers:
+    """The ratios of a graph of which nothing has run, if they are needed; O(rows * edges)."""
     types, indptr, operands = graph.types, graph.indptr, graph.operands
-    repeats = repeating_types(types, indptr, operands, graph.order, type_count)
+    repeats = np.zeros(type_count, np.bool_)
+    if needed:
+        repeats = repeating_types(types, indptr, operands, graph.order, type_count)
     row = np.where(repeats, np.cumsum(repeats) - 1, -1).astype(np.int32)
     waiting, total = np.zeros((repeats.sum(), len(types)), np.int32), np.zeros(type_count, np.int64)
     for kind in np.flatnonzero(repeats):
@@ -126,13 +126,6 @@ def new_blockers(graph: GraphColumns, type_count: int) -> Blockers:
                 counts[node] += types[operands[edge]] == kind or counts[operands[edge]] > 0
             total[kind] += counts[node] == 0 and types[node] == kind
     return Blockers(row, waiting, total, np.empty(len(types), np.int32))
-
-
-@compiled(small=True)
-def no_blockers() -> Blockers:
-    """A placeholder where no ratio is needed."""
-    none = np.empty(0, np.int32)
-    return Blockers(none, np.empty((0, 0), np.int32), np.empty(0, np.int64), none)
 
 
 @compiled(small=True)

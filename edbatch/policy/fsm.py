@@ -55,13 +55,9 @@ class FSM:
     """
 
     def __init__(
-        self,
-        encoding: str,
-        types: tuple[str, ...],
-        table: StateTable,
-        training: Training | None = None,
+        self, encoding: str, types: tuple[str, ...], table: StateTable, training: Training | None = None,
         transitions: Transitions | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if encoding not in ENCODINGS:
             raise EdBatchError(f"no state encoding is named {encoding!r}; there are {', '.join(ENCODINGS)}")
         self.name = f"fsm-{encoding}"
@@ -79,10 +75,7 @@ class FSM:
         return f"FSM({self.encoding!r}, {len(self.types)} types, {self.states.size[0]} states)"
 
     def schedule(self, graph: TypedGraph) -> Schedule:
-        """The batches of `graph`; it must have no cycle.
-
-        Warns once (EdBatchWarning) when types unknown to the policy stood on the frontier.
-        """
+        """The batches of `graph`; warns once (EdBatchWarning) when types that it does not know were ready."""
         schedule, states, unknown = self._follow(graph)
         self.fallbacks += int((states < 0).sum())
         if unknown and not self._warned:
@@ -135,11 +128,7 @@ class FSM:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], content: FSMFile) -> Self:
-        """The policy that a file holds.
-
-        Raises:
-            EdBatchError: the content contradicts itself; the message names the file and the state.
-        """
+        """The policy that a file holds; an EdBatchError names the file, and the state that contradicts itself."""
         letter = {name: index for index, name in enumerate(content.types)}
         table = new_table(len(content.states), sum(len(row.frontier) for row in content.states))
         transitions = {}

@@ -7,16 +7,7 @@ import numpy as np
 from edbatch.compiling.compiled import compiled
 from edbatch.policy.critical import Critical, look_ahead, most_ahead, raise_reach, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode, without_choice
-from edbatch.policy.frontier import (
-    finished,
-    new_blockers,
-    new_frontier,
-    new_record,
-    no_blockers,
-    ready_types,
-    total_of,
-    unblock,
-)
+from edbatch.policy.frontier import finished, new_blockers, new_frontier, new_record, ready_types, total_of, unblock
 from edbatch.policy.state_table import StateTable, insert
 from edbatch.policy.typed_graph import Columns, GraphColumns
 
@@ -64,7 +55,7 @@ def follow(
     alpha, epsilon, greedy, sequence, chances = how
     graph, type_count = GraphColumns(*columns), len(to_policy)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    blockers = new_blockers(graph, type_count) if alpha > 0 else no_blockers()
+    blockers = new_blockers(graph, type_count, alpha > 0)
     critical.reach[:] = 0
     raise_reach(critical, frontier, frontier.begin)
     kinds, letters = np.empty(type_count, np.int32), np.empty(type_count, np.int32)

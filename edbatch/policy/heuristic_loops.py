@@ -53,7 +53,7 @@ def by_path_ratio(columns: Columns, type_count: int) -> Made:
     """The ready type of largest path ratio; ties go to the larger batch, then the first."""
     graph = GraphColumns(*columns)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    blockers = new_blockers(graph, type_count)
+    blockers = new_blockers(graph, type_count, True)
     kinds = np.empty(type_count, np.int32)
     while record.offsets[record.length[0]] < len(graph.types):
         best, best_ready, best_total = -1, 0, 1

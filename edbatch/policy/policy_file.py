@@ -14,13 +14,7 @@ VERSION = 1
 
 
 class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a policy was learned and what it reached: the record of one call of `learn`.
-
-    Example:
-        >>> Training(graphs=2, episodes=150, seconds=0.1, seed=0, batches=[28, 24], bounds=[28, 24],
-        ...          heuristic="sufficient", heuristic_batches=[28, 24]).optimal
-        True
-    """
+    """How a policy was learned and what it reached: the record of one call of `learn`."""
 
     graphs: int
     episodes: int
@@ -73,11 +67,7 @@ class HeuristicFile(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind"
 
 
 def write_policy(path: str | os.PathLike[str], content: HeuristicFile | FSMFile) -> None:
-    """Write a policy file, replacing one that is there in one step.
-
-    Raises:
-        EdBatchError: the file cannot be written.
-    """
+    """Write a policy file, replacing one that is there in one step."""
     write_atomically(path, msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
 
 
@@ -85,8 +75,7 @@ def read_policy(path: str | os.PathLike[str]) -> HeuristicFile | FSMFile:
     """Read a policy file.
 
     Raises:
-        EdBatchError: the file is missing, not JSON, of a newer version, or its fields are not as they
-            should be; the message names the file and the field.
+        EdBatchError: the file is missing, not JSON, of a newer version, or has wrong fields; the message names them.
     """
     text = read_text(path)
     header = _decode(path, text, Header)

@@ -95,7 +95,7 @@ def learn(
         for name, trainer in zip(names, trainers, strict=True):
             trainer.bar = bar
             trainer.follow_teachers()
-            if name != names[-1] and trainer.best.cost > HOPELESS * sum(trainer.taught[trainer.best_rule()]):
+            if name != names[-1] and trainer.best.cost > HOPELESS * trainer.most:
                 continue
             trainer.explore(episodes // 8, how)
             trainer.refine(episodes)

@@ -28,8 +28,8 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
     """The policy that `spec` names.
 
     Args:
-        spec: the name of a heuristic (see `Heuristic`), the path of a policy file, or a policy, which
-            is returned as it is. A name wins over a file of the same name; write `./depth` for the file.
+        spec: the name of a `Heuristic`, the path of a policy file, or a policy, which is returned as it is. A name
+            wins over a file of the same name; write `./depth` for the file.
 
     Raises:
         EdBatchError: neither a name nor a file, or a bad policy file.
@@ -70,11 +70,7 @@ def is_known(policy: Policy | None) -> bool:
 
 
 def schedule_of(policy: Policy, graph: TypedGraph) -> Schedule:
-    """The schedule that a policy makes of a graph, which is one: policies may be anybody's.
-
-    Raises:
-        EdBatchError: it is none, or none of this graph; names the policy, and the batch and node that are wrong.
-    """
+    """The schedule that a policy makes of a graph, checked where it is not ours: an EdBatchError names the fault."""
     if is_known(policy):
         return policy.schedule(graph)
     with Interlude():

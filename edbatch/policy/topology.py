@@ -30,19 +30,16 @@ def topological_order(
 ) -> tuple[np.ndarray, int]:
     """(order int32[n], how many were reached); fewer than n are reached when there is a cycle."""
     nodes = len(indptr) - 1
-    order = np.empty(nodes, np.int32)
-    sorted_already = True
+    order = np.arange(nodes, dtype=np.int32)
+    in_order = True
     for node in range(nodes):
-        order[node] = node
         for edge in range(indptr[node], indptr[node + 1]):
-            if operands[edge] >= node:
-                sorted_already = False
-    if sorted_already:
+            in_order &= operands[edge] < node
+    if in_order:
         return order, nodes
-    missing = np.empty(nodes, np.int32)
+    missing = indptr[1:] - indptr[:-1]
     done = 0
     for node in range(nodes):
-        missing[node] = indptr[node + 1] - indptr[node]
         if missing[node] == 0:
             order[done] = node
             done += 1

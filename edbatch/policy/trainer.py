@@ -23,7 +23,7 @@ from edbatch.policy.state_table import StateTable, new_table
 from edbatch.policy.typed_graph import Columns, GraphColumns, TypedGraph
 
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
-TEACHERS = ("critical-path", "sufficient", "agenda")  # which run all that is ready of a type
+TEACHERS = RUN_TIME_RULES[:3]  # which run all that is ready of a type
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
@@ -86,7 +86,10 @@ class Trainer:
         self.arenas = [new_arena(graph, np.array([letter[name] for name in graph.names], np.int32)) for graph in graphs]
         self.work = 1 + sum(arena.work for arena in self.arenas) / len(graphs)
         self.bounds = [lower_bound(graph) for graph in graphs]
-        self.taught: dict[str, list[int]] = {}  # the batches of each rule
+        self.shown = {rule: [Heuristic(rule).schedule(graph) for graph in graphs] for rule in RUN_TIME_RULES}
+        self.taught = {rule: list(map(len, schedules)) for rule, schedules in self.shown.items()}
+        self.rule = min(RUN_TIME_RULES, key=lambda rule: sum(self.taught[rule]))  # of fewest batches
+        self.most = sum(self.taught[self.rule])
         self.candidates = [self.check(new_table(64, 512))]  # in each state what the rule says at its first visit
 
     @property
@@ -131,9 +134,7 @@ class Trainer:
             if self.optimal:
                 return
             table, votes = new_table(64, 512), Counter[tuple[int, int]]()
-            schedules = [Heuristic(rule).schedule(graph) for graph in self.graphs]
-            self.taught[rule] = list(map(len, schedules))
-            for arena, schedule in zip(self.arenas, schedules, strict=True):
+            for arena, schedule in zip(self.arenas, self.shown[rule], strict=True):
                 table, decisions, _ = self.run(arena, table, sequence=schedule.types)
                 states, positions, _ = (column[:decisions].tolist() for column in arena.trajectory)
                 votes.update(zip(states, positions, strict=True))
@@ -181,17 +182,9 @@ class Trainer:
                 choice[states] = kept
         return now
 
-    def best_rule(self) -> str:
-        """The run-time heuristic of fewest batches on the graphs."""
-        for rule in RUN_TIME_RULES:
-            if rule not in self.taught:
-                self.taught[rule] = [len(Heuristic(rule).schedule(graph)) for graph in self.graphs]
-        return min(RUN_TIME_RULES, key=lambda rule: sum(self.taught[rule]))
-
     def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> FSM | Heuristic:
         """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these."""
-        rule, best = self.best_rule(), self.best
-        most = sum(self.taught[rule])
+        rule, best, most = self.rule, self.best, self.most
         if self.encoding == AHEAD and not self.optimal:  # whose first table is the rule
             most = int(CERTAIN * most)
         batches = best.batches if best.cost <= most else self.taught[rule]
