@@ -1,9 +1,4 @@
-"""The work ahead of the frontier, kept up to date while a graph is scheduled, and the rule that follows it.
-
-No schedule of the remaining graph has fewer batches than the sum over types t of the most type-t nodes on one path
-through it (the lower bound). Each such path starts on the frontier. So a bound that is taken once for each node, of the
-paths that start there, gives the bound of whatever remains.
-"""
+"""The work ahead of the frontier while a graph is scheduled, and the rule that follows it: see docs/batching.md."""
 
 from typing import NamedTuple
 

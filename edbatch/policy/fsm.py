@@ -184,11 +184,5 @@ class FSM:
         Raises:
             EdBatchError: Matplotlib or igraph is not installed (they come with the extra `plot`), the name ends
                 otherwise, or the file cannot be written.
-
-        Example:
-            >>> import pathlib, tempfile
-            >>> from edbatch.policy import TypedGraph, learn
-            >>> fsm = learn([TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])])
-            >>> fsm.draw(pathlib.Path(tempfile.mkdtemp()) / "machine.svg")
         """
         drawing.diagram_of(self).write(path)

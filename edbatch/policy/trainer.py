@@ -163,24 +163,19 @@ class Trainer:
         while now.cost < before and not self.optimal:
             before = now.cost
             for level in LEVELS:
-                now = self.refine_at(now, level, episodes)
+                for states, positions in changes(now.table, self.encoding, level, now.met):
+                    choice = now.table.choice
+                    kept = choice[states]
+                    if self.spent >= episodes or (kept == positions).all():
+                        continue
+                    choice[states] = positions
+                    self.count(len(self.arenas))
+                    changed = self.check(now.table)
+                    if changed.cost < now.cost:
+                        now = changed
+                    else:
+                        choice[states] = kept
                 self.candidates.append(now._replace(table=now.table.copied()))
-
-    def refine_at(self, now: Candidate, level: str, episodes: int) -> Candidate:
-        """What comes of changing the choices in states that are alike at a level."""
-        for states, positions in changes(now.table, self.encoding, level, now.met):
-            choice = now.table.choice
-            kept = choice[states]
-            if self.spent >= episodes or (kept == positions).all():
-                continue
-            choice[states] = positions
-            self.count(len(self.arenas))
-            changed = self.check(now.table)
-            if changed.cost < now.cost:
-                now = changed
-            else:
-                choice[states] = kept
-        return now
 
     def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> FSM | Heuristic:
         """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these."""

@@ -104,14 +104,7 @@ class TypedGraph:
         return Successors(*topology.successors(self.indptr, self.operands))
 
     def runs(self) -> list[TypedGraph]:
-        """What was scheduled at a time: the graph itself, or the nodes of each run, without what had run before.
-
-        Example:
-            >>> graph = TypedGraph.from_lists(["a", "b", "b"], [[], [0], [1]])
-            >>> graph.ends = (2,)
-            >>> [(run.names, run.types.tolist(), run.operands.tolist()) for run in graph.runs()]
-            [(('a', 'b'), [0, 1], [0]), (('b',), [0], [])]
-        """
+        """What was scheduled at a time: the graph itself, or the nodes of each run, without what had run before."""
         runs = pairwise([0, *self.ends, len(self)])
         return [self._run(begin, end) for begin, end in runs if begin < end] if self.ends else [self]
 
@@ -132,11 +125,7 @@ class TypedGraph:
 
     @cached_property
     def topological(self) -> Int32s:
-        """int32[n]: an order in which operands precede their users (0, 1, 2... where ids already do).
-
-        Raises:
-            EdBatchError: there is a cycle.
-        """
+        """int32[n]: operands before their users, by id where that will do; an EdBatchError where there is a cycle."""
         order, done = topology.topological_order(self.indptr, self.operands, *self.successors)
         if done < len(self):
             stuck = np.setdiff1d(np.arange(len(self)), order[:done])
