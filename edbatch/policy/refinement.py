@@ -35,8 +35,7 @@ def changes(table: StateTable, encoding: int, level: str, met: Mapping[int, int]
         alike = number if level == "one" else (frozenset(letters), mark)
         for types in combinations(letters, 2) if level == "pairs" else [letters]:
             for letter in types:
-                group = alike, types if level == "pairs" else None, letter
-                groups[group].append((number, letters.index(letter)))
+                groups[alike, types if level == "pairs" else None, letter].append((number, letters.index(letter)))
     weights = {group: sum(met.get(number, 0) for number, _ in members) for group, members in groups.items()}
     found = []
     for group in sorted(filter(weights.__getitem__, groups), key=lambda group: -weights[group]):
