@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from edbatch.base.stopwatch import Moment
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.critical import Critical, new_critical
-from edbatch.policy.encodings import AHEAD
+from edbatch.policy.encodings import AHEAD, CRITICAL
 from edbatch.policy.frontier import new_frontier
 from edbatch.policy.fsm import FSM
 from edbatch.policy.fsm_loop import Deciding, Trajectory, follow, learn_from, new_trajectory, take_best
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy_file import Training
-from edbatch.policy.refinement import LEVELS, changes
 from edbatch.policy.state_table import StateTable, new_table
 from edbatch.policy.typed_graph import Columns, GraphColumns, TypedGraph
 
@@ -27,7 +28,10 @@ TEACHERS = RUN_TIME_RULES[:3]  # which run all that is ready of a type
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
+LEVELS = ("types", "pairs", "one")  # of changes of a table, coarse to fine: what helps in many states fits others, too
 CERTAIN = 0.95  # times the rule's batches: what saves less of irregular graphs saves nothing of others like them
+
+Change = tuple[NDArray[np.intp], NDArray[np.int32]]  # states, and the position in each of the type to choose there
 
 
 class Exploration(NamedTuple):
@@ -63,14 +67,6 @@ class Arena(NamedTuple):
     work: int  # what an episode costs: nodes, edges, and the work ahead
 
 
-def new_arena(graph: TypedGraph, to_policy: np.ndarray) -> Arena:
-    """The arena of a graph; `to_policy` translates its types to the policy's letters."""
-    columns = GraphColumns(*graph.columns())
-    critical = new_critical(columns, new_frontier(columns, len(graph.names)))
-    work = len(graph) + len(graph.operands) + critical.depths.size
-    return Arena(graph.columns(), critical, to_policy, new_trajectory(len(graph)), work)
-
-
 class Trainer:
     """The state of one call of `learn`: arenas, and the tables tried so far."""
 
@@ -83,7 +79,13 @@ class Trainer:
         self.spent = 0.0  # schedules, in mini-batches as large as the graphs
         self.types = tuple(dict.fromkeys(name for graph in graphs for name in graph.names))
         letter = {name: number for number, name in enumerate(self.types)}
-        self.arenas = [new_arena(graph, np.array([letter[name] for name in graph.names], np.int32)) for graph in graphs]
+        self.arenas = []
+        for graph in graphs:
+            columns, letters = GraphColumns(*graph.columns()), [letter[name] for name in graph.names]
+            critical = new_critical(columns, new_frontier(columns, len(letters)))
+            work = len(graph) + len(graph.operands) + critical.depths.size
+            room = new_trajectory(len(graph))
+            self.arenas.append(Arena(graph.columns(), critical, np.array(letters, np.int32), room, work))
         self.work = 1 + sum(arena.work for arena in self.arenas) / len(graphs)
         self.bounds = [lower_bound(graph) for graph in graphs]
         self.shown = {rule: [Heuristic(rule).schedule(graph) for graph in graphs] for rule in RUN_TIME_RULES}
@@ -196,3 +198,29 @@ class Trainer:
         fsm = FSM(encoding, self.types, table, training)
         fsm.transitions = fsm.observe(self.graphs)
         return fsm
+
+
+def changes(table: StateTable, encoding: int, level: str, met: Mapping[int, int]) -> list[Change]:
+    """What to try in the states that are alike at a level, those first that were met most often.
+
+    Args:
+        level: "types": states with the same types ready, and the same mark, are alike; "pairs": of those the ones where
+            more is ready of one type than of another; "one": none are.
+        met: how often each state decided; groups of states that never did are left out.
+    """
+    groups: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)  # of a group and a type: states and positions
+    for number in range(int(table.size[0])):
+        letters = table.letters[table.start[number] : table.start[number + 1]].tolist()
+        mark: Hashable = int(table.mark[number])
+        if encoding >= CRITICAL:  # the types that are marked, whatever their places
+            mark = frozenset(letter for at, letter in enumerate(letters) if table.mark[number] >> at & 1)
+        alike = number if level == "one" else (frozenset(letters), mark)
+        for types in combinations(letters, 2) if level == "pairs" else [letters]:
+            for letter in types:
+                groups[alike, types if level == "pairs" else None, letter].append((number, letters.index(letter)))
+    weights = {group: sum(met.get(number, 0) for number, _ in members) for group, members in groups.items()}
+    found = []
+    for group in sorted(filter(weights.__getitem__, groups), key=lambda group: -weights[group]):
+        states, positions = zip(*groups[group], strict=True)
+        found.append((np.array(states), np.array(positions, np.int32)))
+    return found

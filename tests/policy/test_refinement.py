@@ -1,8 +1,8 @@
 import numpy as np
 
 from edbatch.policy.encodings import CRITICAL, PHASE, SORT
-from edbatch.policy.refinement import changes
 from edbatch.policy.state_table import insert, new_table
+from edbatch.policy.trainer import changes
 
 
 def table_of(*states):
