@@ -62,10 +62,7 @@ def _print_training(training: Training | None) -> None:
 def _print_states(fsm: FSM) -> None:
     """One row per state; long type names get a short one, explained in a second table."""
     short = fsm.short_names()
-    rows = []
-    for row in fsm.table():
-        text, runs = fsm.described(int(row["number"]), short), short[str(row["choice"])]
-        rows.append([row["number"], text, runs, f"{row['q']:.2f}"])
+    rows = [[row["number"], row["state"], row["choice"], f"{row['q']:.2f}"] for row in fsm.table(short)]
     print_table(["state", "ready types", "runs", "Q"], rows, left=3)
     if list(short.values()) != list(fsm.types):
         print()

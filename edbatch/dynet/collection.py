@@ -76,14 +76,7 @@ def initial(
     init: Any, shape: Shape, is_lookup: bool, scale: float | None = None, mean: float = 0.0, std: float = 1.0,
     gain: float = 1.0,
 ) -> np.ndarray:  # fmt: skip
-    """Initial values of a shape, by what `add_parameters` is given.
-
-    Args:
-        init: None, a number, a name (or that of a file), an array or an initializer.
-        shape: of the parameter.
-        is_lookup: whether it is a table.
-        scale, mean, std, gain: of initializers by name.
-    """
+    """Initial values of a shape; `init`: None, a number, a name (or that of a file), an array or an initializer."""
     by_name: dict[str, Callable[[], Initializer]] = {
         "glorot": lambda: _glorot(is_lookup, gain), "uniform": lambda: _uniform(scale),  # type: ignore[arg-type]
         "normal": lambda: _normal(mean, std**2), "he": lambda: _normal(0.0, 2.0 / shape[0]),

@@ -49,9 +49,7 @@ _asin = _op(
     lambda g, out, x: g / _root(x),
 )
 _acos = _op(
-    "acos",
-    "half = sqrt((1 - x) / (1 + x))" + _ATAN.format("half") + "2 * angle",
-    lambda g, out, x: -g / _root(x),
+    "acos", "half = sqrt((1 - x) / (1 + x))" + _ATAN.format("half") + "2 * angle", lambda g, out, x: -g / _root(x)
 )
 _asinh = _op(
     "asinh",

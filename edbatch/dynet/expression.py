@@ -21,11 +21,7 @@ _ALL = slice(None)
 
 
 class Tensor:
-    """A value that is read whole, by `expression.tensor_value()`.
-
-    Args:
-        array: with the entries of a mini-batch along the last axis, if there are several.
-    """
+    """A value that is read whole, by `expression.tensor_value()`; the last axis may be of a mini-batch."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array
@@ -69,12 +65,10 @@ class Reads:
 
     def value(self, recalculate: bool = False) -> Any:
         """The value: a number, a list of numbers if it has one axis, an array if it has more."""
-        found = np.asarray(self._array(recalculate))
+        found = Reads.npvalue(self, recalculate)
         if found.ndim - (self._count() > 1) > 1:
-            return np_value(found, self._count())
-        return (
-            float(found.item()) if found.size == 1 else np_value(found, self._count()).reshape(-1, order="F").tolist()
-        )
+            return found
+        return float(found.item()) if found.size == 1 else found.reshape(-1, order="F").tolist()
 
     def tensor_value(self, recalculate: bool = False) -> Tensor:
         """The value as a tensor, which knows `argmax`."""
@@ -166,9 +160,6 @@ class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):  # typ
         >>> dy.close_cg()
     """
 
-    def __getitem__(self, key: Any) -> Any:
-        return item(self, key)
-
     def _count(self) -> int:
         return len(self)
 
@@ -218,11 +209,7 @@ def one_or_batch(xs: Any) -> Any:
 
 
 def item(x: Any, key: Any) -> Any:
-    """`x[key]` along the axes of an expression, or of each in a mini-batch; the axis behind the last is the mini-batch.
-
-    Raises:
-        DynetIndexError: the index is out of range; also an IndexError, as loops over rows expect.
-    """
+    """`x[key]` along the axes of an expression, or of each in a mini-batch; the mini-batch is the axis behind them."""
     x = node(x) if x.spec.shape else eb.reshape(x, (1,))
     shape, parts = x.spec.shape, list(key) if isinstance(key, tuple) else [key]
     entries = None

@@ -143,12 +143,7 @@ def _is_builder(kind: Any) -> bool:
 
 
 class _Known(pickle.Unpickler):
-    """Finds classes of builders, of DyNet and of the program: no other code is in files that `save` writes.
-
-    Args:
-        file: to read.
-        place: what an error begins with.
-    """
+    """Finds classes of builders, of DyNet and of the program: no other code is in files that `save` writes."""
 
     def __init__(self, file: Any, place: str) -> None:
         super().__init__(file)
@@ -170,11 +165,7 @@ class _Known(pickle.Unpickler):
 
 
 def load_generator(basename: str, params: Any) -> Iterator[Any]:
-    """`load`, one by one.
-
-    Raises:
-        DynetError: the files hold other than parameters and builders, whose classes the program has imported.
-    """
+    """`load`, one by one; a DynetError if files hold other than parameters and builders of imported classes."""
     data = f"{basename}.data"
     with open(f"{basename}.meta", "rb") as meta:
         while True:

@@ -38,25 +38,18 @@ class _Graph(eb.Graph):
 
 
 class Implicit:
-    """The implicit graph and what is known of it.
+    """The implicit graph and what is known of it."""
 
-    Attributes:
-        handle: the class of its expressions.
-        policy: of the graphs that are opened from now on, by name; None: EdBatch decides.
-        version: how often it was renewed.
-        settable: by the id of its node, the array of an input that may be set.
-        outdated: whether one was set after it had been read.
-        goes_back: whether `backward` was called in the last graph: then what runs saves what that will read.
-    """
-
-    handle: type[Any]
+    handle: type[Any]  # of its expressions
 
     def __init__(self) -> None:
         self.graph: Any = None
-        self.policy: str | None = None
-        self.version = 0
-        self.settable: dict[int, np.ndarray] = {}
-        self.outdated = self.goes_back = self._went_back = False
+        self.policy: str | None = None  # of the graphs that are opened from now on, by name; None: EdBatch decides
+        self.version = 0  # how often it was renewed
+        self.settable: dict[int, np.ndarray] = {}  # by the id of its node, the array of an input that may be set
+        self.outdated = False  # whether one was set after it had been read
+        # Whether `backward` was called in the last graph: then what runs saves what that will read.
+        self.goes_back = self._went_back = False
 
     def opened(self) -> Any:
         """The graph, which is opened before it is first used, and remains open."""
@@ -114,10 +107,8 @@ implicit = Implicit()
 def renew_cg(immediate_compute: bool = False, check_validity: bool = False, autobatching: Any = None) -> None:
     """Begin a new graph; expressions of the one before are refused from now on.
 
-    Args:
-        immediate_compute: changes nothing: what is computed does not depend on when.
-        check_validity: have the first batch whose result has a NaN be an error that names the function.
-        autobatching: no matter here, as everything is batched; `--dynet-autobatch` chooses how.
+    With `check_validity` the first batch whose result has a NaN is an error that names the function; the other
+    arguments are no matter here.
     """
     implicit.renew(check_validity)
 

@@ -19,11 +19,6 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression_array import ExpressionArray
 
 
-def softmax(x: Any, d: int = 0) -> Any:
-    """eˣ / Σ eˣ along an axis."""
-    return eb.softmax(with_axes(x, 1), int(d))
-
-
 def log_softmax(x: Any, restrict: Sequence[int] | None = None) -> Any:
     """x - log Σ eˣ down the columns; `restrict`: over these entries alone, others are -inf."""
     if restrict is None:
@@ -119,15 +114,11 @@ def layer_norm(x: Any, g: Any, b: Any) -> Any:
     return eb.add(eb.multiply(eb.divide(moved, scale), g), b)
 
 
-def weight_norm(w: Any, g: Any) -> Any:
-    """w times g over its norm."""
-    return multiply(eb.divide(w, eb.sqrt(sum_elems(eb.square(w)))), g)
-
-
 #: By DyNet's name.
 TABLE = named(
-    softmax, log_softmax, pickneglogsoftmax, pickneglogsoftmax_batch, hinge, hinge_batch, hinge_dim, layer_norm,
-    weight_norm,
+    log_softmax, pickneglogsoftmax, pickneglogsoftmax_batch, hinge, hinge_batch, hinge_dim, layer_norm,
+    softmax=(lambda x, d=0: eb.softmax(with_axes(x, 1), int(d)), "eˣ / Σ eˣ along an axis."),
+    weight_norm=(lambda w, g: multiply(eb.divide(w, eb.sqrt(sum_elems(eb.square(w)))), g), "w times g over its norm."),
     binary_log_loss=(lambda x, y: eb.binary_cross_entropy(x, y), "-Σ y log x + (1 - y) log(1 - x)."),
     squared_distance=(lambda x, y: eb.squared_distance(x, y), "Σ (x - y)²."),
     l1_distance=(lambda x, y: eb.l1_distance(x, y), "Σ |x - y|."),
@@ -153,14 +144,7 @@ class _Layer:
 
 
 class StandardSoftmaxBuilder(Builder):
-    """softmax(W x + b).
-
-    Args:
-        rep_dim: size of x.
-        num_classes: how many classes there are.
-        pc: to which a part with the parameters is added.
-        bias: whether there is a b.
-    """
+    """softmax(W x + b)."""
 
     part = "standard-softmax-builder"
 
@@ -174,15 +158,7 @@ class StandardSoftmaxBuilder(Builder):
 
 
 class ClassFactoredSoftmaxBuilder(Builder):
-    """p(word | x) = p(class | x) p(word | class, x).
-
-    Args:
-        rep_dim: size of x.
-        cluster_file: lines of a class and a word.
-        word_dict: the numbers of the words.
-        pc: to which a part with the parameters is added.
-        bias: whether layers have one.
-    """
+    """p(word | x) = p(class | x) p(word | class, x); `cluster_file` has lines of a class and a word."""
 
     part = "class-factored-softmax-builder"
 

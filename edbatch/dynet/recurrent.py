@@ -27,10 +27,7 @@ def _gate(b: Any, Wx: Any, x: Any, Wh: Any, h: Any, *more: Any) -> Any:
 class VanillaLSTMBuilder(RNNBuilder):
     """LSTM: gates i, f, o and the candidate are rows of one matrix; a layer's parameters are Wx, Wh, b.
 
-    Args:
-        layers, input_dim, hidden_dim, model: see `RNNBuilder`.
-        ln_lstm: whether sums are normalised layer by layer: gains and biases of the norms are parameters, too.
-        forget_bias: added to the sum of the forget gate.
+    With `ln_lstm` sums are normalised layer by layer: gains and biases of the norms are parameters, too.
     """
 
     part = "vanilla-lstm-builder"
@@ -161,16 +158,7 @@ class SimpleRNNBuilder(RNNBuilder):
 
 
 class BiRNNBuilder(Builder):
-    """Layers of two recurrences, one forth and one back, whose outputs are concatenated.
-
-    Args:
-        num_layers: how many.
-        input_dim: size of the inputs.
-        hidden_dim: size of the outputs, half of it from each direction.
-        model: to which a part with the parameters is added.
-        rnn_builder_factory: class of the recurrences.
-        builder_layers: pairs of recurrences, if they are there already.
-    """
+    """Layers of two recurrences, one forth and one back, whose outputs, of half of `hidden_dim`, are concatenated."""
 
     part = "birnn"
 

@@ -76,13 +76,7 @@ def _by_columns(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def reshape(x: Any, d: Any, batch_size: int = 0) -> Any:
-    """The same entries in another shape, counted by columns; those of a mini-batch follow one another.
-
-    Args:
-        x: expression.
-        d: the shape; sizes of a mini-batch that do not fit are found from it.
-        batch_size: how many entries the mini-batch then has; 0: it follows from the shape.
-    """
+    """The same entries, by columns, in another shape; `batch_size` 0: of as many entries of a mini-batch as fit."""
     shape = sizes("reshape: d", d)
     size, own = math.prod(shape), x.spec.size
     batch_size = integer("reshape: batch_size", batch_size) or (count(x) if size == own else 1)

@@ -18,14 +18,7 @@ Layers = list[Any]
 
 
 class RNNState:
-    """A state of a recurrence, from which any number of next ones are made.
-
-    Args:
-        builder: of the recurrence.
-        cells: of each layer its memory (None before the first step), for recurrences that have one.
-        outputs: of each layer its output; None before the first step.
-        prev: the state that this one follows.
-    """
+    """A state of a recurrence, of each layer its memory and its output; both are None before the first step."""
 
     def __init__(self, builder: RNNBuilder, cells: Layers, outputs: Layers, prev: RNNState | None = None) -> None:
         self._builder, self._cells, self._outputs, self._prev = builder, cells, outputs, prev
@@ -97,11 +90,6 @@ class RNNBuilder(Builder):
 
     A recurrence says of which shapes the parameters of a layer are (vectors are biases, which begin as 0), and what
     memory and output follow from them.
-
-    Args:
-        layers: how many.
-        input_dim, hidden_dim: sizes of the input and of each layer's output.
-        model: to which a part with the parameters is added.
     """
 
     has_cells: ClassVar[bool] = True

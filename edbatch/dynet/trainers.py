@@ -33,15 +33,8 @@ class Trainer:
     """Updates the parameters of a collection by their gradients; the base of all trainers.
 
     Gradients are clipped to a norm of 5, parameters without a gradient are updated by one of zero, and an update
-    without any is no error.
-
-    Args:
-        m: the collection.
-        given, named: hyper-parameters, which each trainer has by name, in order, and with a default in `hyper`; the
-            first is the learning rate, but for `AdadeltaTrainer`, which has none.
-
-    Attributes:
-        learning_rate: of the next update; it may be set between updates.
+    without any is no error. Hyper-parameters are in `hyper`, with their defaults: the first is the learning rate, but
+    for `AdadeltaTrainer`. `learning_rate` may be set between updates.
     """
 
     hyper: ClassVar[dict[str, float]]

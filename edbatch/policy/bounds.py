@@ -9,8 +9,6 @@ topology = Later("edbatch.policy.topology")
 def lower_bound(graph: TypedGraph) -> int:
     """No schedule of `graph` has fewer batches: the sum over types of the most nodes of the type on any one path.
 
-    A schedule with this many batches is optimal.
-
     Raises:
         EdBatchError: the graph has a cycle.
 

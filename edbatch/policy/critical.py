@@ -1,9 +1,4 @@
-"""The work ahead of the frontier, kept up to date while a graph is scheduled, and the rule that follows it.
-
-No schedule of the remaining graph has fewer batches than the sum over types t of the most type-t nodes on one path
-through it (the lower bound). Each such path starts on the frontier. So a bound that is taken once for each node, of the
-paths that start there, gives the bound of whatever remains.
-"""
+"""The work ahead of the frontier while a graph is scheduled, and the rule that follows it: see docs/batching.md."""
 
 from typing import NamedTuple
 
@@ -28,20 +23,27 @@ class Critical(NamedTuple):
 
 
 @compiled(small=True)
+def not_critical() -> Critical:
+    """A placeholder where nothing looks ahead."""
+    return Critical(np.zeros(0, np.int32), np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
+
+
+@compiled(small=True)
+def look_ahead(critical: Critical, graph: GraphColumns, frontier: Frontier) -> Critical:
+    """The tracker itself or, for the placeholder, that of the graph from a frontier on."""
+    return critical if len(critical.column) else new_critical(graph, frontier)
+
+
+@compiled(small=True)
 def new_critical(graph: GraphColumns, frontier: Frontier) -> Critical:
     """The tracker of a graph from a frontier on; O(columns * edges)."""
-    types, user_indptr, users, order = graph.types, graph.user_indptr, graph.users, graph.order
+    types, user_indptr, users = graph.types, graph.user_indptr, graph.users
     type_count = len(frontier.begin)
-    repeats = repeating_types(types, graph.indptr, graph.operands, order, type_count)
-    column = np.full(type_count, -1, np.int32)
-    columns = 0
-    for kind in range(type_count):
-        if repeats[kind]:
-            column[kind] = columns
-            columns += 1
+    repeats = repeating_types(types, graph.indptr, graph.operands, graph.order, type_count)
+    column = np.where(repeats, np.cumsum(repeats) - 1, -1).astype(np.int32)
+    columns = repeats.sum()
     depths = np.zeros((len(types), columns + 1), np.int32)
-    for index in range(len(order) - 1, -1, -1):
-        node = order[index]
+    for node in graph.order[::-1]:
         row = depths[node]
         for edge in range(user_indptr[node], user_indptr[node + 1]):
             below = depths[users[edge]]
@@ -50,52 +52,37 @@ def new_critical(graph: GraphColumns, frontier: Frontier) -> Critical:
         if column[types[node]] >= 0:
             row[column[types[node]]] += 1
         row[columns] = row[:columns].sum()
-    critical = Critical(column, depths, np.empty((type_count, columns + 1), np.int32))
-    restart(critical, frontier)
+    critical = Critical(column, depths, np.zeros((type_count, columns + 1), np.int32))
+    raise_reach(critical, frontier, frontier.begin)
     return critical
 
 
 @compiled(small=True)
-def restart(critical: Critical, frontier: Frontier) -> None:
-    """Look at a frontier anew."""
-    critical.reach[:] = 0
+def raise_reach(critical: Critical, frontier: Frontier, since: np.ndarray) -> None:
+    """Take the nodes into account that are ready, of each type from a position in the pool on."""
     for kind in range(len(critical.reach)):
-        raise_reach(frontier, critical, kind, frontier.begin[kind])
-
-
-@compiled(small=True)
-def not_critical() -> Critical:
-    """A placeholder where nothing looks ahead."""
-    return Critical(np.zeros(0, np.int32), np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
-
-
-@compiled(small=True)
-def raise_reach(frontier: Frontier, critical: Critical, kind: int, position: int) -> None:
-    """Take the nodes of type `kind` into account that became ready at pool[position:]."""
-    reach = critical.reach[kind]
-    for node in frontier.pool[position : frontier.end[kind]]:
-        row = critical.depths[node]
-        for other in range(len(reach)):
-            reach[other] = max(reach[other], row[other])
+        reach = critical.reach[kind]
+        for node in frontier.pool[since[kind] : frontier.end[kind]]:
+            row = critical.depths[node]
+            for other in range(len(reach)):
+                reach[other] = max(reach[other], row[other])
 
 
 @compiled(small=True)
 def run_critical_batch(graph: GraphColumns, frontier: Frontier, record: Record, critical: Critical, kind: int) -> None:
-    """`run_batch`, with `reach` kept up to date."""
+    """`run_batch`, with `reach` kept up to date, if there is one."""
     before = frontier.end.copy()
     run_batch(graph, frontier, record, kind)
-    critical.reach[kind] = 0
-    for other in range(len(before)):
-        if frontier.end[other] > before[other]:
-            raise_reach(frontier, critical, other, before[other])
+    if len(critical.reach):
+        critical.reach[kind] = 0
+        raise_reach(critical, frontier, before)
 
 
 @compiled(small=True)
 def is_critical(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int, kind: int) -> bool:
-    """Whether a batch of type `kind` lowers the bound of what remains (by one; more is not possible).
+    """Whether a batch of type `kind`, of the ready `kinds[:count]`, lowers the bound of what remains (by one).
 
-    It does when every path with the most nodes of that type starts in the batch. `kinds[:count]` are the
-    types on the frontier.
+    It does when every path with the most nodes of that type starts in the batch.
     """
     column, reach = critical.column[kind], critical.reach
     if column < 0:
@@ -118,16 +105,14 @@ def complete(frontier: Frontier, kinds: np.ndarray, count: int) -> int:
 
 @compiled(small=True)
 def work_ahead(critical: Critical, frontier: Frontier, kind: int) -> float:
-    """The work ahead of a single ready node of a type, plus the share of its remaining nodes that are ready: it is
-    below 1, and decides between equals."""
+    """The most work ahead of a ready node of a type, plus the share of its remaining nodes that are ready, below 1."""
     ready = frontier.end[kind] - frontier.begin[kind]
     return float(critical.reach[kind, -1] + ready / (frontier.last[kind] - frontier.begin[kind]))
 
 
 @compiled(small=True)
 def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
-    """The rule `critical-path`, as a position in `kinds`: of the critical types (of all ready ones if none is) the one
-    with most work ahead, the first of equals."""
+    """The rule `critical-path`: the position in `kinds` of the critical type (of all, if none is) with most ahead."""
     best, best_critical, best_work = 0, False, 0.0
     for index in range(count):
         now = is_critical(critical, frontier, kinds, count, kinds[index])

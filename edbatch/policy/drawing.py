@@ -22,7 +22,8 @@ def diagram_of(fsm: FSM) -> Diagram:
         visits[after] += count
         begun[before] += count
         begun[after] -= count
-    short, rows = fsm.short_names(), fsm.table()
+    short, rows = fsm.short_names(), fsm.rows()
+    texts = [str(row["state"]) for row in fsm.table(short)]
     del visits[-1]
     drawn = [state for state, _ in visits.most_common(MOST)]
     sizes = f"{len(rows):,} state{'s' * (len(rows) != 1)} over {len(fsm.types):,} type{'s' * (len(fsm.types) != 1)}"
@@ -30,8 +31,8 @@ def diagram_of(fsm: FSM) -> Diagram:
     if len(drawn) < len(rows):
         made.legend.append(f"Drawn are {len(drawn)} of the states: those that training was in most often.")
     for state in drawn:
-        choice = str(rows[state]["choice"])
-        made.boxes.append(Box(f"{fsm.described(state, short)}\nrun {short[choice]}", fsm.types.index(choice)))
+        choice = rows[state].choice
+        made.boxes.append(Box(f"{texts[state]}\nrun {short[choice]}", fsm.types.index(choice)))
     made.boxes.append(Box("end"))
     numbers = {-1: len(made.boxes) - 1} | {state: number for number, state in enumerate(drawn, 1)}
     taken = [(0, numbers[state], count) for state, count in sorted(begun.items()) if count > 0 and state in numbers]
@@ -40,6 +41,6 @@ def diagram_of(fsm: FSM) -> Diagram:
             taken.append((numbers[before], numbers[after], count))
     made.arrows += [Arrow(tail, head, f"{count:,}") for tail, head, count in taken]
     if list(short.values()) != list(fsm.types):
-        used = {name for state in drawn for name in fsm.state_types(state)}
+        used = {name for state in drawn for name in rows[state].frontier}
         made.legend += [f"{short[name]:<4} {name}" for name in fsm.types if name in used]
     return made

@@ -1,7 +1,6 @@
 """State encodings E(G): what an FSM sees of the frontier (section 2.3, "State Encoding").
 
-A state is a sequence of the types on the frontier and a number, its mark, so that every encoding shares one
-kind of table:
+A state is a sequence of the types on the frontier and a number, its mark:
 
 - `base`: the types in ascending order; their set.
 - `max`: the most frequent type first, then the others in ascending order.
@@ -9,8 +8,7 @@ kind of table:
 - `phase`: `sort`, and how many tenths of the graph's nodes have run (appendix A.4).
 - `critical`: `sort`, and for each type whether its batch would bring down the lower bound of what remains.
 - `ahead`: the types by falling work ahead (`critical.work_ahead`), marked in the same way. A type all of whose
-  remaining nodes are ready runs at once, in no state. The rule `critical-path` is a machine over these states, so that
-  learning starts from it; not in the paper, like `critical`.
+  remaining nodes are ready runs at once, in no state: the rule `critical-path` is a machine over these states.
 
 Equals are ordered by type, so that a state is a function of the frontier.
 """
@@ -29,55 +27,35 @@ MARKED_TYPES = 30  # marks are of the first of the types; the mark is an int32
 
 @compiled(small=True)
 def encode(
-    encoding: int,
-    frontier: Frontier,
-    critical: Critical,
-    letters: np.ndarray,
-    kinds: np.ndarray,
-    count: int,
+    encoding: int, frontier: Frontier, critical: Critical, letters: np.ndarray, kinds: np.ndarray, count: int,
     done: float,
-) -> int:
-    """Order kinds[:count] and letters[:count] as the encoding asks, and return the state's mark.
+) -> int:  # fmt: skip
+    """Order kinds[:count], ready types by the graph's numbers, and letters[:count], the same by the policy's.
 
-    Args:
-        encoding: one of the values of ENCODINGS.
-        frontier: the frontier; only how many nodes of each type are ready matters.
-        critical: the work ahead, for the encodings that look at it.
-        letters: int32[>= count], for each type its number in the policy; the state is read from here.
-        kinds: int32[>= count], the graph's own numbers of the same types.
-        count: the number of types on the frontier.
-        done: the share of the nodes that have run.
+    Returns the state's mark; `done` is the share of the nodes that have run.
     """
-    amount = np.empty(len(frontier.begin))
+    amount = np.zeros(len(frontier.begin))  # what comes first
     for kind in kinds[:count]:
         if encoding == AHEAD:
             amount[kind] = work_ahead(critical, frontier, kind)
-        else:
+        elif encoding != BASE:
             amount[kind] = frontier.end[kind] - frontier.begin[kind]
+    if encoding == MAX:
+        most = 0
+        for index in range(1, count):
+            if (amount[kinds[index]], -letters[index]) > (amount[kinds[most]], -letters[most]):
+                most = index
+        amount[:] = 0
+        amount[kinds[most]] = 1
     for last in range(1, count):  # insertion sort: a frontier rarely holds more than ten types
         letter, kind = letters[last], kinds[last]
         place = last
-        while place > 0:
-            in_order = letters[place - 1] < letter
-            other = kinds[place - 1]
-            if encoding >= SORT and amount[other] != amount[kind]:
-                in_order = amount[other] > amount[kind]
-            if in_order:
-                break
+        while place > 0 and (amount[kinds[place - 1]], -letters[place - 1]) < (amount[kind], -letter):
             letters[place], kinds[place] = letters[place - 1], kinds[place - 1]
             place -= 1
         letters[place], kinds[place] = letter, kind
     mark = 0
-    if encoding == MAX:
-        most = 0
-        for index in range(1, count):
-            if amount[kinds[index]] > amount[kinds[most]]:
-                most = index
-        letter, kind = letters[most], kinds[most]
-        for index in range(most, 0, -1):
-            letters[index], kinds[index] = letters[index - 1], kinds[index - 1]
-        letters[0], kinds[0] = letter, kind
-    elif encoding == PHASE:
+    if encoding == PHASE:
         mark = int(done * PHASES)
     elif encoding >= CRITICAL:
         for index in range(min(count, MARKED_TYPES)):
@@ -94,14 +72,7 @@ def without_choice(encoding: int, frontier: Frontier, kinds: np.ndarray, count: 
 
 
 def describe(encoding: str, names: list[str], mark: int) -> str:
-    """A state as text.
-
-    Example:
-        >>> describe("sort", ["I", "O"], 0), describe("phase", ["I", "O"], 3)
-        ('I O', 'I O @3/10')
-        >>> describe("critical", ["I", "O"], 0b10)
-        'I O!'
-    """
+    """A state as text: `I O`, `I O @3/10` in a phase, `I O!` where the second type is marked."""
     if ENCODINGS[encoding] >= CRITICAL:
         return " ".join(name + "!" * (mark >> index & 1) for index, name in enumerate(names))
     return " ".join(names) + (f" @{mark}/{PHASES}" if encoding == "phase" else "")

@@ -14,7 +14,7 @@ from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, warn
 from edbatch.policy.encodings import ENCODINGS, describe
 from edbatch.policy.fsm_loop import NOT_CRITICAL, Deciding, follow, new_trajectory
-from edbatch.policy.policy_file import VERSION, FSMFile, State, Training, write_policy
+from edbatch.policy.policy_file import FSMFile, State, Training, write_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.state_table import StateTable, insert, new_table
 from edbatch.policy.typed_graph import Int32s, TypedGraph
@@ -29,11 +29,10 @@ LONGEST = 12  # letters of type names; where some are longer, tables and picture
 
 
 class FSM:
-    """A policy that looks the next type up in a table of frontier states.
+    """A policy that looks the next type up in a table of the frontier states that training met.
 
-    The table holds the states that training met. In any other state, and where the graph has types that
-    the policy does not know, the rule `critical-path` decides; `fallbacks` counts those decisions.
-    A frontier of one type needs no decision. Scheduling costs O(nodes + edges).
+    In other states, and where types are ready that it does not know, the rule `critical-path` decides; `fallbacks`
+    counts those decisions. A frontier of one type needs none. Scheduling costs O(nodes + edges).
 
     Args:
         encoding: what a state is, see `encodings`.
@@ -41,6 +40,9 @@ class FSM:
         table: states, their choices and their Q values.
         training: how it was learned.
         transitions: how often state a was followed by state b (END after the last) in training.
+
+    Raises:
+        EdBatchError: unknown encoding.
 
     Example:
         >>> from edbatch.policy import TypedGraph, learn
@@ -53,13 +55,9 @@ class FSM:
     """
 
     def __init__(
-        self,
-        encoding: str,
-        types: tuple[str, ...],
-        table: StateTable,
-        training: Training | None = None,
+        self, encoding: str, types: tuple[str, ...], table: StateTable, training: Training | None = None,
         transitions: Transitions | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if encoding not in ENCODINGS:
             raise EdBatchError(f"no state encoding is named {encoding!r}; there are {', '.join(ENCODINGS)}")
         self.name = f"fsm-{encoding}"
@@ -77,10 +75,7 @@ class FSM:
         return f"FSM({self.encoding!r}, {len(self.types)} types, {self.states.size[0]} states)"
 
     def schedule(self, graph: TypedGraph) -> Schedule:
-        """The batches of `graph`; it must have no cycle.
-
-        Warns once (EdBatchWarning) when types unknown to the policy stood on the frontier.
-        """
+        """The batches of `graph`; warns once (EdBatchWarning) when types that it does not know were ready."""
         schedule, states, unknown = self._follow(graph)
         self.fallbacks += int((states < 0).sum())
         if unknown and not self._warned:
@@ -91,9 +86,10 @@ class FSM:
         """The schedule, the states in which something was decided, and whether unknown types were ready in some."""
         trajectory = new_trajectory(len(graph))
         encoding, letters = ENCODINGS[self.encoding], self.letters_of(graph.names)
-        made = follow(graph.columns(), self.states, encoding, letters, trajectory, NOT_CRITICAL, Deciding())
-        order, offsets, types, decisions, unknown = made
-        return Schedule(order, offsets, types), trajectory.states[:decisions], unknown
+        *made, decisions, unknown = follow(
+            graph.columns(), self.states, encoding, letters, trajectory, NOT_CRITICAL, Deciding()
+        )
+        return Schedule(*made), trajectory.states[:decisions], unknown
 
     def letters_of(self, names: tuple[str, ...]) -> Int32s:
         """int32[T]: this policy's number of each type name, -1 for those it does not know; the last is kept."""
@@ -115,32 +111,32 @@ class FSM:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a policy file that `get_policy` reads back."""
-        write_policy(path, self._to_file())
-
-    def _to_file(self) -> FSMFile:
-        states = []
-        for state in range(int(self.states.size[0])):
-            names, q = self.state_types(state), self.states.q[self.states.start[state] : self.states.start[state + 1]]
-            choice, mark = int(self.states.choice[state]), int(self.states.mark[state])
-            states.append(State(names, names[choice], q.tolist(), mark))
+        states = self.rows()
         for (before, after), count in sorted(self.transitions.items()):
             states[before].next["end" if after == END else str(after)] = count
-        return FSMFile(VERSION, "fsm", self.encoding, list(self.types), states, self.training)
+        write_policy(path, FSMFile(self.encoding, list(self.types), states, self.training))
+
+    def rows(self) -> list[State]:
+        """The table, as files hold it, without the transitions."""
+        found = []
+        for state in range(int(self.states.size[0])):
+            first, last = self.states.start[state : state + 2]
+            names = [self.types[letter] for letter in self.states.letters[first:last]]
+            choice, mark = int(self.states.choice[state]), int(self.states.mark[state])
+            found.append(State(names, names[choice], self.states.q[first:last].tolist(), mark))
+        return found
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], content: FSMFile) -> Self:
-        """The policy that a file holds.
-
-        Raises:
-            EdBatchError: the content contradicts itself; the message names the file and the state.
-        """
+        """The policy that a file holds; an EdBatchError names the file, and the state that contradicts itself."""
         letter = {name: index for index, name in enumerate(content.types)}
         table = new_table(len(content.states), sum(len(row.frontier) for row in content.states))
         transitions = {}
         for state, row in enumerate(content.states):
             place = f"{path}: state {state}"
-            if unknown := [name for name in row.frontier if name not in letter]:
-                raise EdBatchError(f"{place}: type {unknown[0]!r} is not among the policy's types")
+            for name in row.frontier:
+                if name not in letter:
+                    raise EdBatchError(f"{place}: type {name!r} is not among the policy's types")
             if row.choice not in row.frontier:
                 raise EdBatchError(f"{place}: choice {row.choice!r} is not on its frontier")
             if len(row.q) != len(row.frontier):
@@ -159,30 +155,20 @@ class FSM:
         except EdBatchError as error:
             raise EdBatchError(f"{path}: {error}") from error
 
-    def state_types(self, state: int) -> list[str]:
-        """The types of a state, in the encoding's order."""
-        first, last = self.states.start[state : state + 2]
-        return [self.types[letter] for letter in self.states.letters[first:last]]
-
     def short_names(self) -> dict[str, str]:
         """A name for each type that fits into a table: its own or, where some do not, a number."""
         long = max(map(len, self.types), default=0) > LONGEST
         return {name: f"t{number}" if long else name for number, name in enumerate(self.types)}
 
-    def described(self, state: int, short: Mapping[str, str]) -> str:
-        """A state as text; `short`: what its types are called."""
-        return describe(self.encoding, [short[name] for name in self.state_types(state)], int(self.states.mark[state]))
-
-    def table(self) -> list[dict[str, str | float | int]]:
-        """One row per state: its number, the state as text, the chosen type and its Q."""
-        rows: list[dict[str, str | float | int]] = []
-        whole = dict(zip(self.types, self.types, strict=True))
-        for state in range(int(self.states.size[0])):
-            choice = int(self.states.choice[state])
-            q = float(self.states.q[self.states.start[state] + choice])
-            chosen = self.state_types(state)[choice]
-            rows.append({"number": state, "state": self.described(state, whole), "choice": chosen, "q": q})
-        return rows
+    def table(self, short: Mapping[str, str] | None = None) -> list[dict[str, str | float | int]]:
+        """One row per state: its number, the state as text, the chosen type and its Q; `short`: names for the types."""
+        called = short or dict(zip(self.types, self.types, strict=True))
+        found: list[dict[str, str | float | int]] = []
+        for number, row in enumerate(self.rows()):
+            text = describe(self.encoding, [called[name] for name in row.frontier], row.mark)
+            q = row.q[row.frontier.index(row.choice)]
+            found.append({"number": number, "state": text, "choice": called[row.choice], "q": q})
+        return found
 
     def observe(self, graphs: Iterable[TypedGraph]) -> Transitions:
         """The transitions between decisions, with their counts, when scheduling `graphs`; without unseen states."""
@@ -193,19 +179,10 @@ class FSM:
         return dict(seen)
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Draw the machine: a box for each state that was met in training, an arrow for each transition.
-
-        Args:
-            path: of the picture, which is replaced in one step: PNG, SVG or PDF, as the name ends.
+        """Draw a box for each state that was met in training, an arrow for each transition: PNG, SVG or PDF.
 
         Raises:
             EdBatchError: Matplotlib or igraph is not installed (they come with the extra `plot`), the name ends
                 otherwise, or the file cannot be written.
-
-        Example:
-            >>> import pathlib, tempfile
-            >>> from edbatch.policy import TypedGraph, learn
-            >>> fsm = learn([TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])])
-            >>> fsm.draw(pathlib.Path(tempfile.mkdtemp()) / "machine.svg")
         """
         drawing.diagram_of(self).write(path)

@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, most_ahead, new_critical, restart, run_critical_batch
+from edbatch.policy.critical import Critical, look_ahead, most_ahead, raise_reach, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode, without_choice
-from edbatch.policy.frontier import finished, new_frontier, new_record, ready_types, run_batch
-from edbatch.policy.ratio import new_blockers, no_blockers, total_of, unblock
+from edbatch.policy.frontier import finished, new_blockers, new_frontier, new_record, ready_types, total_of, unblock
 from edbatch.policy.state_table import StateTable, insert
 from edbatch.policy.typed_graph import Columns, GraphColumns
 
@@ -56,10 +55,9 @@ def follow(
     alpha, epsilon, greedy, sequence, chances = how
     graph, type_count = GraphColumns(*columns), len(to_policy)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    blockers = new_blockers(graph, type_count) if alpha > 0 else no_blockers()
-    looked = len(critical.column) > 0
-    if looked:
-        restart(critical, frontier)
+    blockers = new_blockers(graph, type_count, alpha > 0)
+    critical.reach[:] = 0
+    raise_reach(critical, frontier, frontier.begin)
     kinds, letters = np.empty(type_count, np.int32), np.empty(type_count, np.int32)
     decisions, taught, unknown = 0, 0, False
     while record.offsets[record.length[0]] < len(graph.types):
@@ -69,8 +67,8 @@ def follow(
         position = without_choice(encoding, frontier, kinds, count)
         decides = position < 0
         if decides:
-            if encoding >= CRITICAL and not looked:
-                critical, looked = new_critical(graph, frontier), True
+            if encoding >= CRITICAL:
+                critical = look_ahead(critical, graph, frontier)
             before, state, known = table.size[0], -1, True
             for index in range(count):
                 letters[index] = to_policy[kinds[index]]
@@ -81,8 +79,7 @@ def follow(
                 state = insert(table, letters, count, mark)
             unknown |= not known
             if state < 0 or table.size[0] > before:
-                if not looked:
-                    critical, looked = new_critical(graph, frontier), True
+                critical = look_ahead(critical, graph, frontier)
                 position = most_ahead(critical, frontier, kinds, count)
             else:
                 position = table.choice[state]
@@ -108,9 +105,51 @@ def follow(
             if decisions > 0:
                 trajectory.rewards[decisions - 1] += alpha * ratio - 1.0
             unblock(graph, frontier, blockers, kind)
-        if looked:
-            run_critical_batch(graph, frontier, record, critical, kind)
-        else:
-            run_batch(graph, frontier, record, kind)
+        run_critical_batch(graph, frontier, record, critical, kind)
     order, offsets, types = finished(record)
     return order, offsets, types, decisions, unknown
+
+
+@compiled
+def best_tried(table: StateTable, state: int) -> int:
+    """The position of the largest Q of the types tried in a state, the first of equals; -1 if none was.
+
+    An untried type has Q = 0, more than any that was tried: exploration takes it first, a policy must not.
+    """
+    best = -1
+    first = table.start[state]
+    for entry in range(first, table.start[state + 1]):
+        if table.q[entry] != 0 and (best < 0 or table.q[entry] > table.q[first + best]):
+            best = entry - first
+    return best
+
+
+@compiled
+def learn_from(
+    trajectory: Trajectory, table: StateTable, decisions: int, rate: float, discount: float, steps: int
+) -> None:
+    """n-step Q-learning over a recorded trajectory, last decision first.
+
+    Q(s_t, a_t) moves towards r_t + ... + r_{t+n-1} + max_a Q(s_{t+n}, a), a among the types tried.
+    """
+    states, positions, rewards = trajectory
+    for now in range(decisions - 1, -1, -1):
+        table.visits[states[now]] += 1
+        ahead = min(now + steps, decisions)
+        target = 0.0
+        if ahead < decisions:
+            position = best_tried(table, states[ahead])
+            target = table.q[table.start[states[ahead]] + position] if position >= 0 else 0.0
+        for step in range(ahead - 1, now - 1, -1):
+            target = rewards[step] + discount * target
+        entry = table.start[states[now]] + positions[now]
+        table.q[entry] += rate * (target - table.q[entry])
+
+
+@compiled
+def take_best(table: StateTable) -> None:
+    """Choose in every state the type with the largest Q, if any was tried there."""
+    for state in range(table.size[0]):
+        position = best_tried(table, state)
+        if position >= 0:
+            table.choice[state] = position

@@ -3,30 +3,31 @@
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import complete, most_ahead, new_critical, not_critical, run_critical_batch
-from edbatch.policy.frontier import finished, new_frontier, new_record, ready_types, run_batch
-from edbatch.policy.ratio import best_ratio, new_blockers, unblock
+from edbatch.policy.critical import complete, look_ahead, most_ahead, not_critical, run_critical_batch
+from edbatch.policy.frontier import (
+    finished,
+    new_blockers,
+    new_frontier,
+    new_record,
+    ready_types,
+    run_batch,
+    total_of,
+    unblock,
+)
 from edbatch.policy.typed_graph import Columns, GraphColumns
 
 Made = tuple[np.ndarray, np.ndarray, np.ndarray]  # the arguments of Schedule
 
 
 @compiled(small=True)
-def by_agenda(columns: Columns, depth: np.ndarray, type_count: int) -> Made:
-    """The ready type of smallest average depth, over all its nodes."""
+def by_rank(columns: Columns, rank: np.ndarray) -> Made:
+    """The ready type of smallest rank, float64[T]; the first of equals."""
     graph = GraphColumns(*columns)
-    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    kinds = np.empty(type_count, np.int32)
-    depth_sum, number = np.zeros(type_count, np.int64), np.zeros(type_count, np.int64)
-    for node, kind in enumerate(graph.types):
-        depth_sum[kind] += depth[node]
-        number[kind] += 1
+    frontier, record = new_frontier(graph, len(rank)), new_record(len(graph.types))
+    kinds = np.empty(len(rank), np.int32)
     while record.offsets[record.length[0]] < len(graph.types):
-        best = -1
-        for kind in kinds[: ready_types(frontier, kinds)]:
-            if best < 0 or depth_sum[kind] * number[best] < depth_sum[best] * number[kind]:
-                best = kind
-        run_batch(graph, frontier, record, best)
+        count = ready_types(frontier, kinds)
+        run_batch(graph, frontier, record, kinds[np.argmin(rank[kinds[:count]])])
     return finished(record)
 
 
@@ -35,31 +36,31 @@ def by_critical_path(columns: Columns, type_count: int) -> Made:
     """The rule of `critical.most_ahead`; what is ahead is looked at from the first frontier on that leaves a choice."""
     graph = GraphColumns(*columns)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    critical, looked = not_critical(), False
+    critical = not_critical()
     kinds = np.empty(type_count, np.int32)
     while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
         position = complete(frontier, kinds, count) if count > 1 else 0
         if position < 0:
-            if not looked:
-                critical, looked = new_critical(graph, frontier), True
+            critical = look_ahead(critical, graph, frontier)
             position = most_ahead(critical, frontier, kinds, count)
-        if looked:
-            run_critical_batch(graph, frontier, record, critical, kinds[position])
-        else:
-            run_batch(graph, frontier, record, kinds[position])
+        run_critical_batch(graph, frontier, record, critical, kinds[position])
     return finished(record)
 
 
 @compiled(small=True)
 def by_path_ratio(columns: Columns, type_count: int) -> Made:
-    """The ready type of largest path ratio."""
+    """The ready type of largest path ratio; ties go to the larger batch, then the first."""
     graph = GraphColumns(*columns)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    blockers = new_blockers(graph, type_count)
+    blockers = new_blockers(graph, type_count, True)
     kinds = np.empty(type_count, np.int32)
     while record.offsets[record.length[0]] < len(graph.types):
-        kind = best_ratio(frontier, blockers, kinds, ready_types(frontier, kinds))
-        unblock(graph, frontier, blockers, kind)
-        run_batch(graph, frontier, record, kind)
+        best, best_ready, best_total = -1, 0, 1
+        for kind in kinds[: ready_types(frontier, kinds)]:
+            ready, total = frontier.end[kind] - frontier.begin[kind], total_of(frontier, blockers, kind)
+            if (ready * best_total, ready) > (best_ready * total, best_ready):
+                best, best_ready, best_total = kind, ready, total
+        unblock(graph, frontier, blockers, best)
+        run_batch(graph, frontier, record, best)
     return finished(record)

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, shown
-from edbatch.policy.policy_file import VERSION, HeuristicFile, Training, write_policy
+from edbatch.policy.policy_file import HeuristicFile, Training, write_policy
 from edbatch.policy.schedule import Schedule
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import Int32s, TypedGraph
 
 loops = Later("edbatch.policy.heuristic_loops")
-sorting_loops = Later("edbatch.policy.sorting_loops")
 topology = Later("edbatch.policy.topology")
 
 
 class Heuristic:
     """A policy that follows a rule and learns nothing.
 
-    - `depth`: nodes of one type at one topological depth (TensorFlow Fold).
-    - `agenda`: the ready type of smallest average depth, averaged once over all its nodes (DyNet).
-    - `critical-path`: of the ready types whose batch lowers the bound of what remains, the one with most work ahead;
-      the default. Not in the paper: `docs/batching.md` has the argument.
-    - `sufficient`: the ready type of largest ratio |READY| / |TOTAL|, path reading (section 5.3).
-    - `standard-sort`: each sample as a row of nodes, depth first; nodes of one type in one column (Suarez and Zhu
-      2019, "standard topological sort").
-    - `improved-sort`: nodes of one type at one distance from the roots, the farthest first (Suarez and Zhu 2019,
-      "improved topological sort"); `depth` counts from the inputs.
-    - `none`: each node alone.
+    Its `meaning` says what the rule does, and `docs/batching.md` why: `depth` (TensorFlow Fold), `agenda` (DyNet),
+    `critical-path` (the default), `sufficient` (section 5.3 of the paper), `standard-sort` and `improved-sort`
+    (Suarez and Zhu 2019), and `none`.
 
     Args:
         name: one of these names.
@@ -49,81 +41,65 @@ class Heuristic:
         if name not in RULES:
             raise EdBatchError(f"no policy is named {shown(name)}; there are {', '.join(RULES)}")
         self.name = name
+        self.meaning = RULES[name]
         self.training = training
 
     def __repr__(self) -> str:
         return f"Heuristic({self.name!r})"
 
-    @property
-    def meaning(self) -> str:
-        """What the rule does, as a sentence without its subject: what its docstring says."""
-        said = " ".join((RULES[self.name].__doc__ or "Says nothing of itself.").split())
-        return said[0].lower() + said[1:].removesuffix(".")
-
     def schedule(self, graph: TypedGraph) -> Schedule:
         """The batches of `graph`; it must have no cycle."""
-        return RULES[self.name](graph)
+        match self.name:
+            case "critical-path":
+                return Schedule(*loops.by_critical_path(graph.columns(), len(graph.names)))
+            case "sufficient":
+                return Schedule(*loops.by_path_ratio(graph.columns(), len(graph.names)))
+            case "agenda":
+                return Schedule(*loops.by_rank(graph.columns(), _average_depths(graph)))
+            case "none":
+                return Schedule(graph.topological, np.arange(len(graph) + 1), graph.types[graph.topological])
+        step = _standard_sort(graph) if self.name == "standard-sort" else _depths(graph, self.name == "improved-sort")
+        key = step.astype(np.int64) * len(graph.names) + graph.types
+        order = np.argsort(key, kind="stable").astype(np.int32)
+        starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+        return Schedule(order, np.append(starts, len(graph)), graph.types[order[starts]])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a policy file that names this rule."""
-        write_policy(path, HeuristicFile(VERSION, "heuristic", self.name, self.training))
+        write_policy(path, HeuristicFile(self.name, self.training))
 
 
-def _none(graph: TypedGraph) -> Schedule:
-    """Runs every node alone."""
-    order = graph.topological
-    return Schedule(order, np.arange(len(graph) + 1), graph.types[order])
+def _depths(graph: TypedGraph, from_roots: bool = False) -> Int32s:
+    """int32[n]: the longest path from an input or, if so asked, how much shorter that to a root is than the longest."""
+    if not from_roots:
+        return topology.longest_paths(graph.indptr, graph.operands, graph.topological, np.ones(len(graph), bool)) - 1
+    to_root = topology.longest_paths(*graph.successors, graph.topological[::-1].copy(), np.ones(len(graph), bool))
+    return to_root.max(initial=0) - to_root
 
 
-def _depth(graph: TypedGraph) -> Schedule:
-    """Runs the nodes of one type at one depth together, depth by depth."""
-    return _by_steps(graph, topology.depths(graph.indptr, graph.operands, graph.topological))
+def _average_depths(graph: TypedGraph) -> NDArray[np.float64]:
+    """float64[T]: the average depth of the nodes of each type."""
+    types, kinds = graph.types, len(graph.names)
+    return np.bincount(types, _depths(graph), kinds) / np.maximum(np.bincount(types, minlength=kinds), 1)
 
 
-def _by_steps(graph: TypedGraph, step: np.ndarray) -> Schedule:
-    """What runs at one step, type by type; `step` are numbers from 0 on."""
-    key = step.astype(np.int64) * len(graph.names) + graph.types
-    order = np.argsort(key, kind="stable").astype(np.int32)
-    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-    return Schedule(order, np.append(starts, len(graph)), graph.types[order[starts]])
+def _standard_sort(graph: TypedGraph) -> Int32s:
+    """int32[n]: the column of each node; nodes that join all samples, as the sum of their losses does, come last."""
+    depth = _depths(graph, from_roots=True)
+    alone = np.bincount(depth)[::-1] == 1
+    first = len(alone) - int(np.argmin(np.append(alone, False)))  # depth of the nodes that join all samples
+    column = topology.columns_of_rows(graph.indptr, graph.operands, depth, first)
+    return np.where(depth < first, column, column.max(initial=-1) + 1 + depth - first)
 
 
-def _standard_sort(graph: TypedGraph) -> Schedule:
-    """Runs each sample's nodes one after the other, depth first, all samples side by side."""
-    user_indptr, _ = graph.successors
-    return _by_steps(graph, sorting_loops.columns_of_rows(graph.indptr, graph.operands, user_indptr))
-
-
-def _improved_sort(graph: TypedGraph) -> Schedule:
-    """Runs the nodes of one type at one distance from the roots together, the farthest first."""
-    label = topology.depths(*graph.successors, graph.topological[::-1].copy())
-    return _by_steps(graph, label.max(initial=0) - label)
-
-
-def _agenda(graph: TypedGraph) -> Schedule:
-    """Runs the ready type of smallest average depth, taken once over all its nodes."""
-    depth = topology.depths(graph.indptr, graph.operands, graph.topological)
-    return Schedule(*loops.by_agenda(graph.columns(), depth, len(graph.names)))
-
-
-def _critical_path(graph: TypedGraph) -> Schedule:
-    """Runs the type with most work ahead of those ready types whose batch lowers the bound of what remains."""
-    return Schedule(*loops.by_critical_path(graph.columns(), len(graph.names)))
-
-
-def _sufficient(graph: TypedGraph) -> Schedule:
-    """Runs the ready type of the largest ready share, of its nodes that wait for no other of their type on any path."""
-    return Schedule(*loops.by_path_ratio(graph.columns(), len(graph.names)))
-
-
-#: The rules by name. What `edbatch inspect` says of one is its docstring.
-RULES: dict[str, Callable[[TypedGraph], Schedule]] = {
-    "depth": _depth,
-    "agenda": _agenda,
-    "critical-path": _critical_path,
-    "sufficient": _sufficient,
-    "standard-sort": _standard_sort,
-    "improved-sort": _improved_sort,
-    "none": _none,
+#: The rules by name, and what each does, as sentences without their subject.
+RULES = {
+    "depth": "runs the nodes of one type at one depth together, depth by depth",
+    "agenda": "runs the ready type of smallest average depth, taken once over all its nodes",
+    "critical-path": "runs the type with most work ahead of those whose batch lowers the bound of what remains",
+    "sufficient": "runs the type with the largest ready share of its nodes that wait for no other of their type",
+    "standard-sort": "runs each sample's nodes one after the other, depth first, all samples side by side",
+    "improved-sort": "runs the nodes of one type at one distance from the roots together, the farthest first",
+    "none": "runs every node alone",
 }
 RUN_TIME_RULES = ("critical-path", "sufficient", "agenda", "depth")

@@ -14,13 +14,7 @@ VERSION = 1
 
 
 class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a policy was learned and what it reached: the record of one call of `learn`.
-
-    Example:
-        >>> Training(graphs=2, episodes=150, seconds=0.1, seed=0, batches=[28, 24], bounds=[28, 24],
-        ...          heuristic="sufficient", heuristic_batches=[28, 24]).optimal
-        True
-    """
+    """How a policy was learned and what it reached: the record of one call of `learn`."""
 
     graphs: int
     episodes: int
@@ -54,35 +48,26 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     next: dict[str, int] = {}  # number of the following state, or "end" -> how often, in training
 
 
-class FSMFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class FSMFile(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag="fsm"):
     """A learned policy."""
 
-    edbatch_policy: int
-    kind: str
     encoding: str
     types: list[str]
     states: list[State]
     training: Training | None = None
+    edbatch_policy: int = VERSION
 
 
-class HeuristicFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class HeuristicFile(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag="heuristic"):
     """A rule by its name."""
 
-    edbatch_policy: int
-    kind: str
     name: str
     training: Training | None = None
-
-
-FORMS: dict[str, type] = {"fsm": FSMFile, "heuristic": HeuristicFile}
+    edbatch_policy: int = VERSION
 
 
 def write_policy(path: str | os.PathLike[str], content: HeuristicFile | FSMFile) -> None:
-    """Write a policy file, replacing one that is there in one step.
-
-    Raises:
-        EdBatchError: the file cannot be written.
-    """
+    """Write a policy file, replacing one that is there in one step."""
     write_atomically(path, msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
 
 
@@ -90,16 +75,13 @@ def read_policy(path: str | os.PathLike[str]) -> HeuristicFile | FSMFile:
     """Read a policy file.
 
     Raises:
-        EdBatchError: the file is missing, not JSON, of a newer version, or its fields are not as they
-            should be; the message names the file and the field.
+        EdBatchError: the file is missing, not JSON, of a newer version, or has wrong fields; the message names them.
     """
     text = read_text(path)
     header = _decode(path, text, Header)
     if header.edbatch_policy > VERSION:
         raise EdBatchError(f"{path}: version {header.edbatch_policy}, this EdBatch reads up to {VERSION}")
-    if header.kind not in FORMS:
-        raise EdBatchError(f"{path}: kind {header.kind!r}; it must be 'fsm' or 'heuristic'")
-    content: HeuristicFile | FSMFile = _decode(path, text, FORMS[header.kind])
+    content: HeuristicFile | FSMFile = _decode(path, text, HeuristicFile | FSMFile)
     return content
 
 

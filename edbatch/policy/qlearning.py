@@ -39,33 +39,26 @@ def learn(
 ) -> Policy:
     """Learn a batching policy for graphs like these.
 
-    Tabular Q-learning over the frontier states of Algorithm 1, an episode being the schedule of one graph.
-    The reward of a batch of type a is equation (1), r = -1 + alpha * |READY| / |TOTAL|, where READY are the
-    type-a nodes on the frontier and TOTAL is the frontier of G^a, the remaining type-a nodes that wait for
-    no other type-a node on any path. (The paper prints the inverse ratio; its text and Lemma 1 need this.)
+    Tabular Q-learning over the frontier states of Algorithm 1, an episode being the schedule of one graph. The reward
+    of a batch is equation (1), -1 + alpha * |READY| / |TOTAL|, see `frontier`. (The paper prints the inverse ratio; its
+    text and Lemma 1 need this.) Three steps, each of which stops as soon as every graph reaches its lower bound:
 
-    Three steps, each of which stops as soon as every graph reaches its lower bound:
-
-    1. Teachers: the rules `critical-path`, `sufficient` and `agenda` show their schedules, and a table takes, in each
-       state, the type its teacher ran most often there.
+    1. Teachers: rules show their schedules, and a table takes, in each state, what its teacher ran most often there.
     2. Q-learning with n-step returns for an eighth of the episodes, checked every 50.
-    3. What the best table so far chooses is changed, keeping what saves batches: in all states with the same types and
-       mark at once, then in those of them in which more is ready of one type than of another, then in single states.
+    3. What the best table so far chooses is changed, in many states at once and then in fewer, keeping what saves
+       batches.
 
     The result never runs more batches on `graphs`, in sum, than the best run-time heuristic: where none of the tables
     does, it is that heuristic; so it is where a table over `ahead` misses the bound and saves less than 5 % of the
     batches, which other mini-batches would not. It is deterministic in all but `training.seconds`.
 
     Args:
-        graphs: training mini-batches; several make the policy general. Of one that ran in several runs, as programs
-            over values do, each run is a graph to learn from, since each was scheduled alone.
+        graphs: training mini-batches; several make the policy general. Each run of one is a graph to learn from.
         encoding: what a state is: base, max, sort, phase, critical or ahead (see `encodings`). "auto": `sort`, whose
-            schedules cost least, and where that does not reach the lower bound, `ahead`, if it saves one batch in a
-            hundred.
+            schedules cost least, and where that misses the bound, `ahead`, if it saves one batch in a hundred.
         episodes: how many at most. Large graphs get fewer, see `seconds`, but at least 50.
         seed: of the exploration.
-        seconds: about how long episodes may take. What they do is counted, not timed: the result is the same on a slow
-            or busy machine.
+        seconds: about how long episodes may take, counted by what they do: the result is the same on a slow machine.
         progress: show a progress bar; None shows it on a terminal when learning takes more than a second.
         exploration: alpha (0.5), weight of the ratio in the reward; epsilon (0.5), the share of random decisions at
             first; rate (0.1), how far a Q value moves towards its target; discount (0.95), of the rewards of later
@@ -102,7 +95,7 @@ def learn(
         for name, trainer in zip(names, trainers, strict=True):
             trainer.bar = bar
             trainer.follow_teachers()
-            if name != names[-1] and trainer.best.cost > HOPELESS * sum(trainer.taught[trainer.best_rule()]):
+            if name != names[-1] and trainer.best.cost > HOPELESS * trainer.most:
                 continue
             trainer.explore(episodes // 8, how)
             trainer.refine(episodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,12 +17,10 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
 
     The first line holds the number of nodes; then there is one line `type n_inputs inputs...` per node,
     all integers. Lines that start with `#` are comments; `# type K NAME` names type number K, and `# runs N N ...`
-    says how many nodes there were after each run but the last. A type without a name is called by its number. Types
-    may be any non-negative numbers; they become 0, 1, 2... in ascending order.
+    says how many nodes there were after each run but the last. Types become 0, 1, 2... in ascending order.
 
     Raises:
-        EdBatchError: the file cannot be read, or `file:line` is not of this form, names a node or a
-            type that is not there, or the graph has a cycle.
+        EdBatchError: the file cannot be read, `file:line` is not of this form, or the graph has a cycle.
 
     Example:
         >>> import pathlib, tempfile
@@ -52,7 +51,10 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
     if len(nodes) != head[0]:
         raise EdBatchError(f"{rows[-1][0]}: the first line promises {head[0]} nodes, but {len(nodes)} follow")
     for place, row in nodes:
-        _check_node(place, row, len(nodes))
+        if len(row) < 2 or row[0] < 0 or row[1] != len(row) - 2:
+            raise EdBatchError(f"{place}: expected 'type n_inputs inputs...' with so many inputs, found {row}")
+        if wrong := [operand for operand in row[2:] if not 0 <= operand < len(nodes)]:
+            raise EdBatchError(f"{place}: input {wrong[0]} is not one of the nodes 0..{len(nodes) - 1}")
     numbers, types = np.unique([row[0] for _, row in nodes], return_inverse=True)
     operands = [operand for _, row in nodes for operand in row[2:]]
     called = [names.get(number, str(number)) for number in numbers.tolist()]
@@ -71,13 +73,12 @@ def write_graph(path: str | os.PathLike[str], graph: TypedGraph) -> None:
     for name in graph.names:
         if name.splitlines() != [name] or name != name.strip():
             raise EdBatchError(f"type name {name!r} does not fit on a line of its own")
-    ends = graph.indptr.tolist()
-    lines = [str(len(graph))]
-    for kind, start, end in zip(graph.types.tolist(), ends, ends[1:], strict=False):
-        lines.append(" ".join(map(str, [kind, end - start, *graph.operands[start:end].tolist()])))
-    lines += [f"# type {kind} {name}" for kind, name in enumerate(graph.names)]
-    lines += [" ".join(["# runs", *map(str, graph.ends)])] if graph.ends else []
-    write_atomically(path, "\n".join(lines) + "\n")
+    lines: list[list[object]] = [[len(graph)]]
+    for kind, (start, end) in zip(graph.types.tolist(), pairwise(graph.indptr.tolist()), strict=True):
+        lines.append([kind, end - start, *graph.operands[start:end].tolist()])
+    lines += [["# type", kind, name] for kind, name in enumerate(graph.names)]
+    lines += [["# runs", *graph.ends]] if graph.ends else []
+    write_atomically(path, "".join(" ".join(map(str, line)) + "\n" for line in lines))
 
 
 def _integers(place: str, text: str) -> list[int]:
@@ -86,11 +87,3 @@ def _integers(place: str, text: str) -> list[int]:
     except ValueError:
         found = text.strip() if len(text) <= 80 else f"{text.strip()[:80]}..."
         raise EdBatchError(f"{place}: expected integers, found {found!r}") from None
-
-
-def _check_node(place: str, row: list[int], nodes: int) -> None:
-    """Raise unless `row` is `type n_inputs inputs...` with inputs among `nodes` nodes."""
-    if len(row) < 2 or row[0] < 0 or row[1] != len(row) - 2:
-        raise EdBatchError(f"{place}: expected 'type n_inputs inputs...' with so many inputs, found {row}")
-    if wrong := [operand for operand in row[2:] if not 0 <= operand < nodes]:
-        raise EdBatchError(f"{place}: input {wrong[0]} is not one of the nodes 0..{nodes - 1}")

@@ -18,17 +18,18 @@ from edbatch.policy.typed_graph import TypedGraph
 
 fsm = Later("edbatch.policy.fsm")
 
-# Rules that older files may name.
-_REPLACED = {"agenda-remaining": "agenda", "sufficient-direct": "sufficient", "greedy": "critical-path"}
-_REPLACED["beam"] = "critical-path"
+# Rules that older files may name, without what follows a colon.
+_REPLACED = {
+    "agenda-remaining": "agenda", "sufficient-direct": "sufficient", "greedy": "critical-path", "beam": "critical-path",
+}  # fmt: skip
 
 
 def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
     """The policy that `spec` names.
 
     Args:
-        spec: the name of a heuristic (see `Heuristic`), the path of a policy file, or a policy, which
-            is returned as it is. A name wins over a file of the same name; write `./depth` for the file.
+        spec: the name of a `Heuristic`, the path of a policy file, or a policy, which is returned as it is. A name
+            wins over a file of the same name; write `./depth` for the file.
 
     Raises:
         EdBatchError: neither a name nor a file, or a bad policy file.
@@ -69,11 +70,7 @@ def is_known(policy: Policy | None) -> bool:
 
 
 def schedule_of(policy: Policy, graph: TypedGraph) -> Schedule:
-    """The schedule that a policy makes of a graph, which is one: policies may be anybody's.
-
-    Raises:
-        EdBatchError: it is none, or none of this graph; names the policy, and the batch and node that are wrong.
-    """
+    """The schedule that a policy makes of a graph, checked where it is not ours: an EdBatchError names the fault."""
     if is_known(policy):
         return policy.schedule(graph)
     with Interlude():

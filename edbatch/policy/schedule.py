@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.policy.typed_graph import Int32s, Int64s, TypedGraph
 
 
+@dataclass(eq=False, repr=False)
 class Schedule:
-    """A sequence of batches of one type each; the outcome of Algorithm 1 of the paper.
-
-    Batch k runs the nodes `order[offsets[k]:offsets[k + 1]]`, all of type `types[k]`.
-    `len(schedule)` is the number of batches.
+    """A sequence of `len(schedule)` batches; batch k runs `order[offsets[k]:offsets[k + 1]]`, all of type `types[k]`.
 
     Args:
         order: int32[n], every node once.
@@ -28,10 +28,9 @@ class Schedule:
         (2, [[0, 1], [2]])
     """
 
-    def __init__(self, order: Int32s, offsets: Int64s, types: Int32s) -> None:
-        self.order = order
-        self.offsets = offsets
-        self.types = types
+    order: Int32s
+    offsets: Int64s
+    types: Int32s
 
     def __len__(self) -> int:
         return len(self.types)
@@ -48,15 +47,13 @@ class Schedule:
 
         Raises:
             EdBatchError: a node is missing or runs twice, a batch is empty or mixes types, or a node
-                runs before or together with one of its operands; the message names batch and node.
+                does not run after its operands; the message names batch and node.
         """
         for name in ("order", "offsets", "types"):
             column = getattr(self, name)
             if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.kind not in "iu":
-                shown = (
-                    f"{column.dtype}{list(column.shape)}" if isinstance(column, np.ndarray) else type(column).__name__
-                )
-                raise EdBatchError(f"{name}: expected a list of integers as an array, got {shown}")
+                got = f"{column.dtype}{list(column.shape)}" if isinstance(column, np.ndarray) else type(column).__name__
+                raise EdBatchError(f"{name}: expected a list of integers as an array, got {got}")
         if not np.array_equal(np.sort(self.order), np.arange(len(graph))):
             raise EdBatchError(f"order must hold each of the {len(graph)} nodes once")
         offsets = self.offsets.astype(np.int64)  # differences of unsigned ones are never negative

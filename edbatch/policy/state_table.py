@@ -32,16 +32,9 @@ class StateTable(NamedTuple):
 def new_table(states: int, letters: int) -> StateTable:
     """An empty table with room for so many states and letters."""
     slots = 1 << (2 * max(states, 4) - 1).bit_length()
-    return StateTable(
-        np.full(slots, -1, np.int32),
-        np.zeros(states + 1, np.int32),
-        np.zeros(states, np.int32),
-        np.zeros(states, np.int32),
-        np.zeros(letters, np.int32),
-        np.zeros(letters, np.float64),
-        np.zeros(states, np.int64),
-        np.zeros(1, np.int64),
-    )
+    start, mark, choice = (np.zeros(size, np.int32) for size in (states + 1, states, states))
+    rows, q, visits = np.zeros(letters, np.int32), np.zeros(letters), np.zeros(states, np.int64)
+    return StateTable(np.full(slots, -1, np.int32), start, mark, choice, rows, q, visits, np.zeros(1, np.int64))
 
 
 @compiled(small=True)
@@ -69,12 +62,11 @@ def find(table: StateTable, letters: np.ndarray, count: int, mark: int) -> tuple
     while table.slots[slot] >= 0:
         state = table.slots[slot]
         first = table.start[state]
-        if table.mark[state] == mark and table.start[state + 1] - first == count:
-            index = 0
-            while index < count and table.letters[first + index] == letters[index]:
-                index += 1
-            if index == count:
-                return int(state), slot
+        index = 0 if table.mark[state] == mark and table.start[state + 1] - first == count else count + 1
+        while index < count and table.letters[first + index] == letters[index]:
+            index += 1
+        if index == count:
+            return int(state), slot
         slot = (slot + np.uint64(1)) & mask
     return -1, slot
 

@@ -1,4 +1,4 @@
-"""Compiled passes over the edges of a graph: users of a node, orders, depths and what is on one path."""
+"""Compiled passes over the edges of a graph: users of a node, orders, depths, samples and what is on one path."""
 
 import numpy as np
 
@@ -30,19 +30,16 @@ def topological_order(
 ) -> tuple[np.ndarray, int]:
     """(order int32[n], how many were reached); fewer than n are reached when there is a cycle."""
     nodes = len(indptr) - 1
-    order = np.empty(nodes, np.int32)
-    sorted_already = True
+    order = np.arange(nodes, dtype=np.int32)
+    in_order = True
     for node in range(nodes):
-        order[node] = node
         for edge in range(indptr[node], indptr[node + 1]):
-            if operands[edge] >= node:
-                sorted_already = False
-    if sorted_already:
+            in_order &= operands[edge] < node
+    if in_order:
         return order, nodes
-    missing = np.empty(nodes, np.int32)
+    missing = indptr[1:] - indptr[:-1]
     done = 0
     for node in range(nodes):
-        missing[node] = indptr[node + 1] - indptr[node]
         if missing[node] == 0:
             order[done] = node
             done += 1
@@ -60,15 +57,76 @@ def topological_order(
 
 
 @compiled(small=True)
-def depths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """int32[n]: the longest path from a node without operands (depth 0)."""
-    depth = np.zeros(len(order), np.int32)
+def longest_paths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, counted: np.ndarray) -> np.ndarray:
+    """int32[n]: the most nodes of which `counted` is true on one path that ends at each node."""
+    longest = np.empty(len(order), np.int32)
     for node in order:
-        deepest = -1
+        most = 0
         for edge in range(indptr[node], indptr[node + 1]):
-            deepest = max(deepest, depth[operands[edge]])
-        depth[node] = deepest + 1
-    return depth
+            most = max(most, longest[operands[edge]])
+        longest[node] = most + counted[node]
+    return longest
+
+
+@compiled(small=True)
+def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, depth: np.ndarray, joins: int) -> np.ndarray:
+    """int32[n]: the column of every node, where each sample is a row of its nodes, depth first.
+
+    What takes a node of another row, an input of several samples, stands behind it. Nodes from the depth `joins` on
+    are no row's, and have column -1; the roots of the samples are just above them.
+    """
+    nodes = len(depth)
+    row = _samples(indptr, operands, depth, joins)
+    next_column = np.zeros(nodes, np.int32)  # of every row
+    column = np.full(nodes, -1, np.int32)
+    cursor = indptr[:-1].copy()
+    stack = np.empty(nodes, np.int32)
+    for root in range(nodes):
+        if depth[root] != joins - 1:
+            continue
+        stack[0], height = root, 1
+        while height:
+            node = stack[height - 1]
+            if cursor[node] < indptr[node + 1]:
+                operand = operands[cursor[node]]
+                cursor[node] += 1
+                if column[operand] < 0:
+                    stack[height] = operand
+                    height += 1
+                continue
+            height -= 1
+            if indptr[node] == indptr[node + 1] and height:
+                row[node] = row[stack[height - 1]]  # an input is of the row that takes it first
+            at = next_column[row[node]]
+            for edge in range(indptr[node], indptr[node + 1]):
+                at = max(at, column[operands[edge]] + 1)
+            column[node] = at
+            next_column[row[node]] = at + 1
+    return column
+
+
+@compiled(small=True)
+def _samples(indptr: np.ndarray, operands: np.ndarray, depth: np.ndarray, joins: int) -> np.ndarray:
+    """int32[n]: a number for the nodes that are connected, other than by inputs that they take."""
+    sample = np.arange(len(depth), dtype=np.int32)
+    for node in range(len(depth)):
+        for edge in range(indptr[node], indptr[node + 1]):
+            operand = operands[edge]
+            if depth[node] < joins and indptr[operand] != indptr[operand + 1]:
+                a, b = _first(sample, node), _first(sample, operand)
+                sample[max(a, b)] = min(a, b)
+    for node in range(len(depth)):
+        sample[node] = _first(sample, node)
+    return sample
+
+
+@compiled(small=True)
+def _first(sample: np.ndarray, node: int) -> int:
+    """The first node known to be connected with one; the way there is made shorter."""
+    while sample[node] != node:
+        sample[node] = sample[sample[node]]
+        node = sample[node]
+    return node
 
 
 @compiled(small=True)
@@ -97,18 +155,7 @@ def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, orde
     repeats = repeating_types(types, indptr, operands, order, type_count)
     present = np.zeros(type_count, np.bool_)
     present[types] = True
-    longest = np.empty(len(types), np.int32)  # one type at a time: the column stays in cache
-    bound = 0
-    for kind in range(type_count):
-        if not repeats[kind]:
-            bound += present[kind]  # the common case costs nothing
-            continue
-        most = 0
-        for node in order:
-            longest_here = 0
-            for edge in range(indptr[node], indptr[node + 1]):
-                longest_here = max(longest_here, longest[operands[edge]])
-            longest[node] = longest_here + (types[node] == kind)
-            most = max(most, longest[node])
-        bound += most
-    return bound
+    bound = (present & ~repeats).sum()
+    for kind in np.flatnonzero(repeats):  # one type at a time: the column stays in cache
+        bound += longest_paths(indptr, operands, order, types == kind).max()
+    return int(bound)

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from edbatch.base.stopwatch import Moment
 from edbatch.policy.bounds import lower_bound
-from edbatch.policy.encodings import AHEAD
+from edbatch.policy.critical import Critical, new_critical
+from edbatch.policy.encodings import AHEAD, CRITICAL
+from edbatch.policy.frontier import new_frontier
 from edbatch.policy.fsm import FSM
-from edbatch.policy.fsm_loop import Deciding, follow
+from edbatch.policy.fsm_loop import Deciding, Trajectory, follow, learn_from, new_trajectory, take_best
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy_file import Training
-from edbatch.policy.refinement import LEVELS, changes
-from edbatch.policy.rollouts import Arena, learn_from, new_arena, take_best
 from edbatch.policy.state_table import StateTable, new_table
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import Columns, GraphColumns, TypedGraph
 
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
-TEACHERS = ("critical-path", "sufficient", "agenda")  # which run all that is ready of a type
+TEACHERS = RUN_TIME_RULES[:3]  # which run all that is ready of a type
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
+LEVELS = ("types", "pairs", "one")  # of changes of a table, coarse to fine: what helps in many states fits others, too
 CERTAIN = 0.95  # times the rule's batches: what saves less of irregular graphs saves nothing of others like them
+
+Change = tuple[NDArray[np.intp], NDArray[np.int32]]  # states, and the position in each of the type to choose there
 
 
 class Exploration(NamedTuple):
-    """How Q-learning explores and what it values: the arguments of `learn`."""
+    """How Q-learning explores and what it values: arguments of `learn`."""
 
     alpha: float = 0.5
     epsilon: float = 0.5  # falls linearly to 0.02
@@ -52,6 +57,16 @@ class Candidate(NamedTuple):
         return sum(self.batches)
 
 
+class Arena(NamedTuple):
+    """A training graph with room for one episode."""
+
+    graph: Columns
+    critical: Critical
+    to_policy: np.ndarray  # int32[T]: the policy's letter of each of the graph's types
+    trajectory: Trajectory
+    work: int  # what an episode costs: nodes, edges, and the work ahead
+
+
 class Trainer:
     """The state of one call of `learn`: arenas, and the tables tried so far."""
 
@@ -63,16 +78,21 @@ class Trainer:
         self.random = np.random.default_rng(seed)
         self.spent = 0.0  # schedules, in mini-batches as large as the graphs
         self.types = tuple(dict.fromkeys(name for graph in graphs for name in graph.names))
-        self.arenas = [self.arena(graph) for graph in graphs]
+        letter = {name: number for number, name in enumerate(self.types)}
+        self.arenas = []
+        for graph in graphs:
+            columns, letters = GraphColumns(*graph.columns()), [letter[name] for name in graph.names]
+            critical = new_critical(columns, new_frontier(columns, len(letters)))
+            work = len(graph) + len(graph.operands) + critical.depths.size
+            room = new_trajectory(len(graph))
+            self.arenas.append(Arena(graph.columns(), critical, np.array(letters, np.int32), room, work))
         self.work = 1 + sum(arena.work for arena in self.arenas) / len(graphs)
         self.bounds = [lower_bound(graph) for graph in graphs]
-        self.taught: dict[str, list[int]] = {}
-        # in each state what the rule says at its first visit
-        self.candidates = [self.check(new_table(64, 512))]
-
-    def arena(self, graph: TypedGraph) -> Arena:
-        """Where a graph is scheduled again and again."""
-        return new_arena(graph, np.array([self.types.index(name) for name in graph.names], np.int32))
+        self.shown = {rule: [Heuristic(rule).schedule(graph) for graph in graphs] for rule in RUN_TIME_RULES}
+        self.taught = {rule: list(map(len, schedules)) for rule, schedules in self.shown.items()}
+        self.rule = min(RUN_TIME_RULES, key=lambda rule: sum(self.taught[rule]))  # of fewest batches
+        self.most = sum(self.taught[self.rule])
+        self.candidates = [self.check(new_table(64, 512))]  # in each state what the rule says at its first visit
 
     @property
     def best(self) -> Candidate:
@@ -116,9 +136,7 @@ class Trainer:
             if self.optimal:
                 return
             table, votes = new_table(64, 512), Counter[tuple[int, int]]()
-            schedules = [Heuristic(rule).schedule(graph) for graph in self.graphs]
-            self.taught[rule] = list(map(len, schedules))
-            for arena, schedule in zip(self.arenas, schedules, strict=True):
+            for arena, schedule in zip(self.arenas, self.shown[rule], strict=True):
                 table, decisions, _ = self.run(arena, table, sequence=schedule.types)
                 states, positions, _ = (column[:decisions].tolist() for column in arena.trajectory)
                 votes.update(zip(states, positions, strict=True))
@@ -143,52 +161,33 @@ class Trainer:
 
     def refine(self, episodes: int) -> None:
         """Change what the best table chooses in many states at once, then in fewer, until nothing helps."""
-        now = self.check(self.best.table.copied())
-        before = now.cost + 1
+        now, before = self.check(self.best.table.copied()), self.best.cost + 1
         while now.cost < before and not self.optimal:
             before = now.cost
             for level in LEVELS:
-                now = self.refine_at(now, level, episodes)
+                for states, positions in changes(now.table, self.encoding, level, now.met):
+                    choice = now.table.choice
+                    kept = choice[states]
+                    if self.spent >= episodes or (kept == positions).all():
+                        continue
+                    choice[states] = positions
+                    self.count(len(self.arenas))
+                    changed = self.check(now.table)
+                    if changed.cost < now.cost:
+                        now = changed
+                    else:
+                        choice[states] = kept
                 self.candidates.append(now._replace(table=now.table.copied()))
-
-    def refine_at(self, now: Candidate, level: str, episodes: int) -> Candidate:
-        """What comes of changing the choices in states that are alike at a level."""
-        for states, positions in changes(now.table, self.encoding, level, now.met):
-            choice = now.table.choice
-            kept = choice[states]
-            if self.spent >= episodes or (kept == positions).all():
-                continue
-            choice[states] = positions
-            self.count(len(self.arenas))
-            changed = self.check(now.table)
-            if changed.cost < now.cost:
-                now = changed
-            else:
-                choice[states] = kept
-        return now
-
-    def best_rule(self) -> str:
-        """The run-time heuristic of fewest batches on the graphs."""
-        for rule in RUN_TIME_RULES:
-            if rule not in self.taught:
-                self.taught[rule] = [len(Heuristic(rule).schedule(graph)) for graph in self.graphs]
-        return min(RUN_TIME_RULES, key=lambda rule: sum(self.taught[rule]))
 
     def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> FSM | Heuristic:
         """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these."""
-        rule, best = self.best_rule(), self.best
-        most = sum(self.taught[rule])
+        rule, best, most = self.rule, self.best, self.most
         if self.encoding == AHEAD and not self.optimal:  # whose first table is the rule
             most = int(CERTAIN * most)
+        batches = best.batches if best.cost <= most else self.taught[rule]
+        seconds = round(started.worked(), 3)
         training = Training(
-            graphs=len(self.graphs),
-            episodes=int(self.spent),
-            seconds=round(started.worked(), 3),
-            seed=seed,
-            batches=best.batches if best.cost <= most else self.taught[rule],
-            bounds=self.bounds,
-            heuristic=rule,
-            heuristic_batches=self.taught[rule],
+            len(self.graphs), int(self.spent), seconds, seed, batches, self.bounds, rule, self.taught[rule]
         )
         if best.cost > most:
             return Heuristic(rule, training)
@@ -199,3 +198,29 @@ class Trainer:
         fsm = FSM(encoding, self.types, table, training)
         fsm.transitions = fsm.observe(self.graphs)
         return fsm
+
+
+def changes(table: StateTable, encoding: int, level: str, met: Mapping[int, int]) -> list[Change]:
+    """What to try in the states that are alike at a level, those first that were met most often.
+
+    Args:
+        level: "types": states with the same types ready, and the same mark, are alike; "pairs": of those the ones where
+            more is ready of one type than of another; "one": none are.
+        met: how often each state decided; groups of states that never did are left out.
+    """
+    groups: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)  # of a group and a type: states and positions
+    for number in range(int(table.size[0])):
+        letters = table.letters[table.start[number] : table.start[number + 1]].tolist()
+        mark: Hashable = int(table.mark[number])
+        if encoding >= CRITICAL:  # the types that are marked, whatever their places
+            mark = frozenset(letter for at, letter in enumerate(letters) if table.mark[number] >> at & 1)
+        alike = number if level == "one" else (frozenset(letters), mark)
+        for types in combinations(letters, 2) if level == "pairs" else [letters]:
+            for letter in types:
+                groups[alike, types if level == "pairs" else None, letter].append((number, letters.index(letter)))
+    weights = {group: sum(met.get(number, 0) for number, _ in members) for group, members in groups.items()}
+    found = []
+    for group in sorted(filter(weights.__getitem__, groups), key=lambda group: -weights[group]):
+        states, positions = zip(*groups[group], strict=True)
+        found.append((np.array(states), np.array(positions, np.int32)))
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -39,21 +40,19 @@ class GraphColumns(NamedTuple):
     order: Int32s  # [n], topological
 
 
+@dataclass(eq=False, repr=False)
 class TypedGraph:
     """A typed directed acyclic graph in columns; the paper's dataflow graph G (section 2.1).
 
-    Building one checks nothing, because a run-time builds one per mini-batch; use `checked` for
-    graphs from outside. Node v's operands are `operands[indptr[v]:indptr[v + 1]]`; an operand may
-    occur twice, and may have a larger id than its user.
+    Node v's operands are `operands[indptr[v]:indptr[v + 1]]`; one may occur twice, and have a larger id than its user.
+    Building one checks nothing, because a run-time builds one per mini-batch; `checked` is for graphs from outside.
 
     Args:
         types: int32[n], for each node an index into `names`.
         indptr: int64[n + 1], starting with 0.
         operands: int32[m], node ids.
-        names: the name of each type; policies know types by name, so it should mean the same in
-            every process.
-        ends: where it ran in several runs, as programs over values do, how many nodes there were after each but the
-            last; see `runs`.
+        names: the name of each type, by which policies know it in every process.
+        ends: of a graph that ran in several runs, how many nodes there were after each but the last; see `runs`.
 
     Example:
         >>> graph = TypedGraph.from_lists(["leaf", "leaf", "sum"], [[], [], [0, 1]])
@@ -63,14 +62,11 @@ class TypedGraph:
         [2, 2]
     """
 
-    def __init__(
-        self, types: Int32s, indptr: Int64s, operands: Int32s, names: tuple[str, ...], ends: tuple[int, ...] = ()
-    ) -> None:
-        self.types = types
-        self.indptr = indptr
-        self.operands = operands
-        self.names = names
-        self.ends = ends
+    types: Int32s
+    indptr: Int64s
+    operands: Int32s
+    names: tuple[str, ...]
+    ends: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.types)
@@ -83,11 +79,11 @@ class TypedGraph:
         cls, types: Iterable[int], indptr: Iterable[int], operands: Iterable[int], names: Sequence[str],
         ends: Sequence[int] = (),
     ) -> Self:  # fmt: skip
-        """The same graph, checked.
+        """A graph of such columns.
 
         Raises:
-            EdBatchError: columns of what is no integer or of the wrong length, an id out of range, a name that occurs
-                twice, a cycle, or runs that need later ones; the message names the nodes.
+            EdBatchError: a column of other than integers or of the wrong length, an id out of range, a name that occurs
+                twice, a cycle, or a run that needs a later one; the message names the nodes.
         """
         columns = _integers("types", types), _integers("indptr", indptr, np.int64), _integers("operands", operands)
         graph = cls(*columns, tuple(names), tuple(ends))
@@ -108,16 +104,9 @@ class TypedGraph:
         return Successors(*topology.successors(self.indptr, self.operands))
 
     def runs(self) -> list[TypedGraph]:
-        """What was scheduled at a time: the graph itself, or the nodes of each run, without what had run before.
-
-        Example:
-            >>> graph = TypedGraph.from_lists(["a", "b", "b"], [[], [0], [1]])
-            >>> graph.ends = (2,)
-            >>> [(run.names, run.types.tolist(), run.operands.tolist()) for run in graph.runs()]
-            [(('a', 'b'), [0, 1], [0]), (('b',), [0], [])]
-        """
-        bounds = [0, *self.ends, len(self)]
-        return [self._run(*run) for run in pairwise(bounds) if run[0] < run[1]] if self.ends else [self]
+        """What was scheduled at a time: the graph itself, or the nodes of each run, without what had run before."""
+        runs = pairwise([0, *self.ends, len(self)])
+        return [self._run(begin, end) for begin, end in runs if begin < end] if self.ends else [self]
 
     def _run(self, begin: int, end: int) -> TypedGraph:
         """Nodes `begin` to `end`, with those types alone that they have."""
@@ -136,11 +125,7 @@ class TypedGraph:
 
     @cached_property
     def topological(self) -> Int32s:
-        """int32[n]: an order in which operands precede their users (0, 1, 2... where ids already do).
-
-        Raises:
-            EdBatchError: there is a cycle.
-        """
+        """int32[n]: operands before their users, by id where that will do; an EdBatchError where there is a cycle."""
         order, done = topology.topological_order(self.indptr, self.operands, *self.successors)
         if done < len(self):
             stuck = np.setdiff1d(np.arange(len(self)), order[:done])
@@ -159,19 +144,17 @@ class TypedGraph:
         return "node " + " -> ".join(map(str, shown))
 
     def _check(self) -> None:
-        nodes, names = len(self), self.names
-        if len(self.indptr) != nodes + 1 or self.indptr[0] != 0 or self.indptr[-1] != len(self.operands):
-            raise EdBatchError(
-                f"indptr must have {nodes + 1} entries from 0 to {len(self.operands)}, "
-                f"has {len(self.indptr)}: {self.indptr[:1].tolist()}..{self.indptr[-1:].tolist()}"
-            )
-        if (node := _first(np.diff(self.indptr) < 0)) is not None:
+        nodes, names, indptr = len(self), self.names, self.indptr
+        if len(indptr) != nodes + 1 or indptr[0] != 0 or indptr[-1] != len(self.operands):
+            has = f"{len(indptr)}: {indptr[:1].tolist()}..{indptr[-1:].tolist()}"
+            raise EdBatchError(f"indptr must have {nodes + 1} entries from 0 to {len(self.operands)}, has {has}")
+        if (node := _first(np.diff(indptr) < 0)) is not None:
             raise EdBatchError(f"node {node}: indptr falls there")
         if twice := [name for name, count in Counter(names).items() if count > 1]:
             raise EdBatchError(f"two types are named {twice[0]!r}")
         if (node := _first((self.types < 0) | (self.types >= len(names)))) is not None:
             raise EdBatchError(f"node {node}: type {self.types[node]}, but there are {len(names)} names")
-        users = np.repeat(np.arange(nodes), np.diff(self.indptr))
+        users = np.repeat(np.arange(nodes), np.diff(indptr))
         if (edge := _first((self.operands < 0) | (self.operands >= nodes))) is not None:
             raise EdBatchError(f"node {users[edge]}: operand {self.operands[edge]}, but there are {nodes} nodes")
         _ = self.topological

@@ -77,7 +77,7 @@ def change(content, path):
     [
         (lambda c: c.update(edbatch_policy=3), "version 3, this EdBatch reads up to 1"),
         (lambda c: c.pop("edbatch_policy"), "missing required field `edbatch_policy`"),
-        (lambda c: c.update(kind="net"), "kind 'net'; it must be 'fsm' or 'heuristic'"),
+        (lambda c: c.update(kind="net"), r"Invalid value 'net' - at `\$.kind`"),
         (lambda c: c.update(colour="red"), "unknown field `colour`"),
         (lambda c: c.pop("states"), "missing required field `states`"),
         (lambda c: c.update(encoding="deep"), "no state encoding is named 'deep'"),

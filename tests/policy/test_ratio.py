@@ -1,15 +1,14 @@
 import numpy as np
 
 from edbatch.policy import TypedGraph
-from edbatch.policy.frontier import new_frontier, new_record, run_batch
-from edbatch.policy.ratio import new_blockers, total_of, unblock
+from edbatch.policy.frontier import new_blockers, new_frontier, new_record, run_batch, total_of, unblock
 from edbatch.policy.typed_graph import GraphColumns
 
 
 def start(graph):
     """(GraphColumns, Frontier, Blockers) of a graph of which nothing has run."""
     columns = GraphColumns(*graph.columns())
-    return columns, new_frontier(columns, len(graph.names)), new_blockers(columns, len(graph.names))
+    return columns, new_frontier(columns, len(graph.names)), new_blockers(columns, len(graph.names), True)
 
 
 def test_only_types_that_repeat_on_a_path_are_tracked():

@@ -1,8 +1,8 @@
 import numpy as np
 
 from edbatch.policy.encodings import CRITICAL, PHASE, SORT
-from edbatch.policy.refinement import changes
 from edbatch.policy.state_table import insert, new_table
+from edbatch.policy.trainer import changes
 
 
 def table_of(*states):
@@ -13,7 +13,7 @@ def table_of(*states):
 
 
 def listed(found):
-    return [(change.states.tolist(), change.positions.tolist()) for change in found]
+    return [(states.tolist(), positions.tolist()) for states, positions in found]
 
 
 def test_states_of_the_same_types_change_together():
