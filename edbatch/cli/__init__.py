@@ -63,8 +63,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"edbatch {edbatch.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (demo, run, train, learn, schedule, inspect, serve, warm_up):
-        command.add_parser(commands)
+    form = argparse.RawDescriptionHelpFormatter
+    for module in (demo, run, train, learn, schedule, inspect, serve, warm_up):
+        name = module.__name__.rpartition(".")[2].replace("_", "-")
+        command = commands.add_parser(name, help=module.HELP, description=module.DESCRIPTION, formatter_class=form)
+        command.set_defaults(run=module.run)
+        for names, how in module.OPTIONS.items():
+            command.add_argument(*names.split(), **how)
     return parser
 
 

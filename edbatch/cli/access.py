@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from edbatch.errors import EdBatchError
@@ -38,16 +38,6 @@ def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
         except OSError as error:
             raise EdBatchError(f"--host {host} --port {port}: cannot be listened at ({error})") from error
         yield sockets
-
-
-def hosts_of(addresses: Iterable[str], names: Iterable[str]) -> set[str]:
-    """Hosts that requests may name: addresses that are listened at, local ones, and other names.
-
-    Example:
-        >>> sorted(hosts_of(["10.0.0.5"], ["Parser.example"]))
-        ['10.0.0.5', '127.0.0.1', '::1', 'localhost', 'parser.example']
-    """
-    return {name.strip("[]").rstrip(".").lower() for name in (*LOCAL, *addresses, *names)}
 
 
 def read_token(path: str) -> bytes:

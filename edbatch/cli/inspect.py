@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, cast
 
 from edbatch.base.text import printable
-from edbatch.cli.arguments import Commands, add_command, check_output
+from edbatch.cli.arguments import Options, check_output, option
 from edbatch.cli.output import counted, print_table
 from edbatch.errors import EdBatchError
 from edbatch.policy import Heuristic, get_policy
@@ -15,14 +15,12 @@ if TYPE_CHECKING:
     from edbatch.policy.fsm import FSM
     from edbatch.policy.policy_file import Training
 
-
-def add_parser(commands: Commands) -> None:
-    """Add the command."""
-    description = "Show a policy: a learned one as a table, one row per state; a heuristic as a sentence."
-    parser = add_command(commands, "inspect", run, "show what a policy does", description)
-    parser.add_argument("policy", metavar="POLICY", help="policy file, or a heuristic by name")
-    drawn = "draw a learned policy; a name that ends with .png or .pdf works too"
-    parser.add_argument("--svg", metavar="FILE", help=drawn)
+HELP = "show what a policy does"
+DESCRIPTION = "Show a policy: a learned one as a table, one row per state; a heuristic as a sentence."
+OPTIONS: Options = {
+    "policy": option("policy file, or a heuristic by name", "POLICY"),
+    "--svg": option("draw a learned policy; a name that ends with .png or .pdf works too", "FILE"),
+}
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -45,7 +43,15 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"{machine.name}: {counted(len(machine.table()), 'state')} over {counted(len(machine.types), 'type')}")
     _print_training(machine.training)
     print()
-    _print_states(machine)
+    short = machine.short_names()  # long names are explained in a second table
+    rows = []
+    for row in machine.table():
+        text, runs = machine.described(int(row["number"]), short), short[str(row["choice"])]
+        rows.append([row["number"], text, runs, f"{row['q']:.2f}"])
+    print_table(["state", "ready types", "runs", "Q"], rows, left=3)
+    if list(short.values()) != list(machine.types):
+        print()
+        print_table(["type", "is"], [[short[name], name] for name in machine.types], left=2)
 
 
 def _print_training(training: Training | None) -> None:
@@ -57,16 +63,3 @@ def _print_training(training: Training | None) -> None:
         f"reached {counted(sum(training.batches), 'batch')}; lower bound {sum(training.bounds):,}, "
         f"best heuristic {sum(training.heuristic_batches):,} ({printable(training.heuristic)})"
     )
-
-
-def _print_states(fsm: FSM) -> None:
-    """One row per state; long type names get a short one, explained in a second table."""
-    short = fsm.short_names()
-    rows = []
-    for row in fsm.table():
-        text, runs = fsm.described(int(row["number"]), short), short[str(row["choice"])]
-        rows.append([row["number"], text, runs, f"{row['q']:.2f}"])
-    print_table(["state", "ready types", "runs", "Q"], rows, left=3)
-    if list(short.values()) != list(fsm.types):
-        print()
-        print_table(["type", "is"], [[short[name], name] for name in fsm.types], left=2)

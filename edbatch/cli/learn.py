@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import edbatch as eb
 from edbatch.base.later import Later
-from edbatch.cli.arguments import Commands, add_command, add_json, add_option, check_output
+from edbatch.cli.arguments import JSON, Options, check_output, number, option
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.cli.schedule import DEFAULT, batches_of, facts_of
 from edbatch.cli.script import graphs_from_script
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 qlearning = Later("edbatch.policy.qlearning")
 tqdm = Later("tqdm")
 
+HELP = "learn a batching policy and write it to a file"
 DESCRIPTION = """\
 Learn a batching policy for graphs like the given ones and write it to a file.
 
@@ -35,20 +36,17 @@ it has, as programs over values do (eb.run), each run is learned from, as it was
                 loss(model, sentence)
             yield
 """
-
-
-def add_parser(commands: Commands) -> None:
-    """Add the command."""
-    parser = add_command(commands, "learn", run, "learn a batching policy and write it to a file", DESCRIPTION)
-    add = parser.add_argument
-    add("sources", nargs="+", metavar="SOURCE", help="recorded graph, or script.py:function")
-    add("-o", "--output", required=True, metavar="FILE", help="policy file to write")
-    states = "base, max, sort, phase, critical, ahead; auto: the better of sort and ahead (default)"
-    add("--encoding", default="auto", metavar="NAME", help=f"what a state is: {states}")
-    add_option(parser, "--episodes", "of Q-learning, at most", 1000, least=0)
-    add("--seconds", type=float, default=1.0, help="about how long episodes may take (default: %(default)s)")
-    add_option(parser, "--seed", "of the exploration", 0, least=0)
-    add_json(parser)
+OPTIONS: Options = {
+    "sources": option("recorded graph, or script.py:function", "SOURCE", nargs="+"),
+    "-o --output": option("policy file to write", "FILE", required=True),
+    "--encoding": option(
+        "what a state is: base, max, sort, phase, critical, ahead, or the better of sort and ahead", "NAME", "auto"
+    ),
+    "--episodes": number("of Q-learning, at most", 1000, least=0),
+    "--seconds": option("about how long episodes may take", default=1.0, type=float),
+    "--seed": number("of the exploration", 0, least=0),
+    **JSON,
+}
 
 
 def run(arguments: argparse.Namespace) -> None:

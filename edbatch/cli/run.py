@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import edbatch as eb
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
-from edbatch.base.text import printable
-from edbatch.cli.arguments import Commands, add_command, add_model, check_output
+from edbatch.cli.arguments import Options, check_output, number, option
 from edbatch.cli.output import counted, print_json, print_table
-from edbatch.cli.samples import CHECKPOINT, read_samples, read_saved
+from edbatch.cli.samples import CHECKPOINT, MODEL, print_heading, read_samples, read_saved
 from edbatch.errors import EdBatchError
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ RULES = ("none", "depth", "agenda", "critical-path")  # the first is unbatched: 
 LEARN_FROM = 3  # mini-batches
 LEAST_RUNS = 20  # of mini-batches, per policy: little data is run several times
 
+HELP = "run a model over a data set and compare policies"
 DESCRIPTION = f"""\
 Run a model, trained (--load) or with random parameters, over every sample of a data set; compare the batching policies
 {", ".join(RULES)} and a learned one in values, batches, memory access and time.
@@ -44,25 +44,23 @@ MODEL, and what --data holds, one per line (a malformed one is an error, or skip
                                      sentences
   parser                             dependencies, in CoNLL-U
   lattice-lstm, lattice-gru          lattices, see edbatch.data.lattices.read_lattices
-  encoder-decoder, attention-decoder
-                                     two files of sentences, one the translation of the other
+  encoder-decoder, attention-decoder two files of sentences, one the translation of the other
   module-network                     questions as programs of CLEVR, in JSON; what is seen in pictures is made up
   mixture-of-experts                 made-up points only
 In td-tree-lstm, parser and mixture-of-experts what comes next depends on values: a mini-batch is computed in rounds,
 and lower bounds are of the rounds.
 """
-
-
-def add_parser(commands: Commands) -> None:
-    """Add the command."""
-    parser = add_command(commands, "run", run, "run a model over a data set and compare policies", DESCRIPTION)
-    add_model(parser, batch_size=64)
-    add = parser.add_argument
-    add("--load", type=Path, metavar="FOLDER", help="a trained model: of `edbatch train --save`")
-    add("--device", metavar="NAME", help="cpu, cuda, cuda:1 (default: EDBATCH_DEVICE, or the CPU)")
-    how = f"learned from the first {LEARN_FROM} mini-batches"
-    add("--policy", help=f"the policy that predicts: a file or a heuristic by name (default: {how})")
-    add("--out", metavar="FILE", help="write per sample what is predicted, each label with its probability")
+OPTIONS: Options = {
+    **MODEL,
+    "--batch-size": number("samples", 64),
+    "--load": option("a trained model: of `edbatch train --save`", "FOLDER", type=Path),
+    "--device": option("cpu, cuda, cuda:1 (default: EDBATCH_DEVICE, or the CPU)", "NAME"),
+    "--policy": option(
+        "the policy that predicts: a file or a heuristic by name "
+        f"(default: learned from the first {LEARN_FROM} mini-batches)"
+    ),
+    "--out": option("write per sample what is predicted, each label with its probability", "FILE"),
+}
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -87,9 +85,9 @@ def _run(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Measu
     if arguments.load and arguments.hidden:
         raise EdBatchError("--hidden: expected without --load, which says it")
     chosen = None if arguments.policy is None else eb.get_policy(arguments.policy)
-    found = read_samples(workload, arguments)
+    found, bad = read_samples(workload, arguments)
     saved = None if arguments.load is None else read_saved(arguments.load, arguments.model)
-    samples, sizes, labels = workload.number(found.samples, saved and saved.known)
+    samples, sizes, labels = workload.number(found, saved and saved.known)
     size = arguments.batch_size
     mini_batches = [samples[start : start + size] for start in range(0, len(samples), size)]
     model = eb.ParameterCollection(seed=arguments.seed)
@@ -110,20 +108,16 @@ def _run(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Measu
     if arguments.out is not None:
         _write_predictions(arguments.out, predictions, labels, workload.root)
     return {
-        "model": arguments.model,
-        "data": arguments.data,
+        **{name: getattr(arguments, name) for name in ("model", "data", "seed", "batch_size")},
+        **bad,
         "sample": workload.noun,
         "samples": len(samples),
-        "skipped": found.skipped,
-        "first_skipped": found.first_skipped,
         "place": workload.place,
         "places": sum(len(prediction.best) for prediction in predictions),
         "labels": len(labels),
         "hidden": hidden,
         "device": model.device.name,
-        "seed": arguments.seed,
         "loaded": arguments.load and str(arguments.load),
-        "batch_size": size,
         "mini_batches": len(mini_batches),
         "rounds": rounds,
         "policy": name,
@@ -160,13 +154,10 @@ def _as_json(name: str, measured: Measured) -> dict[str, Any]:
 
 def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
     sample, n = facts["sample"], facts["samples"]
-    sizes = [counted(n, sample), counted(facts["places"], facts["place"]), counted(facts["labels"], "label")]
-    parameters = f"as {facts['loaded']} has it" if facts["loaded"] else f"random parameters (seed {facts['seed']})"
+    how = f"as {facts['loaded']} has it" if facts["loaded"] else f"random parameters (seed {facts['seed']})"
     device = "" if facts["device"] == "cpu" else f", on {facts['device']}"
-    print(f"{facts['model']}{device}, hidden size {facts['hidden']:,}, {parameters}")
-    print(f"{' '.join(facts['data'] or ['made up'])}: {', '.join(sizes)}")
-    if bad := facts["skipped"]:
-        print(f"skipped {counted(bad, 'malformed sample')}, the first: {printable(facts['first_skipped'])}")
+    sizes = {sample: n, facts["place"]: facts["places"], "label": facts["labels"]}
+    print_heading(facts, how + device, [counted(count, noun) for noun, count in sizes.items()])
     rounds = "once" if facts["rounds"] == 1 else f"{facts['rounds']} times (the median counts)"
     mini_batches = f"{counted(facts['mini_batches'], 'mini-batch')} of {counted(min(facts['batch_size'], n), sample)}"
     print(f"{mini_batches}, each run {rounds} by every policy in turn, after a warm-up")
