@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,18 +20,7 @@ def option(help: str, metavar: str | None = None, default: Any = None, **more: A
 
 def number(help: str, default: int | None = None, least: int = 1, most: int | None = None, **more: Any) -> Any:
     """An argument that is an integer from `least` on, to `most` if there is one."""
-    return option(help, "N", default, type=_integer(least, most), **more)
 
-
-def flag(help: str) -> dict[str, Any]:
-    """An option without a value."""
-    return {"help": help, "action": "store_true"}
-
-
-JSON = {"--json": flag("print one JSON object instead of tables")}
-
-
-def _integer(least: int, most: int | None) -> Callable[[str], int]:
     def convert(text: str) -> int:
         try:
             value = int(text)
@@ -43,7 +31,15 @@ def _integer(least: int, most: int | None) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"expected an integer {where}, got {text!r}")
         return value
 
-    return convert
+    return option(help, "N", default, type=convert, **more)
+
+
+def flag(help: str) -> dict[str, Any]:
+    """An option without a value."""
+    return {"help": help, "action": "store_true"}
+
+
+JSON = {"--json": flag("print one JSON object instead of tables")}
 
 
 def check_output(path: str, *read: str | os.PathLike[str]) -> None:

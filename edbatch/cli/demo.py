@@ -39,11 +39,7 @@ OPTIONS: Options = {
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Compute, compare, print, draw.
-
-    Raises:
-        EdBatchError: the picture cannot be written, or a policy's values are not those of unbatched.
-    """
+    """Compute, compare, print, draw."""
     check_output(arguments.svg)
     with eb.options(threads=1):
         rows = {model: _rows(model, arguments.samples, arguments.hidden) for model in MODELS}

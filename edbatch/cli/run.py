@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import edbatch as eb
 from edbatch.base.files import write_atomically
@@ -18,10 +18,6 @@ from edbatch.cli.output import counted, print_json, print_table
 from edbatch.cli.samples import CHECKPOINT, MODEL, print_heading, read_samples, read_saved
 from edbatch.errors import EdBatchError
 
-if TYPE_CHECKING:
-    from edbatch.models.compare import Measured, MiniBatch, Probabilities
-    from edbatch.policy import Policy
-
 compare = Later("edbatch.models.compare")
 compiled = Later("edbatch.compiling.compiled")
 remembered = Later("edbatch.runtime.remembered")
@@ -30,6 +26,13 @@ workloads = Later("edbatch.models.workloads")
 RULES = ("none", "depth", "agenda", "critical-path")  # the first is unbatched: the others are checked against it
 LEARN_FROM = 3  # mini-batches
 LEAST_RUNS = 20  # of mini-batches, per policy: little data is run several times
+COUNTS = {
+    "batches": "batches",
+    "lower_bound": "lower bound",
+    "viewed": "operands used in place",
+    "gathered": "operands gathered",
+    "fallbacks": "decisions in unseen states",
+}
 
 HELP = "run a model over a data set and compare policies"
 DESCRIPTION = f"""\
@@ -64,27 +67,22 @@ OPTIONS: Options = {
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, learn, compare, write, on the device that was chosen.
-
-    Raises:
-        EdBatchError: there is no such model or device, the data or the policy cannot be read, or the predictions
-            cannot be written.
-    """
+    """Read, learn, compare, write, on the device that was chosen."""
     with eb.device(arguments.device) if arguments.device else nullcontext():
-        facts, measured = _run(arguments)
+        facts = _run(arguments)
     if arguments.json:
-        print_json(facts | {"policies": [_as_json(name, of) for name, of in measured.items()]})
+        print_json(facts)
     else:
-        _print(facts, measured)
+        _print(facts)
 
 
-def _run(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Measured]]:
+def _run(arguments: argparse.Namespace) -> dict[str, Any]:
     workload = workloads.get_workload(arguments.model)
     if arguments.out is not None:
         check_output(arguments.out, *(arguments.data or ()), arguments.policy or "")
     if arguments.load and arguments.hidden:
         raise EdBatchError("--hidden: expected without --load, which says it")
-    chosen = None if arguments.policy is None else eb.get_policy(arguments.policy)
+    chosen: Any = None if arguments.policy is None else eb.get_policy(arguments.policy)
     found, bad = read_samples(workload, arguments)
     saved = None if arguments.load is None else read_saved(arguments.load, arguments.model)
     samples, sizes, labels = workload.number(found, saved and saved.known)
@@ -97,7 +95,11 @@ def _run(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Measu
         model.load(arguments.load / CHECKPOINT)
     learning, name = None, arguments.policy
     if chosen is None:
-        chosen, learning = _learned(outputs, mini_batches[:LEARN_FROM])
+        first = mini_batches[:LEARN_FROM]
+        for _ in range(2):  # the second time counts, once code is there
+            start = perf_counter()
+            chosen = eb.learn([compare.record(outputs, mini_batch) for mini_batch in first])
+        learning = {"mini_batches": len(first), "seconds": perf_counter() - start}
         name = f"{chosen.name} (learned)"
     rounds = -(-LEAST_RUNS // len(mini_batches))
     policies = {rule: eb.get_policy(rule) for rule in RULES} | {name: chosen}
@@ -123,15 +125,17 @@ def _run(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Measu
         "policy": name,
         "learning": learning,
         "predictions": arguments.out,
-    }, measured
-
-
-def _learned(outputs: Probabilities, mini_batches: Sequence[MiniBatch]) -> tuple[Policy, dict[str, Any]]:
-    """A policy, and how long it took once code was there."""
-    for _ in range(2):
-        start = perf_counter()
-        policy = eb.learn([compare.record(outputs, mini_batch) for mini_batch in mini_batches])
-    return policy, {"mini_batches": len(mini_batches), "seconds": perf_counter() - start}
+        "policies": [
+            {
+                "policy": name,
+                "samples_per_second": len(samples) / of.total_seconds,
+                **{count: getattr(of, count) for count in compare.SUMS},
+                "seconds": of.seconds,
+                "largest_difference": of.difference,
+            }
+            for name, of in measured.items()
+        ],
+    }
 
 
 def _write_predictions(path: str, predictions: Sequence[Any], labels: list[Any], root: bool) -> None:
@@ -142,17 +146,7 @@ def _write_predictions(path: str, predictions: Sequence[Any], labels: list[Any],
     write_atomically(path, "".join(f"{line}\n" for line in lines))
 
 
-def _as_json(name: str, measured: Measured) -> dict[str, Any]:
-    return {
-        "policy": name,
-        "samples_per_second": len(measured.predictions) / measured.total_seconds,
-        **{count: getattr(measured, count) for count in compare.SUMS},
-        "seconds": measured.seconds,
-        "largest_difference": measured.difference,
-    }
-
-
-def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
+def _print(facts: dict[str, Any]) -> None:
     sample, n = facts["sample"], facts["samples"]
     how = f"as {facts['loaded']} has it" if facts["loaded"] else f"random parameters (seed {facts['seed']})"
     device = "" if facts["device"] == "cpu" else f", on {facts['device']}"
@@ -165,27 +159,22 @@ def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
         of = counted(learning["mini_batches"], "mini-batch")
         print(f"policy {facts['policy']} from {of} in {learning['seconds']:.2f} s")
     print()
-    columns = list(measured.values())
-    unbatched, per_mini_batch = columns[0].total_seconds, 1e3 / facts["mini_batches"]
-    rows: list[list[Any]] = [
-        [f"{sample}s/s", *(round(n / of.total_seconds) for of in columns)],
-        ["times unbatched", *(f"{unbatched / of.total_seconds:.2f}" for of in columns)],
-        ["largest difference from unbatched", *(f"{of.difference:.1e}" for of in columns)],
+    policies, per_mini_batch = facts["policies"], 1e3 / facts["mini_batches"]
+    seconds = [sum(of["seconds"].values()) for of in policies]
+    rows = [
+        [f"{sample}s/s", *(round(of["samples_per_second"]) for of in policies)],
+        ["times unbatched", *(f"{seconds[0] / total:.2f}" for total in seconds)],
+        ["largest difference from unbatched", *(f"{of['largest_difference']:.1e}" for of in policies)],
         [],
-        ["batches", *(of.batches for of in columns)],
-        ["lower bound", *(of.lower_bound for of in columns)],
-        ["operands used in place", *(of.viewed for of in columns)],
-        ["operands gathered", *(of.gathered for of in columns)],
-        ["gathered, MiB", *(f"{of.gathered_bytes / 2**20:,.1f}" for of in columns)],
+        *([text, *(of[count] for of in policies)] for count, text in COUNTS.items()),
+        ["gathered, MiB", *(f"{of['gathered_bytes'] / 2**20:,.1f}" for of in policies)],
+        [],
     ]
-    if any(of.fallbacks for of in columns):
-        rows.append(["decisions in unseen states", *(of.fallbacks for of in columns)])
-    rows.append([])
     rows += [
-        [f"{stage}, ms", *(f"{per_mini_batch * of.seconds.get(stage, 0.0):.2f}" for of in columns)]
-        for stage in columns[0].seconds
+        [f"{stage}, ms", *(f"{per_mini_batch * of['seconds'].get(stage, 0.0):.2f}" for of in policies)]
+        for stage in policies[0]["seconds"]
     ]
-    rows.append(["sum per mini-batch, ms", *(f"{per_mini_batch * of.total_seconds:.2f}" for of in columns)])
-    print_table(["", *measured], rows)
+    rows.append(["sum per mini-batch, ms", *(f"{per_mini_batch * total:.2f}" for total in seconds)])
+    print_table(["", *(of["policy"] for of in policies)], rows)
     if facts["predictions"]:
         print(f"wrote {facts['predictions']}: the predictions of {facts['policy']}")

@@ -59,11 +59,7 @@ class Saved(msgspec.Struct):
 def read_samples(
     workload: Workload, arguments: argparse.Namespace, option: str = "data"
 ) -> tuple[list[Any], dict[str, Any]]:
-    """What the command line names, or what is made up; and how many were malformed, with the first, as facts.
-
-    Raises:
-        EdBatchError: files cannot be read, or one is malformed.
-    """
+    """What the command line names, or what is made up; and how many were malformed, with the first, as facts."""
     paths, limit = getattr(arguments, option), arguments.limit if option == "data" else None
     if paths is None:
         return workload.generate(limit or MADE_UP, 0), {"skipped": 0, "first_skipped": None}
@@ -75,11 +71,7 @@ def read_samples(
 
 
 def read_labelled(arguments: argparse.Namespace) -> tuple[Workload, Data]:
-    """The workload that a command line names, and its samples with labels.
-
-    Raises:
-        EdBatchError: there is no such workload, or files cannot be read, or have no labels.
-    """
+    """The workload that a command line names, and its samples with labels."""
     workload = workloads.get_workload(arguments.model)
     if workload.right is None:
         known = ", ".join(name for name, other in workloads.WORKLOADS.items() if other.right)
@@ -111,11 +103,7 @@ def read_labelled(arguments: argparse.Namespace) -> tuple[Workload, Data]:
 
 
 def read_saved(folder: Path, model: str) -> Saved:
-    """What a folder says of its model, which must be the one of this name.
-
-    Raises:
-        EdBatchError: it cannot be read, or is of another model.
-    """
+    """What a folder says of its model, which must be the one of this name."""
     path = folder / VOCABULARY
     try:
         found = msgspec.json.decode(read_text(path), type=Saved)

@@ -33,11 +33,7 @@ OPTIONS: Options = {
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Schedule every graph with every policy.
-
-    Raises:
-        EdBatchError: a graph or a policy cannot be read.
-    """
+    """Schedule every graph with every policy."""
     policies = {spec: get_policy(spec) for spec in arguments.policy or DEFAULT}
     graphs = {path: read_graph(path) for path in arguments.graphs}
     rows: list[dict[str, Any]] = []

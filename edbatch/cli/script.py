@@ -21,50 +21,37 @@ from edbatch.policy.typed_graph import TypedGraph
 MODULE = "__edbatch_script__"  # not "__main__": `if __name__ == "__main__"` blocks stay asleep
 
 
-def graphs_from_script(path: str, function: str) -> Iterator[TypedGraph]:
+def graphs_from_script(path: str, name: str) -> Iterator[TypedGraph]:
     """The graphs of the mini-batches that a generator function of a script builds, one before each `yield`.
 
-    Before every step a new graph is made current, so the script opens none. Nothing has to run. What the
-    script prints goes to stderr.
-
-    Raises:
-        EdBatchError: the script cannot be read or run, the function is missing, is no generator function or needs
-            arguments, or builds nothing before a `yield`, or something after the last.
+    Before every step a new graph is made current, so the script opens none. Nothing has to run.
     """
     module = ModuleType(MODULE)
     module.__file__ = path
     text = read_text(path)
+    number, expected = 0, "expected one after each mini-batch"
     with _importing_from(str(Path(path).resolve().parent)):
         sys.modules[MODULE] = module  # dataclasses look their module up
-        try:
-            with _blaming(path):
-                exec(compile(text, path, "exec"), module.__dict__)
-            yield from _mini_batches(path, function, module)
-        finally:
-            del sys.modules[MODULE]
-
-
-def _mini_batches(path: str, name: str, module: ModuleType) -> Iterator[TypedGraph]:
-    found = _function(path, module, name)
-    if not inspect.isgeneratorfunction(found):
-        raise EdBatchError(f"{path}: {name} is no generator function; it must yield after each mini-batch")
-    with _blaming(path):
-        generator = found()
-    number = 0
-    while True:
-        with eb.Graph() as graph, _blaming(path):
-            goes_on = next(generator, generator) is not generator
-        typed = graph.typed_graph()
-        if not goes_on:
-            break
-        if not len(typed):
-            raise EdBatchError(
-                f"{path}:{generator.gi_frame.f_lineno}: mini-batch {number} is empty; "
-                "build its expressions before this yield, in the graph that is current, without opening another"
-            )
-        number += 1
-        yield typed
-    expected = "expected one after each mini-batch"
+        with _blaming(path):
+            exec(compile(text, path, "exec"), module.__dict__)
+        function = _function(path, module, name)
+        if not inspect.isgeneratorfunction(function):
+            raise EdBatchError(f"{path}: {name} is no generator function; it must yield after each mini-batch")
+        with _blaming(path):
+            generator = function()
+        while True:
+            with eb.Graph() as graph, _blaming(path):
+                ended = next(generator, generator) is generator
+            typed = graph.typed_graph()
+            if ended:
+                break
+            if not len(typed):
+                raise EdBatchError(
+                    f"{path}:{generator.gi_frame.f_lineno}: mini-batch {number} is empty; "
+                    "build its expressions before this yield, in the graph that is current, without opening another"
+                )
+            number += 1
+            yield typed
     if not number:
         raise EdBatchError(f"{path}: {name}() ended without a yield; {expected}")
     if len(typed):
@@ -72,11 +59,7 @@ def _mini_batches(path: str, name: str, module: ModuleType) -> Iterator[TypedGra
 
 
 def served(source: str) -> tuple[eb.ParameterCollection, Callable[[Any], Any]]:
-    """The model and the program that `module:function` returns.
-
-    Raises:
-        EdBatchError: there is no such function, or it returns something else.
-    """
+    """The model and the program that `module:function` returns."""
     module, _, name = source.partition(":")
     if not name or not all(part.isidentifier() for part in module.split(".")):
         raise EdBatchError(f"{source}: expected MODULE:FUNCTION, the module as `import` names it")
@@ -85,11 +68,10 @@ def served(source: str) -> tuple[eb.ParameterCollection, Callable[[Any], Any]]:
     function = _function(source, found, name)
     with _blaming(source):
         made = function()
-    if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], eb.ParameterCollection)):
-        raise EdBatchError(f"{source}: expected it to return a model and a program, got {shown(made)}")
-    if not callable(made[1]):
-        raise EdBatchError(f"{source}: expected the program to be a function, got {shown(made[1])}")
-    return made
+    match made:
+        case (eb.ParameterCollection(), program) if callable(program):
+            return made[0], program
+    raise EdBatchError(f"{source}: expected it to return a model and a program, a function; got {shown(made)}")
 
 
 def _function(source: str, module: ModuleType, name: str) -> Callable[[], Any]:
@@ -108,6 +90,7 @@ def _importing_from(folder: str) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(folder)
+        sys.modules.pop(MODULE, None)
 
 
 @contextmanager

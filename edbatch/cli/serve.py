@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import logging
+import os
+import socket
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import edbatch as eb
 from edbatch.base.text import printable
-from edbatch.cli.access import LOCAL, listening, read_token
 from edbatch.cli.arguments import Options, flag, number, option
 from edbatch.cli.script import served
 from edbatch.errors import EdBatchError, warn
 from edbatch.graph.model.checkpoint import policy_path
 
+LOCAL = ("localhost", "127.0.0.1", "::1")
+OTHERS = 0o026  # permissions: the group may write, or all may read or write
 OTHER_FILES = 64  # that a process has open beside connections
 
 HELP = "answer requests by HTTP"
@@ -66,12 +71,7 @@ OPTIONS: Options = {
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Serve until it is interrupted.
-
-    Raises:
-        EdBatchError: there is no such function, it returns something else, a file cannot be read, or the address cannot
-            be listened at.
-    """
+    """Serve until it is interrupted."""
     try:
         from edbatch.serving.connection import Server  # part of an extra
         from edbatch.serving.http import Service
@@ -79,9 +79,9 @@ def run(arguments: argparse.Namespace) -> None:
         from edbatch.serving.limits import Limits
     except ImportError as missing:
         raise EdBatchError(f"edbatch serve: {missing}; expected `pip install 'edbatch[serve]'`") from None
-    arguments.connections = _connections(arguments.connections)
+    arguments.connections = _most_connections(arguments.connections)
     limits = Limits(**{name: getattr(arguments, name) for name in Limits._fields})
-    token = read_token(arguments.token_file) if arguments.token_file else None
+    token = _read_token(arguments.token_file) if arguments.token_file else None
     model, program = served(arguments.source)
     policy = arguments.policy
     if arguments.checkpoint:
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
         deadline=arguments.deadline,
         policy=policy,
     )
-    with listening(arguments.host, arguments.port) as sockets, suppress(KeyboardInterrupt):
+    with _listening(arguments.host, arguments.port) as sockets, suppress(KeyboardInterrupt):
         addresses = [one.getsockname()[:2] for one in sockets]
         hosts = (*LOCAL, *(host for host, _ in addresses), arguments.host, *(arguments.allow_host or ()))
         service = Service(
@@ -124,7 +124,7 @@ class Formatter(logging.Formatter):
         return printable(super().format(record), keeps="\n\t").replace("\n", "\n    ")
 
 
-def _connections(most: int) -> int:
+def _most_connections(most: int) -> int:
     """How many there may be, as each is an open file."""
     with suppress(ImportError):
         import resource  # not on Windows
@@ -134,3 +134,39 @@ def _connections(most: int) -> int:
             most = max(1, files - OTHER_FILES)
             warn(f"at most {most} connections, as {files} files may be open; expected more (see `ulimit -n`)")
     return most
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[list[socket.socket]]:
+    """Sockets that listen at all addresses of a host."""
+    with ExitStack() as opened:
+        sockets, missing = [], None
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            for family, address in dict.fromkeys((family, address) for family, *_, address in found):
+                try:
+                    one = socket.create_server(address, family=family, backlog=2048)
+                    sockets.append(opened.enter_context(one))
+                except OSError as error:
+                    if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                        raise
+                    missing = error  # a name may have an address of IPv6 where there is none
+            if not sockets and missing is not None:
+                raise missing
+        except OSError as error:
+            raise EdBatchError(f"--host {host} --port {port}: cannot be listened at ({error})") from error
+        yield sockets
+
+
+def _read_token(path: str) -> bytes:
+    """The token that a file holds."""
+    try:
+        with open(path, "rb") as file:
+            mode, token = os.fstat(file.fileno()).st_mode, file.read(4097).strip()
+    except OSError as error:
+        raise EdBatchError(f"{path}: cannot be read ({error})") from None
+    if os.name == "posix" and mode & OTHERS:
+        raise EdBatchError(f"{path}: others may read or write it, its mode is {mode & 0o777:o}; expected `chmod 600`")
+    if not 16 <= len(token) <= 4096 or not all(33 <= byte <= 126 for byte in token):
+        raise EdBatchError(f"{path}: expected one token, of 16 characters or more, as `openssl rand -hex 32` writes")
+    return token

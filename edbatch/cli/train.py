@@ -8,7 +8,7 @@ import sys
 import tempfile
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,9 +20,6 @@ from edbatch.cli.arguments import Options, flag, number, option
 from edbatch.cli.output import counted, print_json
 from edbatch.cli.samples import CHECKPOINT, HELD_OUT, MODEL, VOCABULARY, Saved, print_heading, read_labelled
 from edbatch.errors import EdBatchError
-
-if TYPE_CHECKING:
-    from edbatch.models.workloads import Labelled, Workload
 
 cluster = Later("edbatch.distributed.cluster")
 
@@ -36,8 +33,7 @@ HEADER, ROW = "{:>7}  {:>7}  {:>13}  {:>17}", "{:>7}  {:>7.4f}  {:>13.4f}  {:>17
 HELP = "train a model, on one process or several"
 DESCRIPTION = f"""\
 Train a model, and measure it after every epoch on samples that it does not learn from: --held-out, or one in
-{HELD_OUT} of --data. The table has the mean loss of an epoch while it was learned from, and of what is held out the
-loss and the accuracy.
+{HELD_OUT} of --data.
 
 MODEL and --data are as of `edbatch run`. The loss is the cross-entropy of what is right at every place; the sum over
 a mini-batch is minimised, the mean per place is shown. What is right, each after what is right before it:
@@ -51,12 +47,10 @@ a mini-batch is minimised, the mean per place is shown. What is right, each afte
   parser                             the transition that makes the arcs of --data (which must not cross)
   module-network                     the answer of --data (what is made up has none)
   mixture-of-experts                 the class of a point
-Samples without labels are left out, and counted. Tables have rows for the words of what is held out, too, which are
-not learned.
+Samples without labels are left out, and counted.
 
-With --save, the run is a folder that a kill cannot harm: the same command with --resume goes on where it was, with the
-same curve, with any number of workers. In it are checkpoint.safetensors (eb.ParameterCollection.load), curve.json, and
-vocabulary.json, the words and labels: `edbatch run MODEL --load FOLDER --data FILE --out FILE` predicts by the model.
+With --save, the run is a folder that a kill cannot harm: the same command with --resume goes on where it was, with any
+number of workers. `edbatch run MODEL --load FOLDER --data FILE --out FILE` predicts by the model.
 """
 OPTIONS: Options = {
     **MODEL,
@@ -74,15 +68,20 @@ OPTIONS: Options = {
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, train, measure after every epoch, and print.
-
-    Raises:
-        EdBatchError: there is no such model, its data have no labels or cannot be read, the folder holds a run, or
-            another one than this; Ray is not installed; and what training raises.
-    """
-    _check(arguments)
+    """Read, train, measure after every epoch, and print."""
+    if arguments.held_out and not arguments.data:
+        raise EdBatchError("--held-out: expected --data as well")
+    if arguments.address and not arguments.workers:
+        raise EdBatchError("--address: expected --workers as well")
+    if arguments.workers:
+        cluster.ray()
+    folder = arguments.save
+    if folder is None and arguments.resume:
+        raise EdBatchError("--resume: expected --save FOLDER, where the run is")
+    if folder and not arguments.resume and os.path.exists(folder / CHECKPOINT):
+        raise EdBatchError(f"{folder}: holds a run; expected --resume, to go on with it, or another folder")
     with tempfile.TemporaryDirectory() as scratch:
-        _train(arguments, arguments.save or Path(scratch))
+        _train(arguments, folder or Path(scratch))
 
 
 def _train(arguments: argparse.Namespace, folder: Path) -> None:
@@ -128,7 +127,7 @@ def _train(arguments: argparse.Namespace, folder: Path) -> None:
         print(team.report)
 
 
-def measured(workload: Workload, network: Any, samples: list[Labelled], batch_size: int) -> dict[str, float]:
+def measured(workload: Any, network: Any, samples: list[Any], batch_size: int) -> dict[str, float]:
     """The mean loss of all places, and how many are right: of roots, where it is only they that are predicted."""
     losses, right = [], []
     for at in range(0, len(samples), batch_size):
@@ -141,20 +140,6 @@ def measured(workload: Workload, network: Any, samples: list[Labelled], batch_si
             losses += [np.logaddexp.reduce(value) - value[label] for value, label in found]
             right += [int(value.argmax()) == label for value, label in (found[-1:] if workload.root else found)]
     return {"held-out loss": float(np.mean(losses)), "held-out accuracy": float(np.mean(right))}
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    folder = arguments.save
-    if arguments.held_out and not arguments.data:
-        raise EdBatchError("--held-out: expected --data as well")
-    if arguments.address and not arguments.workers:
-        raise EdBatchError("--address: expected --workers as well")
-    if arguments.workers:
-        cluster.ray()
-    if folder is None and arguments.resume:
-        raise EdBatchError("--resume: expected --save FOLDER, where the run is")
-    if folder and not arguments.resume and os.path.exists(folder / CHECKPOINT):
-        raise EdBatchError(f"{folder}: holds a run; expected --resume, to go on with it, or another folder")
 
 
 def _print_heading(facts: dict[str, Any], noun: str) -> None:

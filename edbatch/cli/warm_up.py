@@ -16,7 +16,7 @@ from edbatch.cli.arguments import Options
 from edbatch.cli.output import counted
 from edbatch.cli.run import RULES as COMPARED
 from edbatch.cli.train import OPTIMIZERS
-from edbatch.policy import TypedGraph, get_policy, lower_bound
+from edbatch.policy import TypedGraph, get_policy
 from edbatch.policy.heuristics import RULES
 
 code_cache = Later("edbatch.compiling.cache")
@@ -59,41 +59,30 @@ def first_programs() -> Iterator[tuple[str, Callable[[], object]]]:
     """Programs that are run first, by name: all that training and `edbatch run` need of the nine models."""
     for name in workloads.NINE:
         yield name, partial(_train, name)
-    yield "policies", partial(_schedule, COMPARED)
-    yield "learning", partial(_learn, "sort")
+    yield "policies", partial(_decide, COMPARED, ["sort"])
     for name in OPTIMIZERS.values():
         yield name, partial(_update, getattr(eb, name))
 
 
 def other_programs() -> Iterator[tuple[str, Callable[[], object]]]:
     """Programs that are run next: together they need all else that a user's program may need."""
-    yield "all policies", partial(_schedule, RULES)
-    for encoding in encodings.ENCODINGS:
-        yield f"learning with {encoding}", partial(_learn, encoding)
+    yield "all policies", partial(_decide, RULES, encodings.ENCODINGS)
     for name in workloads.WORKLOADS:
         if name not in workloads.NINE:
             yield name, partial(_train, name)
     yield "vertex functions", _gather
 
 
-def _graph() -> Any:
-    """A graph that leaves policies a choice."""
+def _decide(rules: Iterable[str], encodings: Iterable[str]) -> None:
+    """Schedule, and learn from, a graph that leaves policies a choice."""
     draw = Random(2).random
     operands = [[below for below in range(node) if draw() < 2 / (node + 1)] for node in range(24)]
-    return TypedGraph.from_lists(["abc"[int(3 * draw())] for _ in range(24)], operands)
-
-
-def _schedule(rules: Iterable[str]) -> None:
-    graph = _graph()
+    graph = TypedGraph.from_lists(["abc"[int(3 * draw())] for _ in range(24)], operands)
     for rule in rules:
         get_policy(rule).schedule(graph)
-    lower_bound(graph)
-
-
-def _learn(encoding: str) -> None:
-    graph = _graph()
-    # An eighth of the episodes explores, and what was found is looked at after so many of these.
-    eb.learn([graph], encoding=encoding, episodes=8 * trainer.CHECK_EVERY, progress=False).schedule(graph)
+    for encoding in encodings:
+        # An eighth of the episodes explores, and what was found is looked at after so many of these.
+        eb.learn([graph], encoding=encoding, episodes=8 * trainer.CHECK_EVERY, progress=False).schedule(graph)
 
 
 def _train(name: str) -> None:

@@ -100,9 +100,9 @@ def test_learns_from_a_recorded_graph(edbatch, chain, tmp_path):
     status, out, err = edbatch("learn", chain, "-o", policy)
     assert (status, err) == (0, "")
     assert out.splitlines()[1].split() == [
-        "graph", "nodes", "edges", "types", "depth", "agenda", "critical-path", "learned", "lower", "bound",
+        "graph", "nodes", "edges", "types", "lower", "bound", "depth", "agenda", "critical-path", "learned",
     ]  # fmt: skip
-    assert out.splitlines()[3].split() == [str(chain), "4", "3", "2", "4", "3", "3", "3", "3"]
+    assert out.splitlines()[3].split() == [str(chain), "4", "3", "2", "3", "4", "3", "3", "3"]
     assert f"wrote {policy}: fsm-sort with 1 state (" in out
     assert eb.get_policy(policy).name == "fsm-sort"
 

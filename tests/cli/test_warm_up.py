@@ -31,8 +31,8 @@ def test_it_runs_programs_with_nothing_interpreted_and_says_what_there_is(edbatc
 
 def test_its_programs_run_what_there_is():
     first, others = ([*programs()] for programs in (warm_up.first_programs, warm_up.other_programs))
-    assert {*NINE, "Adam", "SGD", "policies", "learning"} < {name for name, _ in first}
-    assert set(WORKLOADS) - set(NINE) | {"all policies", "learning with critical"} < {name for name, _ in others}
+    assert {*NINE, "Adam", "SGD", "policies"} < {name for name, _ in first}
+    assert set(WORKLOADS) - set(NINE) | {"all policies"} < {name for name, _ in others}
     for name, program in (*first, *others):
         if name in ("vertex functions", "SGD", "policies", "tagger"):
             program()
