@@ -28,15 +28,14 @@ workloads = Later("edbatch.models.workloads")
 
 HELP = "compile everything ahead"
 DESCRIPTION = """\
-Compile ahead what programs would have compiled when they first need it: schedulers, learning, the planner, the
-interpreter of cells, optimisers, and the layers of edbatch.models, forward and backward. What training with the default
-policy and the nine models of the papers need comes first: once that is said to be ready, Ctrl-C loses nothing of it.
-Cells of your own are compiled when they are first called, in some tenths of a second.
+Compile ahead what programs would have compiled when they first need it. What training with the default policy and the
+nine models of the papers need comes first: once that is said to be ready, Ctrl-C loses nothing of it. Cells of your own
+are compiled when they are first called, in some tenths of a second.
 
-The code is kept in the folder edbatch/compiled of the user's cache folder (XDG_CACHE_HOME, ~/.cache), for all
-environments with the same versions of Python, NumPy and Numba on the same processor. It is read only where this user or
-root has written it, and nobody else can. For an image whose programs run as another user, root warms up and lets all
-read it: XDG_CACHE_HOME=/opt/cache edbatch warm-up && chmod -R a+rX /opt/cache
+The code is kept in the user's cache folder (XDG_CACHE_HOME, ~/.cache), and read only where this user or root has
+written it. For an image whose programs run as another user, root warms up and lets all read it:
+
+    XDG_CACHE_HOME=/opt/cache edbatch warm-up && chmod -R a+rX /opt/cache
 """
 OPTIONS: Options = {}
 
@@ -73,14 +72,14 @@ def other_programs() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "vertex functions", _gather
 
 
-def _decide(rules: Iterable[str], encodings: Iterable[str]) -> None:
+def _decide(rules: Iterable[str], states: Iterable[str]) -> None:
     """Schedule, and learn from, a graph that leaves policies a choice."""
     draw = Random(2).random
     operands = [[below for below in range(node) if draw() < 2 / (node + 1)] for node in range(24)]
     graph = TypedGraph.from_lists(["abc"[int(3 * draw())] for _ in range(24)], operands)
     for rule in rules:
         get_policy(rule).schedule(graph)
-    for encoding in encodings:
+    for encoding in states:
         # An eighth of the episodes explores, and what was found is looked at after so many of these.
         eb.learn([graph], encoding=encoding, episodes=8 * trainer.CHECK_EVERY, progress=False).schedule(graph)
 
