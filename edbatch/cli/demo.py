@@ -51,10 +51,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json({"samples": arguments.samples, "hidden": arguments.hidden, "svg": arguments.svg, "rows": every})
         return
-    print(
-        f"{arguments.samples} made-up samples of each model in one mini-batch, hidden size {arguments.hidden}, "
-        f"one thread;\nlearned from {LEARN_FROM} others of each\n"
-    )
+    print(f"{arguments.samples} made-up samples of each model, hidden size {arguments.hidden}, one thread;")
+    print(f"learned from {LEARN_FROM} others of each\n")
     lines: list[list[Any]] = []
     for name, of in rows.items():
         lines += [
@@ -75,28 +73,19 @@ def _rows(model: str, samples: int, hidden: int) -> list[dict[str, Any]]:
     network = workload.network(eb.ParameterCollection(seed=0), *sizes, hidden)
 
     @eb.replay
-    def probabilities(sample: int) -> list[eb.Expression]:
-        found: list[eb.Expression] = workload.probabilities(network, numbered[sample])
-        return found
-
-    def of_all(mini_batch: range) -> list[list[eb.Expression]]:
-        return [probabilities(sample) for sample in mini_batch]
+    def probabilities(sample: int) -> Any:
+        return workload.probabilities(network, numbered[sample])
 
     graph = compare.record(lambda given: workload.outputs(network, given), numbered[:LEARN_FROM])
     policies = {name: eb.get_policy(rule) for name, rule in RULES.items()}
     policies[LEARNED] = eb.learn([graph], encoding="ahead", progress=False)
-    measured = compare.compare(of_all, [range(LEARN_FROM, len(numbered))], policies, ROUNDS)
-    return [
-        {
-            "model": model,
-            "policy": name,
-            "batches": of.batches,
-            "bound": of.lower_bound,
-            "ms": 1e3 * of.total_seconds,
-            "difference": of.difference,
-        }
-        for name, of in measured.items()
-    ]
+    others = range(LEARN_FROM, len(numbered))
+    measured = compare.compare(lambda given: [probabilities(at) for at in given], [others], policies, ROUNDS)
+    rows: list[dict[str, Any]] = []
+    for name, of in measured.items():
+        found = {"batches": of.batches, "bound": of.lower_bound, "ms": 1e3 * of.total_seconds}
+        rows.append({"model": model, "policy": name, **found, "difference": of.difference})
+    return rows
 
 
 def _picture(rows: dict[str, list[dict[str, Any]]]) -> str:

@@ -58,10 +58,7 @@ OPTIONS: Options = {
     "--batch-size": number("samples", 64),
     "--load": option("a trained model: of `edbatch train --save`", "FOLDER", type=Path),
     "--device": option("cpu, cuda, cuda:1 (default: EDBATCH_DEVICE, or the CPU)", "NAME"),
-    "--policy": option(
-        "the policy that predicts: a file or a heuristic by name "
-        f"(default: learned from the first {LEARN_FROM} mini-batches)"
-    ),
+    "--policy": option(f"that predicts: a file, or by name (default: learned from {LEARN_FROM} mini-batches)"),
     "--out": option("write per sample what is predicted, each label with its probability", "FILE"),
 }
 

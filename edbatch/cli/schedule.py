@@ -25,9 +25,7 @@ Schedule recorded graphs with several policies: the number of batches, and the t
 """
 OPTIONS: Options = {
     "graphs": option("recorded graph (see eb.Graph.save)", "GRAPH", nargs="+"),
-    "--policy": option(
-        f"heuristics by name and policy files (default: {' '.join(DEFAULT)})", "POLICY", nargs="+", action="extend"
-    ),
+    "--policy": option(f"names and files (default: {' '.join(DEFAULT)})", "POLICY", nargs="+", action="extend"),
     **JSON,
 }
 
@@ -36,9 +34,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Schedule every graph with every policy."""
     policies = {spec: get_policy(spec) for spec in arguments.policy or DEFAULT}
     graphs = {path: read_graph(path) for path in arguments.graphs}
-    rows: list[dict[str, Any]] = []
-    for path, graph in tqdm.tqdm(graphs.items(), "scheduling", delay=1, leave=False, disable=None):
-        rows += [facts_of(path, graph) | row for row in _measured(graph, policies)]
+    bar = tqdm.tqdm(graphs.items(), "scheduling", delay=1, leave=False, disable=None)
+    rows = [facts_of(path, graph) | row for path, graph in bar for row in _measured(graph, policies)]
     if arguments.json:
         print_json(rows)
         return

@@ -54,16 +54,11 @@ OPTIONS: Options = {
     "--depth-limit": number("levels of lists and objects in a sample", 200, dest="depth"),
     "--header-seconds": number("in which the header of a connection's next request has to come", 10),
     "--body-seconds": number("in which a body has to come, and an answer has to be taken", 60),
-    "--max-connections": number(
-        "that are open at a time; fewer where fewer files may be open", 768, dest="connections"
-    ),
+    "--max-connections": number("open at a time; fewer where fewer files may be open", 768, dest="connections"),
     "--stall-seconds": number("in one round, after which /health answers 503", 60),
     "--exit-when-stalled": flag("end, with status 70, when /health says so"),
     "--allow-host": option(
-        "that requests may be sent to, as their Host says; may be repeated; *: any "
-        "(default: the address listened at, and localhost)",
-        "NAME",
-        action="append",
+        "a Host of requests, beside the address and localhost; may be repeated; *: any", "NAME", action="append"
     ),
     "--token-file": option("of the bearer token that all but /health needs", "FILE"),
     "--debug": flag("tell clients what programs raise"),
@@ -88,25 +83,14 @@ def run(arguments: argparse.Namespace) -> None:
         model.load(arguments.checkpoint)
         beside = policy_path(arguments.checkpoint)
         policy = policy or (beside if beside.exists() else None)
-    batcher = eb.serving.Batcher(
-        reading(program, limits.depth),
-        model,
-        max_in_flight=arguments.max_in_flight,
-        max_waiting=arguments.max_waiting,
-        deadline=arguments.deadline,
-        policy=policy,
-    )
+    given = {name: getattr(arguments, name) for name in ("max_in_flight", "max_waiting", "deadline")}
+    batcher = eb.serving.Batcher(reading(program, limits.depth), model, policy=policy, **given)
     with _listening(arguments.host, arguments.port) as sockets, suppress(KeyboardInterrupt):
         addresses = [one.getsockname()[:2] for one in sockets]
-        hosts = (*LOCAL, *(host for host, _ in addresses), arguments.host, *(arguments.allow_host or ()))
-        service = Service(
-            batcher,
-            limits,
-            debug=arguments.debug,
-            ends=arguments.exit_when_stalled,
-            hosts={host.strip("[]").rstrip(".").lower() for host in hosts},
-            token=token,
-        )
+        names = (*LOCAL, *(host for host, _ in addresses), arguments.host, *(arguments.allow_host or ()))
+        hosts = {name.strip("[]").rstrip(".").lower() for name in names}
+        how = {"debug": arguments.debug, "ends": arguments.exit_when_stalled, "hosts": hosts, "token": token}
+        service = Service(batcher, limits, **how)
         for host, port in addresses:
             shown_host = f"[{host}]" if ":" in host else host
             print(f"edbatch: running on http://{shown_host}:{port} (Ctrl-C ends it)", file=sys.stderr, flush=True)
