@@ -17,8 +17,8 @@ from edbatch.errors import EdBatchError
 workloads = Later("edbatch.models.workloads")
 
 MODELS = {"trees": "tree-lstm", "tagger": "tagger", "lattices": "lattice-lstm"}
-UNBATCHED, LEARNED = "unbatched", "learned"
-RULES = {UNBATCHED: "none"} | {name: name for name in ("depth", "agenda", "critical-path")}  # the first is right
+LEARNED = "learned"
+RULES = {"unbatched": "none", "depth": "depth", "agenda": "agenda", "critical-path": "critical-path"}
 LEARN_FROM, ROUNDS = 4, 7
 SEED = 1  # of the samples; learning from the first of them takes no search, which would have to be compiled
 MOST_APART = 1e-5  # that probabilities in float32 may be from unbatched ones

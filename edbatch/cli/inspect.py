@@ -31,8 +31,8 @@ def run(arguments: argparse.Namespace) -> None:
     what = f"{counted(len(policy.table()), 'state')} over {counted(len(policy.types), 'type')}" if learned else ""
     print(f"{policy.name}: {what or policy.meaning}")
     if training := policy.training:
-        how = f"{counted(training.episodes, 'episode')}, seed {training.seed}, {training.seconds:.2f} s"
-        print(f"trained on {counted(training.graphs, 'graph')}: {how}")
+        graphs, episodes = counted(training.graphs, "graph"), counted(training.episodes, "episode")
+        print(f"trained on {graphs}: {episodes}, seed {training.seed}, {training.seconds:.2f} s")
         reached = f"{counted(sum(training.batches), 'batch')}; lower bound {sum(training.bounds):,}"
         best = f"{sum(training.heuristic_batches):,} ({printable(training.heuristic)})"
         print(f"reached {reached}, best heuristic {best}")

@@ -147,8 +147,8 @@ def _print(facts: dict[str, Any]) -> None:
     sample, n = facts["sample"], facts["samples"]
     how = f"as {facts['loaded']} has it" if facts["loaded"] else f"random parameters (seed {facts['seed']})"
     device = "" if facts["device"] == "cpu" else f", on {facts['device']}"
-    sizes = {sample: n, facts["place"]: facts["places"], "label": facts["labels"]}
-    print_heading(facts, how + device, [counted(count, noun) for noun, count in sizes.items()])
+    places, labels = counted(facts["places"], facts["place"]), counted(facts["labels"], "label")
+    print_heading(facts, how + device, f"{counted(n, sample)}, {places}, {labels}")
     rounds = "once" if facts["rounds"] == 1 else f"{facts['rounds']} times (the median counts)"
     mini_batches = f"{counted(facts['mini_batches'], 'mini-batch')} of {counted(min(facts['batch_size'], n), sample)}"
     print(f"{mini_batches}, each run {rounds} by every policy in turn, after a warm-up")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -114,9 +113,9 @@ def read_saved(folder: Path, model: str) -> Saved:
     return found
 
 
-def print_heading(facts: dict[str, Any], how: str, counts: Sequence[str]) -> None:
+def print_heading(facts: dict[str, Any], how: str, counts: str) -> None:
     """Print what a model is, how it is made, and over which samples it runs."""
     print(f"{facts['model']}, hidden size {facts['hidden']:,}, {how}")
-    print(f"{' '.join(facts['data'] or ['made up'])}: {', '.join(counts)}")
+    print(f"{' '.join(facts['data'] or ['made up'])}: {counts}")
     if bad := facts["skipped"]:
         print(f"skipped {counted(bad, 'malformed sample')}, the first: {printable(facts['first_skipped'])}")

@@ -39,11 +39,8 @@ MODEL and --data are as of `edbatch run`. The loss is the cross-entropy of what 
 a mini-batch is minimised, the mean per place is shown. What is right, each after what is right before it:
   trees (tree-lstm, ...)             the label of every node; the accuracy is that of roots
   td-tree-lstm                       at every node its word, or that it has children
-  tagger, tagger-characters          the tag of every word
-  lattice-lstm, lattice-gru          the tag of every character
-  language-model, language-model-fixed
-                                     the next word, or the end
-  encoder-decoder, attention-decoder the next word of the translation, or its end
+  taggers, lattices                  the tag of every word, or character
+  language models, decoders          the next word, or the end; of the translation
   parser                             the transition that makes the arcs of --data (which must not cross)
   module-network                     the answer of --data (what is made up has none)
   mixture-of-experts                 the class of a point
@@ -143,8 +140,8 @@ def measured(workload: Any, network: Any, samples: list[Any], batch_size: int) -
 
 
 def _print_heading(facts: dict[str, Any], noun: str) -> None:
-    counts = [f"{counted(facts['samples'], noun)} to learn from", f"{facts['held_out']:,} to measure on"]
-    counts.append(counted(facts["labels"], "label"))
+    learned_from, labels = counted(facts["samples"], noun), counted(facts["labels"], "label")
+    counts = f"{learned_from} to learn from, {facts['held_out']:,} to measure on, {labels}"
     print_heading(facts, f"{facts['optimizer']} at {facts['lr']:g}, seed {facts['seed']}", counts)
     if facts["without_labels"]:
         print(f"left out {counted(facts['without_labels'], noun)} without labels")

@@ -100,14 +100,8 @@ CASES = [
     ("serve words.py:words", "words.py:words: ModuleNotFoundError: No module named 'words'"),
     ("serve served_words:nothing", "served_words:nothing: no function 'nothing'; there are words, number, "),
     ("serve served_words:value", "served_words:value: no function 'value'"),
-    (
-        "serve served_words:number",
-        "served_words:number: expected it to return a model and a program, a function; got 5",
-    ),
-    (
-        "serve served_words:no_program",
-        "served_words:no_program: expected it to return a model and a program, a function; got (",
-    ),
+    ("serve served_words:number", "served_words:number: expected it to return a model and a program, "),
+    ("serve served_words:no_program", "served_words:no_program: expected it to return a model and a program, "),
     ("serve served_words:fails", "served_words.py:11: IndexError: list index out of range"),
     ("serve served_words:ends", "served_words.py:13: SystemExit: 3"),
     ("serve served_words:asks", "served_words:asks: TypeError: asks() missing 1 required positional argument"),
