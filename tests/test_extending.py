@@ -188,7 +188,6 @@ assert describe("majority", ["I", "O"], 1) == "I O (most)"
 """,
     "drop_double_negations.py": """
 import numpy as np
-from edbatch.graph.options import Options
 from edbatch.graph.cell.passes import prepare_for_batching
 from tests.graph.bodies import compute, names, trace
 
@@ -197,11 +196,11 @@ def function(x):
     return (-(-x)) * 2 + -(-(-x)), y, -y
 
 body = trace(function, (3,))
-prepared = prepare_for_batching(body, Options(), named=True)
+prepared = prepare_for_batching(body, False, named=True)
 x = np.array([1.0, 2.0, 4.0])
 for got, want in zip(compute(prepared, x), compute(body, x), strict=True):
     np.testing.assert_array_equal(got, want)
-single = prepare_for_batching(trace(lambda x: -(-(-(-(x + 1)))) * 2, (3,)), Options())
+single = prepare_for_batching(trace(lambda x: -(-(-(-(x + 1)))) * 2, (3,)), False)
 assert names(single) == ["add", "multiply"]
 """,
     "tests.fake_device": """

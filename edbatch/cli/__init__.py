@@ -25,11 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments; None takes those of the process.
 
     Returns:
-        The exit status: 0; 2 after bad input, which is explained in one line on stderr; 130 after Ctrl-C;
-        141 when nobody reads the output any more.
-
-    Raises:
-        SystemExit: the arguments are wrong (2), or `--help` or `--version` was asked for (0).
+        The exit status, unless argparse exits: 0; 2 after bad input, which is explained in one line on stderr; 130
+        after Ctrl-C; 141 when nobody reads the output any more.
 
     Example:
         >>> main(["inspect", "agenda"])
@@ -42,9 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             arguments.run(arguments)
             print(end="", flush=True)  # so that what goes wrong with the output does so here
-        except EdBatchError as error:
-            return _explain(str(error))
-        except MemoryError as error:
+        except (EdBatchError, MemoryError) as error:
             return _explain(str(error) or "out of memory")
         except KeyboardInterrupt:
             return INTERRUPTED
@@ -63,8 +58,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"edbatch {edbatch.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (demo, run, train, learn, schedule, inspect, serve, warm_up):
-        command.add_parser(commands)
+    form = argparse.RawDescriptionHelpFormatter
+    for module in (demo, run, train, learn, schedule, inspect, serve, warm_up):
+        name = module.__name__.rpartition(".")[2].replace("_", "-")
+        command = commands.add_parser(name, help=module.HELP, description=module.DESCRIPTION, formatter_class=form)
+        command.set_defaults(run=module.run)
+        for names, how in module.OPTIONS.items():
+            command.add_argument(*names.split(), **how)
     return parser
 
 

@@ -3,67 +3,49 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, cast
+from typing import Any
 
 from edbatch.base.text import printable
-from edbatch.cli.arguments import Commands, add_command, check_output
+from edbatch.cli.arguments import Options, check_output, option
 from edbatch.cli.output import counted, print_table
 from edbatch.errors import EdBatchError
 from edbatch.policy import Heuristic, get_policy
 
-if TYPE_CHECKING:
-    from edbatch.policy.fsm import FSM
-    from edbatch.policy.policy_file import Training
-
-
-def add_parser(commands: Commands) -> None:
-    """Add the command."""
-    description = "Show a policy: a learned one as a table, one row per state; a heuristic as a sentence."
-    parser = add_command(commands, "inspect", run, "show what a policy does", description)
-    parser.add_argument("policy", metavar="POLICY", help="policy file, or a heuristic by name")
-    drawn = "draw a learned policy; a name that ends with .png or .pdf works too"
-    parser.add_argument("--svg", metavar="FILE", help=drawn)
+HELP = "show what a policy does"
+DESCRIPTION = "Show a policy: a learned one as a table, one row per state; a heuristic as a sentence."
+OPTIONS: Options = {
+    "policy": option("policy file, or a heuristic by name", "POLICY"),
+    "--svg": option("draw a learned policy; a name that ends with .png or .pdf works too", "FILE"),
+}
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the policy.
-
-    Raises:
-        EdBatchError: the policy cannot be read, `--svg` for a heuristic, or the picture cannot be drawn.
-    """
-    policy = get_policy(arguments.policy)
-    if isinstance(policy, Heuristic):
-        if arguments.svg:
-            raise EdBatchError(f"{arguments.policy}: the rule {policy.name!r} has no states to draw")
-        print(f"{policy.name}: {policy.meaning}")
-        _print_training(policy.training)
-        return
-    machine = cast("FSM", policy)
+    """Print the policy."""
+    policy: Any = get_policy(arguments.policy)
+    learned = not isinstance(policy, Heuristic)
     if arguments.svg:
+        if not learned:
+            raise EdBatchError(f"{arguments.policy}: the rule {policy.name!r} has no states to draw")
         check_output(arguments.svg, arguments.policy)
-        machine.draw(arguments.svg)
-    print(f"{machine.name}: {counted(len(machine.table()), 'state')} over {counted(len(machine.types), 'type')}")
-    _print_training(machine.training)
-    print()
-    _print_states(machine)
+        policy.draw(arguments.svg)
+    what = f"{counted(len(policy.table()), 'state')} over {counted(len(policy.types), 'type')}" if learned else ""
+    print(f"{policy.name}: {what or policy.meaning}")
+    if training := policy.training:
+        graphs, episodes = counted(training.graphs, "graph"), counted(training.episodes, "episode")
+        print(f"trained on {graphs}: {episodes}, seed {training.seed}, {training.seconds:.2f} s")
+        reached = f"{counted(sum(training.batches), 'batch')}; lower bound {sum(training.bounds):,}"
+        best = f"{sum(training.heuristic_batches):,} ({printable(training.heuristic)})"
+        print(f"reached {reached}, best heuristic {best}")
+    if learned:
+        _print_states(policy)
 
 
-def _print_training(training: Training | None) -> None:
-    if training is None:
-        return
-    how = f"{counted(training.episodes, 'episode')}, seed {training.seed}, {training.seconds:.2f} s"
-    print(
-        f"trained on {counted(training.graphs, 'graph')}: {how}\n"
-        f"reached {counted(sum(training.batches), 'batch')}; lower bound {sum(training.bounds):,}, "
-        f"best heuristic {sum(training.heuristic_batches):,} ({printable(training.heuristic)})"
-    )
-
-
-def _print_states(fsm: FSM) -> None:
+def _print_states(policy: Any) -> None:
     """One row per state; long type names get a short one, explained in a second table."""
-    short = fsm.short_names()
-    rows = [[row["number"], row["state"], row["choice"], f"{row['q']:.2f}"] for row in fsm.table(short)]
+    short = policy.short_names()
+    rows = [[row["number"], row["state"], row["choice"], f"{row['q']:.2f}"] for row in policy.table(short)]
+    print()
     print_table(["state", "ready types", "runs", "Q"], rows, left=3)
-    if list(short.values()) != list(fsm.types):
+    if list(short.values()) != list(policy.types):
         print()
-        print_table(["type", "is"], [[short[name], name] for name in fsm.types], left=2)
+        print_table(["type", "is"], [[short[name], name] for name in policy.types], left=2)

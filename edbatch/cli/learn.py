@@ -5,23 +5,21 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import edbatch as eb
 from edbatch.base.later import Later
-from edbatch.cli.arguments import Commands, add_command, add_json, add_option, check_output
+from edbatch.cli.arguments import JSON, Options, check_output, number, option
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.cli.schedule import DEFAULT, batches_of, facts_of
 from edbatch.cli.script import graphs_from_script
 from edbatch.errors import EdBatchError
 from edbatch.policy import Heuristic, TypedGraph, get_policy, read_graph
 
-if TYPE_CHECKING:
-    from edbatch.policy.fsm import FSM
-
 qlearning = Later("edbatch.policy.qlearning")
 tqdm = Later("tqdm")
 
+HELP = "learn a batching policy and write it to a file"
 DESCRIPTION = """\
 Learn a batching policy for graphs like the given ones and write it to a file.
 
@@ -35,52 +33,39 @@ it has, as programs over values do (eb.run), each run is learned from, as it was
                 loss(model, sentence)
             yield
 """
-
-
-def add_parser(commands: Commands) -> None:
-    """Add the command."""
-    parser = add_command(commands, "learn", run, "learn a batching policy and write it to a file", DESCRIPTION)
-    add = parser.add_argument
-    add("sources", nargs="+", metavar="SOURCE", help="recorded graph, or script.py:function")
-    add("-o", "--output", required=True, metavar="FILE", help="policy file to write")
-    states = "base, max, sort, phase, critical, ahead; auto: the better of sort and ahead (default)"
-    add("--encoding", default="auto", metavar="NAME", help=f"what a state is: {states}")
-    add_option(parser, "--episodes", "of Q-learning, at most", 1000, least=0)
-    add("--seconds", type=float, default=1.0, help="about how long episodes may take (default: %(default)s)")
-    add_option(parser, "--seed", "of the exploration", 0, least=0)
-    add_json(parser)
+OPTIONS: Options = {
+    "sources": option("recorded graph, or script.py:function", "SOURCE", nargs="+"),
+    "-o --output": option("policy file to write", "FILE", required=True),
+    "--encoding": option(
+        "what a state is: base, max, sort, phase, critical, ahead, or the better of sort and ahead", "NAME", "auto"
+    ),
+    "--episodes": number("of Q-learning, at most", 1000, least=0),
+    "--seconds": option("about how long episodes may take", default=1.0, type=float),
+    "--seed": number("of the exploration", 0, least=0),
+    **JSON,
+}
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Learn, write, report.
-
-    Raises:
-        EdBatchError: a source cannot be read or run, or the policy file cannot be written; a file that was
-            there stays as it was.
-    """
+    """Learn, write, report."""
     check_output(arguments.output, *(re.sub(r":\w+$", "", source) for source in arguments.sources))
     if arguments.encoding not in qlearning.ENCODING_NAMES:
         raise EdBatchError(f"--encoding {arguments.encoding}: expected one of {qlearning.KNOWN}")
-    bar = tqdm.tqdm(_graphs(arguments.sources), "reading", unit=" graphs", delay=1, leave=False, disable=None)
-    named = list(bar)
+    found = _graphs(arguments.sources)
+    named = list(tqdm.tqdm(found, "reading", unit=" graphs", delay=1, leave=False, disable=None))
     given = {name: getattr(arguments, name) for name in ("encoding", "episodes", "seed", "seconds")}
-    policy = eb.learn([graph for _, graph in named], **given)
+    policy: Any = eb.learn([graph for _, graph in named], **given)
     policy.save(arguments.output)
     policies = {rule: get_policy(rule) for rule in DEFAULT} | {"learned": policy}
-    rows: list[dict[str, Any]] = []
-    for name, graph in named:
-        facts = facts_of(name, graph)
-        bound = facts.pop("lower_bound")
-        rows.append(facts | {name: batches_of(of, graph) for name, of in policies.items()} | {"lower_bound": bound})
-    training: Any = getattr(policy, "training", None)
+    rows = [facts_of(name, graph) | {x: batches_of(of, graph) for x, of in policies.items()} for name, graph in named]
     if arguments.json:
-        print_json({"file": arguments.output, "policy": policy.name, "training": training, "graphs": rows})
+        print_json({"file": arguments.output, "policy": policy.name, "training": policy.training, "graphs": rows})
         return
     print_table([key.replace("_", " ") for key in rows[0]], [list(row.values()) for row in rows])
-    how = f"{training.seconds:.2f} s, {counted(training.episodes, 'episode')}"
+    how = f"{policy.training.seconds:.2f} s, {counted(policy.training.episodes, 'episode')}"
     what = f"the rule {policy.name!r}, which nothing that was learned could beat"
     if not isinstance(policy, Heuristic):
-        what = f"{policy.name} with {counted(len(cast('FSM', policy).table()), 'state')}"
+        what = f"{policy.name} with {counted(len(policy.table()), 'state')}"
     print(f"wrote {arguments.output}: {what} ({how})")
 
 

@@ -8,20 +8,15 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import edbatch as eb
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
-from edbatch.base.text import printable
-from edbatch.cli.arguments import Commands, add_command, add_model, check_output
+from edbatch.cli.arguments import Options, check_output, number, option
 from edbatch.cli.output import counted, print_json, print_table
-from edbatch.cli.samples import CHECKPOINT, read_samples, read_saved
+from edbatch.cli.samples import CHECKPOINT, MODEL, print_heading, read_samples, read_saved
 from edbatch.errors import EdBatchError
-
-if TYPE_CHECKING:
-    from edbatch.cli.compare import Measured, MiniBatch, Probabilities
-    from edbatch.policy import Policy
 
 compare = Later("edbatch.cli.compare")
 compiled = Later("edbatch.compiling.compiled")
@@ -31,7 +26,15 @@ workloads = Later("edbatch.models.workloads")
 RULES = ("none", "depth", "agenda", "critical-path")  # the first is unbatched: the others are checked against it
 LEARN_FROM = 3  # mini-batches
 LEAST_RUNS = 20  # of mini-batches, per policy: little data is run several times
+COUNTS = {
+    "batches": "batches",
+    "lower_bound": "lower bound",
+    "viewed": "operands used in place",
+    "gathered": "operands gathered",
+    "fallbacks": "decisions in unseen states",
+}
 
+HELP = "run a model over a data set and compare policies"
 DESCRIPTION = f"""\
 Run a model, trained (--load) or with random parameters, over every sample of a data set; compare the batching policies
 {", ".join(RULES)} and a learned one in values, batches, memory access and time.
@@ -44,52 +47,42 @@ MODEL, and what --data holds, one per line (a malformed one is an error, or skip
                                      sentences
   parser                             dependencies, in CoNLL-U
   lattice-lstm, lattice-gru          lattices, see edbatch.data.lattices
-  encoder-decoder, attention-decoder
-                                     two files of sentences, one the translation of the other
+  encoder-decoder, attention-decoder two files of sentences, one the translation of the other
   module-network                     questions as programs of CLEVR, in JSON; what is seen in pictures is made up
   mixture-of-experts                 made-up points only
 In td-tree-lstm, parser and mixture-of-experts what comes next depends on values: a mini-batch is computed in rounds,
 and lower bounds are of the rounds.
 """
-
-
-def add_parser(commands: Commands) -> None:
-    """Add the command."""
-    parser = add_command(commands, "run", run, "run a model over a data set and compare policies", DESCRIPTION)
-    add_model(parser, batch_size=64)
-    add = parser.add_argument
-    add("--load", type=Path, metavar="FOLDER", help="a trained model: of `edbatch train --save`")
-    add("--device", metavar="NAME", help="cpu, cuda, cuda:1 (default: EDBATCH_DEVICE, or the CPU)")
-    how = f"learned from the first {LEARN_FROM} mini-batches"
-    add("--policy", help=f"the policy that predicts: a file or a heuristic by name (default: {how})")
-    add("--out", metavar="FILE", help="write per sample what is predicted, each label with its probability")
+OPTIONS: Options = {
+    **MODEL,
+    "--batch-size": number("samples", 64),
+    "--load": option("a trained model: of `edbatch train --save`", "FOLDER", type=Path),
+    "--device": option("cpu, cuda, cuda:1 (default: EDBATCH_DEVICE, or the CPU)", "NAME"),
+    "--policy": option(f"that predicts: a file, or by name (default: learned from {LEARN_FROM} mini-batches)"),
+    "--out": option("write per sample what is predicted, each label with its probability", "FILE"),
+}
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, learn, compare, write, on the device that was chosen.
-
-    Raises:
-        EdBatchError: there is no such model or device, the data or the policy cannot be read, or the predictions
-            cannot be written.
-    """
+    """Read, learn, compare, write, on the device that was chosen."""
     with eb.device(arguments.device) if arguments.device else nullcontext():
-        facts, measured = _run(arguments)
+        facts = _run(arguments)
     if arguments.json:
-        print_json(facts | {"policies": [_as_json(name, of) for name, of in measured.items()]})
+        print_json(facts)
     else:
-        _print(facts, measured)
+        _print(facts)
 
 
-def _run(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Measured]]:
+def _run(arguments: argparse.Namespace) -> dict[str, Any]:
     workload = workloads.get_workload(arguments.model)
     if arguments.out is not None:
         check_output(arguments.out, *(arguments.data or ()), arguments.policy or "")
     if arguments.load and arguments.hidden:
         raise EdBatchError("--hidden: expected without --load, which says it")
-    chosen = None if arguments.policy is None else eb.get_policy(arguments.policy)
-    found = read_samples(workload, arguments)
+    chosen: Any = None if arguments.policy is None else eb.get_policy(arguments.policy)
+    found, bad = read_samples(workload, arguments)
     saved = None if arguments.load is None else read_saved(arguments.load, arguments.model)
-    samples, sizes, labels = workload.number(found.samples, saved and saved.known)
+    samples, sizes, labels = workload.number(found, saved and saved.known)
     size = arguments.batch_size
     mini_batches = [samples[start : start + size] for start in range(0, len(samples), size)]
     model = eb.ParameterCollection(seed=arguments.seed)
@@ -99,7 +92,11 @@ def _run(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Measu
         model.load(arguments.load / CHECKPOINT)
     learning, name = None, arguments.policy
     if chosen is None:
-        chosen, learning = _learned(outputs, mini_batches[:LEARN_FROM])
+        first = mini_batches[:LEARN_FROM]
+        for _ in range(2):  # the second time counts, once code is there
+            start = perf_counter()
+            chosen = eb.learn([compare.record(outputs, mini_batch) for mini_batch in first])
+        learning = {"mini_batches": len(first), "seconds": perf_counter() - start}
         name = f"{chosen.name} (learned)"
     rounds = -(-LEAST_RUNS // len(mini_batches))
     policies = {rule: eb.get_policy(rule) for rule in RULES} | {name: chosen}
@@ -110,34 +107,32 @@ def _run(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Measu
     if arguments.out is not None:
         _write_predictions(arguments.out, predictions, labels, workload.root)
     return {
-        "model": arguments.model,
-        "data": arguments.data,
+        **{name: getattr(arguments, name) for name in ("model", "data", "seed", "batch_size")},
+        **bad,
         "sample": workload.noun,
         "samples": len(samples),
-        "skipped": found.skipped,
-        "first_skipped": found.first_skipped,
         "place": workload.place,
         "places": sum(len(prediction.best) for prediction in predictions),
         "labels": len(labels),
         "hidden": hidden,
         "device": model.device.name,
-        "seed": arguments.seed,
         "loaded": arguments.load and str(arguments.load),
-        "batch_size": size,
         "mini_batches": len(mini_batches),
         "rounds": rounds,
         "policy": name,
         "learning": learning,
         "predictions": arguments.out,
-    }, measured
-
-
-def _learned(outputs: Probabilities, mini_batches: Sequence[MiniBatch]) -> tuple[Policy, dict[str, Any]]:
-    """A policy, and how long it took once code was there."""
-    for _ in range(2):
-        start = perf_counter()
-        policy = eb.learn([compare.record(outputs, mini_batch) for mini_batch in mini_batches])
-    return policy, {"mini_batches": len(mini_batches), "seconds": perf_counter() - start}
+        "policies": [
+            {
+                "policy": name,
+                "samples_per_second": len(samples) / of.total_seconds,
+                **of.sums,
+                "seconds": of.seconds,
+                "largest_difference": of.difference,
+            }
+            for name, of in measured.items()
+        ],
+    }
 
 
 def _write_predictions(path: str, predictions: Sequence[Any], labels: list[Any], root: bool) -> None:
@@ -148,25 +143,12 @@ def _write_predictions(path: str, predictions: Sequence[Any], labels: list[Any],
     write_atomically(path, "".join(f"{line}\n" for line in lines))
 
 
-def _as_json(name: str, measured: Measured) -> dict[str, Any]:
-    return {
-        "policy": name,
-        "samples_per_second": len(measured.predictions) / measured.total_seconds,
-        **measured.sums,
-        "seconds": measured.seconds,
-        "largest_difference": measured.difference,
-    }
-
-
-def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
+def _print(facts: dict[str, Any]) -> None:
     sample, n = facts["sample"], facts["samples"]
-    sizes = [counted(n, sample), counted(facts["places"], facts["place"]), counted(facts["labels"], "label")]
-    parameters = f"as {facts['loaded']} has it" if facts["loaded"] else f"random parameters (seed {facts['seed']})"
+    how = f"as {facts['loaded']} has it" if facts["loaded"] else f"random parameters (seed {facts['seed']})"
     device = "" if facts["device"] == "cpu" else f", on {facts['device']}"
-    print(f"{facts['model']}{device}, hidden size {facts['hidden']:,}, {parameters}")
-    print(f"{' '.join(facts['data'] or ['made up'])}: {', '.join(sizes)}")
-    if bad := facts["skipped"]:
-        print(f"skipped {counted(bad, 'malformed sample')}, the first: {printable(facts['first_skipped'])}")
+    places, labels = counted(facts["places"], facts["place"]), counted(facts["labels"], "label")
+    print_heading(facts, how + device, f"{counted(n, sample)}, {places}, {labels}")
     rounds = "once" if facts["rounds"] == 1 else f"{facts['rounds']} times (the median counts)"
     mini_batches = f"{counted(facts['mini_batches'], 'mini-batch')} of {counted(min(facts['batch_size'], n), sample)}"
     print(f"{mini_batches}, each run {rounds} by every policy in turn, after a warm-up")
@@ -174,27 +156,22 @@ def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
         of = counted(learning["mini_batches"], "mini-batch")
         print(f"policy {facts['policy']} from {of} in {learning['seconds']:.2f} s")
     print()
-    columns = list(measured.values())
-    unbatched, per_mini_batch = columns[0].total_seconds, 1e3 / facts["mini_batches"]
-    rows: list[list[Any]] = [
-        [f"{sample}s/s", *(round(n / of.total_seconds) for of in columns)],
-        ["times unbatched", *(f"{unbatched / of.total_seconds:.2f}" for of in columns)],
-        ["largest difference from unbatched", *(f"{of.difference:.1e}" for of in columns)],
+    policies, per_mini_batch = facts["policies"], 1e3 / facts["mini_batches"]
+    seconds = [sum(of["seconds"].values()) for of in policies]
+    rows = [
+        [f"{sample}s/s", *(round(of["samples_per_second"]) for of in policies)],
+        ["times unbatched", *(f"{seconds[0] / total:.2f}" for total in seconds)],
+        ["largest difference from unbatched", *(f"{of['largest_difference']:.1e}" for of in policies)],
         [],
-        ["batches", *(of.sums["batches"] for of in columns)],
-        ["lower bound", *(of.sums["lower_bound"] for of in columns)],
-        ["operands used in place", *(of.sums["viewed"] for of in columns)],
-        ["operands gathered", *(of.sums["gathered"] for of in columns)],
-        ["gathered, MiB", *(f"{of.sums['gathered_bytes'] / 2**20:,.1f}" for of in columns)],
+        *([text, *(of[count] for of in policies)] for count, text in COUNTS.items()),
+        ["gathered, MiB", *(f"{of['gathered_bytes'] / 2**20:,.1f}" for of in policies)],
+        [],
     ]
-    if any(of.sums["fallbacks"] for of in columns):
-        rows.append(["decisions in unseen states", *(of.sums["fallbacks"] for of in columns)])
-    rows.append([])
     rows += [
-        [f"{stage}, ms", *(f"{per_mini_batch * of.seconds.get(stage, 0.0):.2f}" for of in columns)]
-        for stage in columns[0].seconds
+        [f"{stage}, ms", *(f"{per_mini_batch * of['seconds'].get(stage, 0.0):.2f}" for of in policies)]
+        for stage in policies[0]["seconds"]
     ]
-    rows.append(["sum per mini-batch, ms", *(f"{per_mini_batch * of.total_seconds:.2f}" for of in columns)])
-    print_table(["", *measured], rows)
+    rows.append(["sum per mini-batch, ms", *(f"{per_mini_batch * total:.2f}" for total in seconds)])
+    print_table(["", *(of["policy"] for of in policies)], rows)
     if facts["predictions"]:
         print(f"wrote {facts['predictions']}: the predictions of {facts['policy']}")

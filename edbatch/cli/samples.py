@@ -11,7 +11,9 @@ import msgspec
 
 from edbatch.base.files import read_text
 from edbatch.base.later import Later
-from edbatch.cli.arguments import MADE_UP
+from edbatch.base.text import printable
+from edbatch.cli.arguments import JSON, Options, flag, number, option
+from edbatch.cli.output import counted
 from edbatch.errors import EdBatchError
 
 if TYPE_CHECKING:
@@ -19,16 +21,19 @@ if TYPE_CHECKING:
 
 workloads = Later("edbatch.models.workloads")
 
+MADE_UP = 300  # samples, where no file is given
 HELD_OUT = 10  # without --held-out, one sample in so many is measured on
 CHECKPOINT, VOCABULARY = "checkpoint.safetensors", "vocabulary.json"  # in the folder of a run
 
-
-class Found(NamedTuple):
-    """Samples, and what was malformed beside them; fields as of `edbatch.data.stream.Stream`."""
-
-    samples: list[Any]
-    skipped: int = 0
-    first_skipped: str | None = None
+MODEL: Options = {  # which model, over which samples
+    "model": option("tree-lstm, tagger, ...", "MODEL"),
+    "--data --trees": option(f"samples (default: {MADE_UP} that are made up)", "FILE", nargs="+"),
+    "--skip-bad": flag("skip malformed samples, and count them"),
+    "--limit": number("take the first N samples of --data, or make up so many"),
+    "--hidden": number("size of embeddings and states (default: 128; rntn 32, module-network 16)"),
+    "--seed": number("of what is random", 0, least=0),
+    **JSON,
+}
 
 
 class Data(NamedTuple):
@@ -37,11 +42,9 @@ class Data(NamedTuple):
     train: list[Labelled]
     held_out: list[Labelled]
     sizes: tuple[Any, ...]
-    labels: int
-    skipped: int
-    unlabelled: int
-    mark: int
     known: dict[str, Any]
+    mark: int
+    facts: dict[str, Any]  # counts
 
 
 class Saved(msgspec.Struct):
@@ -52,36 +55,31 @@ class Saved(msgspec.Struct):
     known: dict[str, Any]
 
 
-def read_samples(workload: Workload, arguments: argparse.Namespace, option: str = "data") -> Found:
-    """What the command line names, or what is made up.
-
-    Raises:
-        EdBatchError: files cannot be read, or one is malformed.
-    """
+def read_samples(
+    workload: Workload, arguments: argparse.Namespace, option: str = "data"
+) -> tuple[list[Any], dict[str, Any]]:
+    """What the command line names, or what is made up; and how many were malformed, with the first, as facts."""
     paths, limit = getattr(arguments, option), arguments.limit if option == "data" else None
     if paths is None:
-        return Found(workload.generate(limit or MADE_UP, 0))
+        return workload.generate(limit or MADE_UP, 0), {"skipped": 0, "first_skipped": None}
     try:
         stream = workload.open_files(*paths, skip_bad=arguments.skip_bad)
     except EdBatchError as error:
         raise EdBatchError(f"--{option.replace('_', '-')} of {arguments.model}: {error}") from None
-    return Found(stream.take(limit), stream.skipped, stream.first_skipped)
+    return stream.take(limit), {"skipped": stream.skipped, "first_skipped": stream.first_skipped}
 
 
 def read_labelled(arguments: argparse.Namespace) -> tuple[Workload, Data]:
-    """The workload that a command line names, and its samples with labels.
-
-    Raises:
-        EdBatchError: there is no such workload, or files cannot be read, or have no labels.
-    """
+    """The workload that a command line names, and its samples with labels."""
     workload = workloads.get_workload(arguments.model)
     if workload.right is None:
         known = ", ".join(name for name, other in workloads.WORKLOADS.items() if other.right)
         raise EdBatchError(f"the data of {arguments.model} have no labels to learn from; expected one of {known}")
-    found, skipped, _ = read_samples(workload, arguments)
+    found, bad = read_samples(workload, arguments)
     if arguments.held_out:
-        held_out, more, _ = read_samples(workload, arguments, "held_out")
-        skipped += more
+        held_out, more = read_samples(workload, arguments, "held_out")
+        first = bad["first_skipped"] or more["first_skipped"]
+        bad = {"skipped": bad["skipped"] + more["skipped"], "first_skipped": first}
     else:
         found, held_out = [x for i, x in enumerate(found) if i % HELD_OUT], found[::HELD_OUT]
     mark = 0
@@ -91,19 +89,20 @@ def read_labelled(arguments: argparse.Namespace) -> tuple[Workload, Data]:
     if not train or not measured_on:
         what = "to measure on" if train else "to learn from"
         raise EdBatchError(f"{arguments.model}: expected {workload.noun}s with labels {what}, got none")
-    known = workload.know(train + measured_on)
+    known, n = workload.know(train + measured_on), len(train)
     samples, numbered = workload.labelled(train + measured_on, known)
-    unlabelled, at = len(found) + len(held_out) - len(samples), len(train)
-    labels = len(numbered.labels)
-    return workload, Data(samples[:at], samples[at:], numbered.sizes, labels, skipped, unlabelled, mark, known)
+    facts = {
+        "samples": n,
+        "held_out": len(samples) - n,
+        **bad,
+        "without_labels": len(found) + len(held_out) - len(samples),
+        "labels": len(numbered.labels),
+    }
+    return workload, Data(samples[:n], samples[n:], numbered.sizes, known, mark, facts)
 
 
 def read_saved(folder: Path, model: str) -> Saved:
-    """What a folder says of its model, which must be the one of this name.
-
-    Raises:
-        EdBatchError: it cannot be read, or is of another model.
-    """
+    """What a folder says of its model, which must be the one of this name."""
     path = folder / VOCABULARY
     try:
         found = msgspec.json.decode(read_text(path), type=Saved)
@@ -112,3 +111,11 @@ def read_saved(folder: Path, model: str) -> Saved:
     if found.model != model:
         raise EdBatchError(f"{folder}: holds a {found.model}; expected one, got {model}")
     return found
+
+
+def print_heading(facts: dict[str, Any], how: str, counts: str) -> None:
+    """Print what a model is, how it is made, and over which samples it runs."""
+    print(f"{facts['model']}, hidden size {facts['hidden']:,}, {how}")
+    print(f"{' '.join(facts['data'] or ['made up'])}: {counts}")
+    if bad := facts["skipped"]:
+        print(f"skipped {counted(bad, 'malformed sample')}, the first: {printable(facts['first_skipped'])}")

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from edbatch.base.later import Later
-from edbatch.cli.arguments import Commands, add_command, add_json
+from edbatch.cli.arguments import JSON, Options, option
 from edbatch.cli.output import print_json, print_table
 from edbatch.policy import Policy, TypedGraph, get_policy, lower_bound, read_graph
 
@@ -18,31 +18,24 @@ DEFAULT = ("depth", "agenda", "critical-path")
 REPEATS = 5
 COLUMNS = ("graph", "nodes", "edges", "types", "lower_bound", "policy", "batches")
 
-
-def add_parser(commands: Commands) -> None:
-    """Add the command."""
-    description = (
-        "Schedule recorded graphs with several policies: the number of batches, and the time\n"
-        f"to decide on them (median of {REPEATS} runs after one that is not timed)."
-    )
-    parser = add_command(commands, "schedule", run, "compare policies on recorded graphs", description)
-    parser.add_argument("graphs", nargs="+", metavar="GRAPH", help="recorded graph (see eb.Graph.save)")
-    known = f"heuristics by name and policy files (default: {' '.join(DEFAULT)})"
-    parser.add_argument("--policy", nargs="+", action="extend", metavar="POLICY", help=known)
-    add_json(parser)
+HELP = "compare policies on recorded graphs"
+DESCRIPTION = f"""\
+Schedule recorded graphs with several policies: the number of batches, and the time to decide on them (median of
+{REPEATS} runs after one that is not timed).
+"""
+OPTIONS: Options = {
+    "graphs": option("recorded graph (see eb.Graph.save)", "GRAPH", nargs="+"),
+    "--policy": option(f"names and files (default: {' '.join(DEFAULT)})", "POLICY", nargs="+", action="extend"),
+    **JSON,
+}
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Schedule every graph with every policy.
-
-    Raises:
-        EdBatchError: a graph or a policy cannot be read.
-    """
+    """Schedule every graph with every policy."""
     policies = {spec: get_policy(spec) for spec in arguments.policy or DEFAULT}
     graphs = {path: read_graph(path) for path in arguments.graphs}
-    rows: list[dict[str, Any]] = []
-    for path, graph in tqdm.tqdm(graphs.items(), "scheduling", delay=1, leave=False, disable=None):
-        rows += [facts_of(path, graph) | row for row in _measured(graph, policies)]
+    bar = tqdm.tqdm(graphs.items(), "scheduling", delay=1, leave=False, disable=None)
+    rows = [facts_of(path, graph) | row for path, graph in bar for row in _measured(graph, policies)]
     if arguments.json:
         print_json(rows)
         return

@@ -51,11 +51,7 @@ def norm(backend: Backend, entries: Sequence[Any], squares: Callable[[], Any]) -
 
     The sums of each array stay on the device until all are computed, and come to the host together: the only time that
     an update waits for it. Once or twice more, if that norm is not finite: perhaps only squares are too large.
-
-    Args:
-        backend: of the arrays.
-        entries: these.
-        squares: `backend.squares(entries)`.
+    `squares` is `backend.squares(entries)`.
     """
     found = math.sqrt(sum(backend.to_host(squares()).tolist()))
     if math.isfinite(found):

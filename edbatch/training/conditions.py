@@ -16,34 +16,21 @@ blas_threads = Later("edbatch.kernels.cpu.blas_threads")
 
 
 def conditions(model: ParameterCollection, policy: str | os.PathLike[str] | Policy) -> dict[str, str]:
-    """By name, as JSON can hold them."""
-    return {
-        "BLAS": blas_threads.blas_kernels(),
-        "device": model.device.name,
-        "dtype": str(model.dtype),
-        "policy": _described(get_policy(policy)),
-    }
+    """By name, as JSON can hold them; a policy that was learned, with a digest of what it chooses."""
+    found: Any = get_policy(policy)
+    name = getattr(found, "name", type(found).__name__)
+    if hasattr(found, "table"):
+        choices = [(row["state"], row["choice"]) for row in found.table()]
+        name = f"{name} {blake2b(repr(choices).encode(), digest_size=4).hexdigest()}"
+    kernels = blas_threads.blas_kernels()
+    return {"BLAS": kernels, "device": model.device.name, "dtype": str(model.dtype), "policy": name}
 
 
 def warn_of_changes(place: object, before: dict[str, str], now: dict[str, str]) -> None:
-    """Say so where a run goes on under other conditions.
-
-    Args:
-        place: what the warning begins with.
-        before, now: see `conditions`.
-    """
+    """Say so where a run goes on under other conditions."""
     differ = [f"{name} {before.get(name)}, now {now[name]}" for name in now if before.get(name) != now[name]]
     if differ:
         warn(
             f"{place}: this run was computed with {'; '.join(differ)}; it goes on, but its curve is not to the last "
             "bit what it would have been; under the same it is"
         )
-
-
-def _described(policy: Any) -> str:
-    """A policy's name; of one that was learned, with a digest of what it chooses."""
-    name: str = getattr(policy, "name", type(policy).__name__)
-    if not hasattr(policy, "table"):
-        return name
-    choices = [(row["state"], row["choice"]) for row in policy.table()]
-    return f"{name} {blake2b(repr(choices).encode(), digest_size=4).hexdigest()}"

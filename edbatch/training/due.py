@@ -14,14 +14,7 @@ from edbatch.training.storage import Storage, by_storage, is_whole
 class Due:
     """The parameters that have gradients, by what is done to them, and where their gradients are.
 
-    Args:
-        parameters: these.
-        group_of: of these, and maybe others, the number of the group; another dictionary when that may have changed.
-        updates: of each, if it had some.
-        storage: of an owner.
-
     Attributes:
-        parameters: as given.
         alike: one for all that are updated with the same constants, and the number of their group.
         applied: owners, themselves or a part of each, and the one whose constants are taken: storages are updated as a
             whole where all their members are, and alike.
@@ -68,9 +61,8 @@ class Due:
 
     def fits(self, parameters: Sequence[Parameter], group_of: Mapping[Parameter, int]) -> bool:
         """Whether it is what these parameters need, and their gradients are where they were."""
-        if self._group_of is not group_of or self.parameters != parameters:
-            return False
-        if [x.stack for x in parameters] != self._stacks:
+        known = self._group_of is group_of and self.parameters == parameters
+        if not known or [x.stack for x in parameters] != self._stacks:
             return False
         return all(x.gathers_in(kept) for x, kept in zip(self._owners, self._gradients, strict=True))
 

@@ -189,12 +189,7 @@ class Run:
         return self.epochs_by(Doing(self._steps, self._graph_of, self.evaluate or dict), number)
 
     def epochs_by(self, doing: Doing, number: int) -> Iterator[dict[str, Any]]:
-        """As `epochs`, with mini-batches done elsewhere.
-
-        Args:
-            doing: how.
-            number: of epochs.
-        """
+        """As `epochs`, with mini-batches done elsewhere."""
         return self._epochs(checked_integer("Run", "epochs", number), doing)
 
     def _epochs(self, number: int, doing: Doing) -> Iterator[dict[str, Any]]:
@@ -209,7 +204,7 @@ class Run:
                     self.curve.end_epoch(figures)
                     self._is_to_save = True
             self._save()
-            self._write_curve()
+            self.curve.write(self._curve_file, self._settings)
             self._is_to_save = False
             yield dict(self.curve.epochs[-1])
             if self._iteration is not mine:
@@ -235,7 +230,10 @@ class Run:
     def _steps(self, batches: list[list[int]]) -> Generator[float]:
         """Do mini-batches here."""
         for numbers in batches:
-            self._begin()
+            with Whole():  # a mini-batch that an error or an interrupt ended in its midst leaves nothing behind
+                if self._drawn is not None:
+                    draws.restore(self._drawn)
+                self._drawn = draws.state()
             _, total, n = self._recorded([self.data[i] for i in numbers])
             self.trainer.zero_grad()  # a checkpoint has none: what came before must not enter
             total.backward()
@@ -246,13 +244,6 @@ class Run:
                 self.step += 1
                 self._drawn = None
             yield loss
-
-    def _begin(self) -> None:
-        """Begin a mini-batch; one that an error or an interrupt ended in its midst leaves nothing behind."""
-        with Whole():
-            if self._drawn is not None:
-                draws.restore(self._drawn)
-            self._drawn = draws.state()
 
     def _recorded(self, batch: list[Any]) -> tuple[Graph, Expression, int]:
         """The graph of a mini-batch, not run yet; the sum of its losses; and how many there are."""
@@ -331,7 +322,4 @@ class Run:
         self.step, self.curve.losses, self.curve.epochs = step, curve["loss"], curve["epochs"]
         self._conditions = found.get("conditions", {})  # what was saved by earlier versions has none
         if self.curve.epochs:
-            self._write_curve()  # it may have been killed between checkpoint and curve
-
-    def _write_curve(self) -> None:
-        self.curve.write(self._curve_file, self._settings)
+            self.curve.write(self._curve_file, self._settings)  # it may have been killed between checkpoint and curve

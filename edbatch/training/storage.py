@@ -15,10 +15,6 @@ from edbatch.training.rule import CONSTANTS, GRADIENT, PARAMETER, Rule, kernel_o
 class Storage:
     """The array that a parameter, or a stack of them, owns, with what an optimizer remembers of each entry.
 
-    Args:
-        owner: a parameter that is no part of another's storage.
-        rule: what is done to each entry.
-
     Attributes:
         slots: for each slot of the rule an array like the owner's. All that is remembered of a row of a table, or of
             any other storage as a whole, lies side by side.
@@ -59,12 +55,7 @@ class Storage:
 
 
 class Call:
-    """A rule's kernel for a parameter, and all that it is given but for what is another in each update.
-
-    Args:
-        rule: of an optimizer.
-        parameter: the owner of a storage, or a part of it.
-        slots: its slots; these, and its array, stay where they are.
+    """A rule's kernel for a parameter, whose array and slots stay where they are, and what it is given in all updates.
 
     Attributes:
         of_kernel: the kernel's call.
@@ -92,11 +83,7 @@ class Call:
         self.of_kernel.given[self._constants] = backend_of(self._parameter).address(constants)
 
     def give_gradient(self) -> tuple[int, Any]:
-        """Have the gradient where it is now.
-
-        Returns:
-            How many rows are updated: those of a table that have a gradient, or all; and what is to be kept meanwhile.
-        """
+        """Have the gradient where it is now; how many rows are updated, and what is to be kept meanwhile."""
         given, address = self.of_kernel.given, backend_of(self._parameter).address
         if self.table is None:
             gradient = self._parameter.gradient_array()

@@ -227,11 +227,7 @@ class Trainer:
         )
 
     def _due_of(self, group_of: Mapping[Parameter, int]) -> Due:
-        """What is to be updated.
-
-        Args:
-            group_of: of all parameters the number of their group.
-        """
+        """What is to be updated, of all parameters and the numbers of their groups."""
         parameters = [parameter for parameter in group_of if parameter.has_grad]
         if not parameters:
             frozen = (
