@@ -83,7 +83,7 @@ def _rows(model: str, samples: int, hidden: int) -> list[dict[str, Any]]:
     measured = compare.compare(lambda given: [probabilities(at) for at in given], [others], policies, ROUNDS)
     rows: list[dict[str, Any]] = []
     for name, of in measured.items():
-        found = {"batches": of.batches, "bound": of.lower_bound, "ms": 1e3 * of.total_seconds}
+        found = {"batches": of.sums["batches"], "bound": of.sums["lower_bound"], "ms": 1e3 * of.total_seconds}
         rows.append({"model": model, "policy": name, **found, "difference": of.difference})
     return rows
 

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
         lines.append([*cells, f"{1e3 * row['seconds']:.2f}", *[row["fallbacks"]] * unseen])
     print_table([*(name.replace("_", " ") for name in COLUMNS), "ms", *["unseen"] * unseen], lines)
     if unseen:
-        print("unseen: decisions in states that were not met in training, made by the path ratio")
+        print("unseen: decisions in states that were not met in training, made by the rule critical-path")
 
 
 def facts_of(name: str, graph: TypedGraph) -> dict[str, Any]:

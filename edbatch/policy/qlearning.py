@@ -49,13 +49,13 @@ def learn(
        batches.
 
     The result never runs more batches on `graphs`, in sum, than the best run-time heuristic: where none of the tables
-    does, it is that heuristic; so it is where a table over `ahead` misses the bound and saves less than 5 % of the
-    batches, which other mini-batches would not. It is deterministic in all but `training.seconds`.
+    does, it is that heuristic; with "auto" and "ahead" also where the table misses the bound and saves less than 5 % of
+    the batches, which other mini-batches would not. It is deterministic in all but `training.seconds`.
 
     Args:
         graphs: training mini-batches; several make the policy general. Each run of one is a graph to learn from.
         encoding: what a state is: base, max, sort, phase, critical or ahead (see `encodings`). "auto": `sort`, whose
-            schedules cost least, and where that misses the bound, `ahead`, if it saves one batch in a hundred.
+            schedules cost least, or, where that misses the bound, `ahead`.
         episodes: how many at most. Large graphs get fewer, see `seconds`, but at least 50.
         seed: of the exploration.
         seconds: about how long episodes may take, counted by what they do: the result is the same on a slow machine.
@@ -99,7 +99,7 @@ def learn(
                 continue
             trainer.explore(episodes // 8, how)
             trainer.refine(episodes)
-            found[name] = trainer.policy(name, seed, how, started)
+            found[name] = trainer.policy(name, seed, how, started, certain=encoding in ("auto", "ahead"))
             if trainer.optimal:
                 break
     costs = {name: sum(policy.training.batches) for name, policy in found.items() if policy.training}

@@ -74,7 +74,7 @@ def schedule_of(policy: Policy, graph: TypedGraph) -> Schedule:
     if is_known(policy):
         return policy.schedule(graph)
     with Interlude():
-        schedule = policy.schedule(graph)
+        schedule = policy.schedule(graph.copy())
     name = getattr(policy, "name", type(policy).__name__)
     if not isinstance(schedule, Schedule):
         raise EdBatchError(f"policy {name!r}: expected a Schedule, got {type(schedule).__name__}")

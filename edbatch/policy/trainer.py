@@ -14,7 +14,7 @@ from tqdm import tqdm
 from edbatch.base.stopwatch import Moment
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.critical import Critical, new_critical
-from edbatch.policy.encodings import AHEAD, CRITICAL
+from edbatch.policy.encodings import CRITICAL
 from edbatch.policy.frontier import new_frontier
 from edbatch.policy.fsm import FSM
 from edbatch.policy.fsm_loop import Deciding, Trajectory, follow, learn_from, new_trajectory, take_best
@@ -29,6 +29,7 @@ EVALUATIONS = 20  # passes over the graphs after which the Q of the final choice
 LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
 LEVELS = ("types", "pairs", "one")  # of changes of a table, coarse to fine: what helps in many states fits others, too
+MOST_PAIRED = 16  # types that are ready: their pairs are more than can be tried
 CERTAIN = 0.95  # times the rule's batches: what saves less of irregular graphs saves nothing of others like them
 
 Change = tuple[NDArray[np.intp], NDArray[np.int32]]  # states, and the position in each of the type to choose there
@@ -165,6 +166,8 @@ class Trainer:
         while now.cost < before and not self.optimal:
             before = now.cost
             for level in LEVELS:
+                if self.spent >= episodes:
+                    return
                 for states, positions in changes(now.table, self.encoding, level, now.met):
                     choice = now.table.choice
                     kept = choice[states]
@@ -179,10 +182,13 @@ class Trainer:
                         choice[states] = kept
                 self.candidates.append(now._replace(table=now.table.copied()))
 
-    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> FSM | Heuristic:
-        """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these."""
+    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment, certain: bool) -> FSM | Heuristic:
+        """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these.
+
+        If it has to be `certain` that other graphs gain, the best of these rules, unless much is saved.
+        """
         rule, best, most = self.rule, self.best, self.most
-        if self.encoding == AHEAD and not self.optimal:  # whose first table is the rule
+        if certain and not self.optimal:
             most = int(CERTAIN * most)
         batches = best.batches if best.cost <= most else self.taught[rule]
         seconds = round(started.worked(), 3)
@@ -215,6 +221,8 @@ def changes(table: StateTable, encoding: int, level: str, met: Mapping[int, int]
         if encoding >= CRITICAL:  # the types that are marked, whatever their places
             mark = frozenset(letter for at, letter in enumerate(letters) if table.mark[number] >> at & 1)
         alike = number if level == "one" else (frozenset(letters), mark)
+        if level == "pairs" and len(letters) > MOST_PAIRED:
+            continue
         for types in combinations(letters, 2) if level == "pairs" else [letters]:
             for letter in types:
                 groups[alike, types if level == "pairs" else None, letter].append((number, letters.index(letter)))

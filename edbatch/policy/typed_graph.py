@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -117,6 +117,10 @@ class TypedGraph:
         present, types = np.unique(self.types[begin:end], return_inverse=True)
         names = tuple(self.names[kind] for kind in present.tolist())
         return TypedGraph(types.astype(np.int32), before[at - at[0]], operands[own] - np.int32(begin), names)
+
+    def copy(self) -> Self:
+        """The same graph, for policies that are not ours: nothing that they do with it changes this one."""
+        return replace(self, types=self.types.copy(), indptr=self.indptr.copy(), operands=self.operands.copy())
 
     def columns(self) -> Columns:
         """The `GraphColumns`."""

@@ -43,7 +43,7 @@ class Report:
         batches: number of kernels; `lower_bound` is the least any schedule needs (path reading; appendix A.3).
         viewed, gathered: operands of batches that were used in place, and that had to be copied together.
         viewed_bytes, gathered_bytes: their sizes.
-        fallbacks: steps at which the FSM did not know the state and the path ratio decided.
+        fallbacks: steps at which the FSM did not know the state and the rule `critical-path` decided.
         memory_bytes: all values of the graph.
         seconds: by stage, printed in this order: construction (since the graph was opened or last ran), lowering (to
             the typed graph that is scheduled), learning where a policy was learned, scheduling, planning, execution,

@@ -33,7 +33,7 @@ def test_decisions_in_unseen_states_are_counted(edbatch, edbatch_json, chain, tm
     status, out, err = edbatch("schedule", other, chain, "--policy", policy)
     assert status == 0
     assert "unseen" in out
-    assert "made by the path ratio" in out
+    assert "made by the rule critical-path" in out
     assert err.startswith("edbatch: warning: ")
     assert "types P" in err
     assert err.count("\n") == 1

@@ -37,6 +37,10 @@ def test_pairs_are_told_apart_by_which_is_more():
     assert all(len(states) < 3 or positions != [0, 0, 0] for states, positions in found)
 
 
+def test_pairs_of_very_many_types_are_not_tried():
+    assert not changes(table_of((*range(40), 0)), SORT, "pairs", {0: 1})
+
+
 def test_marks_follow_their_types():
     # the type 0 is critical in the first two, wherever it stands
     table = table_of((0, 1, 0b01), (1, 0, 0b10), (0, 1, 0b10))

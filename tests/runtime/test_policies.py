@@ -82,3 +82,21 @@ def test_a_policy_needs_no_name():
     graph, total = graph_with(Nameless())
     assert total.value().shape == (1,)
     assert graph.report().policy == "Nameless"
+
+
+def emptied(graph):
+    graph.operands, graph.indptr = graph.operands[:0], graph.indptr * 0
+
+
+@pytest.mark.parametrize("write", [lambda graph: graph.operands.fill(0), lambda graph: graph.types.fill(0), emptied])
+def test_a_policy_that_writes_into_the_graph_changes_nothing(write):
+    class Writing:
+        name = "writing"
+
+        def schedule(self, graph):
+            schedule = get_policy("depth").schedule(graph)
+            write(graph)
+            return schedule
+
+    _, total = graph_with(Writing())
+    assert total.value() == graph_with("depth")[1].value()

@@ -233,7 +233,7 @@ def test_programs_in_the_style_of_dynet():
         loss.backward()
         found = [loss.value(), W.grad_as_array(), E.grad_as_array()]
         for parameter in model.parameters_list() + model.lookup_parameters_list():
-            parameter.scale_gradient(0)
+            parameter.scale_grad(0)
         return found
 
     for seed in range(4):
