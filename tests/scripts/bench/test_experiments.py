@@ -42,7 +42,7 @@ def test_every_experiment_is_here():
     assert SMALL.keys() == COLUMNS.keys() == experiments().keys() - ELSEWHERE
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "cells")) for name in SMALL])
 def test_a_table(name, tables_of):
     if name in TORCH:
         pytest.importorskip("torch", reason="the extra bench")

@@ -1,10 +1,13 @@
 """Schedules over the bound, of mini-batches and of recorded graphs; the fewest batches."""
 
+import pytest
+
 from edbatch.policy import TypedGraph, write_graph
 from scripts.bench import schedules
 from scripts.bench.optimal import fewest
 
 
+@pytest.mark.slow
 def test_tables(tables_of, monkeypatch):
     monkeypatch.setattr(schedules, "NINE", ("tree-lstm-2type",))
     monkeypatch.setattr(schedules, "SMALL", (1,))
