@@ -92,10 +92,16 @@ class TypedGraph:
 
     @classmethod
     def from_lists(cls, types: Sequence[str], operands: Sequence[Sequence[int]]) -> Self:
-        """A checked graph from one type name and one operand list per node."""
+        """A checked graph from one type name and one operand list per node.
+
+        Raises:
+            EdBatchError: other than texts and lists of node ids, one of each per node; and as of `checked`.
+        """
+        if not (_are(types, str) and _are(operands, _LISTS) and len(types) == len(operands)):
+            raise EdBatchError("from_lists: expected the name of a type and a list of operands for each node")
         names = tuple(dict.fromkeys(types))
         number = {name: index for index, name in enumerate(names)}
-        indptr = np.concatenate([[0], np.cumsum([len(row) for row in operands])])
+        indptr = np.cumsum([0, *map(len, operands)])
         return cls.checked([number[name] for name in types], indptr, [node for row in operands for node in row], names)
 
     @cached_property
@@ -183,3 +189,10 @@ def _integers(column: str, given: Iterable[int], dtype: type[np.signedinteger] =
     if found.size and (found.min() < limits.min or found.max() > limits.max):
         raise EdBatchError(f"{column}: expected integers from {limits.min} to {limits.max}, got {found.max()}")
     return found.astype(dtype)
+
+
+_LISTS = (Sequence, np.ndarray)
+
+
+def _are(found: Any, kind: Any) -> bool:
+    return isinstance(found, _LISTS) and all(isinstance(one, kind) for one in found)

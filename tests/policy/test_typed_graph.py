@@ -28,8 +28,14 @@ def test_topological_order_puts_operands_first(random_graph):
 
 def test_an_empty_graph_is_a_graph():
     graph = TypedGraph.checked([], [0], [], [])
-    assert len(graph) == 0
+    assert len(graph) == len(TypedGraph.from_lists([], [])) == 0
     assert len(graph.topological) == 0
+
+
+@pytest.mark.parametrize(("types", "operands"), [(["a"], [[], []]), (["a"], None), (["a"], [3]), ([1], [[]]), (3, [])])
+def test_lists_are_of_one_name_and_one_list_for_each_node(types, operands):
+    with pytest.raises(EdBatchError, match="the name of a type and a list of operands for each node"):
+        TypedGraph.from_lists(types, operands)
 
 
 @pytest.mark.parametrize(
