@@ -200,7 +200,7 @@ def check_compiled(kernels, capabilities):
 PARTS = [pytest.param(CASES[first : first + 15], id=CASES[first].id) for first in range(0, len(CASES), 15)]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cases", PARTS)
 def test_every_op(cuda, cases, dtype):
     """Values and gradients, alone and in cells; stopped or not."""
