@@ -50,6 +50,7 @@ class Interrupt:
         self.lines = 0
         # `with` statements, of the frames that run: they have an event at their end, too, where no signal can come.
         self._entered = set()
+        self._begins = {}  # first instructions, by code and line
 
     def run(self, function):
         """Call a function; whether it was interrupted."""
@@ -79,7 +80,7 @@ class Interrupt:
         return self._line if frame.f_code.co_filename.startswith(FOLDER) else None
 
     def _line(self, frame, event, _):
-        if event == "line" and not self._leaves_with(frame):
+        if event == "line" and not self._leaves_with(frame) and not self._is_a_turn(frame):
             self.lines += 1
             if self.lines == self.at:
                 signal.raise_signal(signal.SIGINT)
@@ -95,3 +96,12 @@ class Interrupt:
         seen = place in self._entered
         (self._entered.discard if seen else self._entered.add)(place)
         return seen
+
+    def _is_a_turn(self, frame):
+        """Whether a comprehension goes on: since Python 3.12 it has an event at each turn, in its function's frame.
+
+        What a tracing function raises there passes the `__exit__` of a `with` statement by; a signal does not.
+        """
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        first = self._begins.setdefault((frame.f_code, frame.f_lineno), frame.f_lasti)
+        return frame.f_lasti > first and " for " in line and not line.lstrip().startswith("for ")
