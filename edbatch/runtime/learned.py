@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from edbatch.base.later import Later
@@ -19,8 +21,9 @@ RULE = "critical-path"
 CLOSE = 1.03  # times the lower bound: there is too little to save
 BATCH_SECONDS = 10e-6  # of a batch besides its arithmetic: planned, gathered, launched
 LEARNING_SECONDS = 0.5
+TURN_SECONDS = 0.5e-3  # Python's 5 ms would make mini-batches wait for up to 0.15 s
 TIMES = 10  # what could have been saved so far, over what learning takes
-FIRST_LOOK = 64  # mini-batches; later looks are at four times as many
+FIRST_LOOK = 64  # mini-batches; what came of it is taken at twice, the next look is at four times as many
 MAX_GRAPHS = 3  # that a machine is learned from
 MAX_SETS = 1000  # of types that are known; the oldest is forgotten
 
@@ -37,33 +40,50 @@ class _Types:
     learned: Policy | None = None
 
     def decide(self, graph: TypedGraph) -> None:
-        """Begin to learn if that pays, or take what was learned."""
-        if self.learning is not None:  # which no clock decides: numbers are the same in each process
-            self.learning.join()
-            self.policy = self.learned or self.policy
-            self.graphs.clear()
-            self.look = 0
-            return
+        """Begin to find out whether learning pays, and to learn; or take what came of it, at twice as many."""
         self.graphs = [*self.graphs, graph][-MAX_GRAPHS:]
-        if savings([graph], self.came) < TIMES * LEARNING_SECONDS:
-            self.look *= 4
+        self.look *= 2  # by then it is long over, so that nobody waits
+        if self.learning is None:
+            self.learning = threading.Thread(target=self._learn, args=(self.graphs, self.came), daemon=True)
+            self.learning.start()
             return
-        least, taken = lower_bound(graph), len(schedule_of(self.policy, graph))
+        self.learning.join()  # what is taken when is decided by no clock: numbers are the same in each process
+        self.learning = None
+        if self.learned is not None:
+            self.policy, self.look = self.learned, 0
+            self.graphs.clear()
+
+    def _learn(self, graphs: list[TypedGraph], came: int) -> None:
+        """Learn if that pays; all that it takes is done in this thread, one at a time."""
+        with _one, _short_turns():
+            self._learn_if_it_pays(graphs, came)
+
+    def _learn_if_it_pays(self, graphs: list[TypedGraph], came: int) -> None:
+        if savings(graphs[-1:], came) < TIMES * LEARNING_SECONDS:
+            return
+        least, taken = lower_bound(graphs[-1]), len(schedule_of(self.policy, graphs[-1]))
         shown.say_once(
             f"edbatch: learning to batch beside the program, for some {LEARNING_SECONDS:g} s; {RULE} takes {taken} "
             f"batches where {least} may do",
             _said,
         )
-        self.learning = threading.Thread(target=self._learn, args=(self.graphs,), daemon=True)
-        self.learning.start()
-        self.look *= 2  # by then it has long been learned, so that nobody waits
-
-    def _learn(self, graphs: list[TypedGraph]) -> None:
         learned = qlearning.learn(graphs, encoding="ahead", seconds=LEARNING_SECONDS, progress=False)
         learned.schedule(graphs[0])  # what that needs is compiled here, so that no mini-batch waits for it
         self.learned = learned
 
 
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Have threads of Python take turns more often: a mini-batch gives its turn away many times."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(TURN_SECONDS, before))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+_one = threading.Lock()
 _said = threading.Event()
 _known: dict[frozenset[str], _Types] = {}
 
