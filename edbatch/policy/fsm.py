@@ -17,7 +17,7 @@ from edbatch.policy.fsm_loop import NOT_CRITICAL, Deciding, follow, new_trajecto
 from edbatch.policy.policy_file import FSMFile, State, Training, write_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.state_table import StateTable, insert, new_table
-from edbatch.policy.typed_graph import Int32s, TypedGraph
+from edbatch.policy.typed_graph import Int32s, TypedGraph, require_typed_graph
 
 drawing = Later("edbatch.policy.drawing")
 
@@ -76,6 +76,7 @@ class FSM:
 
     def schedule(self, graph: TypedGraph) -> Schedule:
         """The batches of `graph`; warns once (EdBatchWarning) when types that it does not know were ready."""
+        require_typed_graph(f"policy {self.name!r}", graph)
         schedule, states, unknown = self._follow(graph)
         self.fallbacks += int((states < 0).sum())
         if unknown and not self._warned:

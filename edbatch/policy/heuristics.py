@@ -11,7 +11,7 @@ from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, shown
 from edbatch.policy.policy_file import HeuristicFile, Training, write_policy
 from edbatch.policy.schedule import Schedule
-from edbatch.policy.typed_graph import Int32s, TypedGraph
+from edbatch.policy.typed_graph import Int32s, TypedGraph, require_typed_graph
 
 loops = Later("edbatch.policy.heuristic_loops")
 topology = Later("edbatch.policy.topology")
@@ -49,6 +49,7 @@ class Heuristic:
 
     def schedule(self, graph: TypedGraph) -> Schedule:
         """The batches of `graph`; it must have no cycle."""
+        require_typed_graph(f"policy {self.name!r}", graph)
         match self.name:
             case "critical-path":
                 return Schedule(*loops.by_critical_path(graph.columns(), len(graph.names)))

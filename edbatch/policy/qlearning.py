@@ -15,7 +15,7 @@ from edbatch.policy.fsm import FSM
 from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy
 from edbatch.policy.trainer import CHECK_EVERY, Exploration, Trainer
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import TypedGraph, require_typed_graph
 
 COMPETING = ("sort", "ahead")  # encodings; a schedule by the first costs least
 ENCODING_NAMES = (*ENCODINGS, "auto")
@@ -125,8 +125,7 @@ def _checked(graphs: Sequence[TypedGraph]) -> list[TypedGraph]:
     except TypeError:
         raise EdBatchError(f"learn: expected a list of graphs, got {shown(graphs)}") from None
     for at, graph in enumerate(found):
-        if not isinstance(graph, TypedGraph):
-            raise EdBatchError(f"learn: graph {at}: expected a TypedGraph (graph.typed_graph()), got {shown(graph)}")
+        require_typed_graph(f"learn: graph {at}", graph)
     if not found:
         raise EdBatchError("learn: at least one graph is needed")
     return [run for graph in found for run in graph.runs()]

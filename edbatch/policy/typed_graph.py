@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edbatch.base.later import Later
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 
 topology = Later("edbatch.policy.topology")
 
@@ -189,6 +189,12 @@ def _integers(column: str, given: Iterable[int], dtype: type[np.signedinteger] =
     if found.size and (found.min() < limits.min or found.max() > limits.max):
         raise EdBatchError(f"{column}: expected integers from {limits.min} to {limits.max}, got {found.max()}")
     return found.astype(dtype)
+
+
+def require_typed_graph(what: str, graph: object) -> None:
+    """Refuse what is no TypedGraph, an `eb.Graph` above all: an EdBatchError that names the cure."""
+    if not isinstance(graph, TypedGraph):
+        raise EdBatchError(f"{what}: expected a TypedGraph (graph.typed_graph()), got {shown(graph)}")
 
 
 _LISTS = (Sequence, np.ndarray)

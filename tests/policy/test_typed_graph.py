@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+import edbatch as eb
 from edbatch.errors import EdBatchError
-from edbatch.policy import TypedGraph
+from edbatch.policy import TypedGraph, get_policy, lower_bound
 
 
 def test_successors_are_the_reversed_edges(random_graph):
@@ -69,3 +70,9 @@ def test_a_cycle_is_shown_in_the_direction_of_the_data():
 def test_a_long_cycle_is_shortened():
     with pytest.raises(EdBatchError, match=r"\.\.\."):
         TypedGraph.from_lists(["a"] * 30, [[(node + 1) % 30] for node in range(30)])
+
+
+@pytest.mark.parametrize("use", [lower_bound, get_policy("depth").schedule, get_policy("critical-path").schedule])
+def test_a_graph_of_expressions_is_answered_with_the_cure(use):
+    with eb.Graph() as graph, pytest.raises(EdBatchError, match=r"expected a TypedGraph \(graph.typed_graph\(\)\)"):
+        use(graph)
