@@ -69,16 +69,17 @@ def test_gradients_that_leak_are_found():
 
 
 def test_rounding_is_no_error():
-    counts, failures = Counts(), []
-    for program, _ in programs(100):
+    counts, wrong = Counts(), set()
+    for seed, (program, _) in enumerate(programs(100)):
         epsilon = np.finfo(program.dtype).eps
 
         def rounding(code, epsilon=epsilon):
             with oracle.rounding(epsilon, seed=99), np.errstate(all="ignore"):
                 return shown(code, oracle)
 
-        failures.append(check(program, counts, rounding))
-    assert sum(failure is not None for failure in failures) <= 1  # where 0 times infinity comes of rounding
+        if check(program, counts, rounding) is not None:
+            wrong.add(seed)
+    assert wrong <= {32}  # in which rounding makes 0 times infinity of a number
     assert counts.blind <= 0.01 * counts.arrays
 
 
