@@ -13,7 +13,7 @@ import pytest
 import edbatch as eb
 from edbatch.compiling import compiled
 from edbatch.policy import qlearning
-from edbatch.runtime import learned, remembered
+from edbatch.runtime import learned, plan_cache
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 FIRST = re.search(r"```python\n(.*?)```", README, re.DOTALL).group(1)
@@ -150,7 +150,7 @@ def chain(n, op=eb.tanh):
 def nothing_learned(nothing_learned, monkeypatch):
     """As in a new process, which looks at the fourth mini-batch of a set of types whether learning pays."""
     monkeypatch.setattr(learned, "FIRST_LOOK", 4)
-    monkeypatch.setattr(remembered, "of_graphs", remembered.Plans())
+    monkeypatch.setattr(plan_cache, "plans", plan_cache.PlanCache())
 
 
 KINDS = np.random.default_rng(0).integers(0, 3, (4, 20)).tolist()

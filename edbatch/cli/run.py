@@ -20,7 +20,7 @@ from edbatch.errors import EdBatchError
 
 compare = Later("edbatch.cli.compare")
 compiled = Later("edbatch.compiling.compiled")
-remembered = Later("edbatch.runtime.remembered")
+plan_cache = Later("edbatch.runtime.plan_cache")
 workloads = Later("edbatch.models.workloads")
 
 RULES = ("none", "depth", "agenda", "critical-path")  # the first is unbatched: the others are checked against it
@@ -101,7 +101,7 @@ def _run(arguments: argparse.Namespace) -> dict[str, Any]:
     rounds = -(-LEAST_RUNS // len(mini_batches))
     policies = {rule: eb.get_policy(rule) for rule in RULES} | {name: chosen}
     # That they run again and again is not what is compared, nor what is interpreted until compiling pays.
-    with remembered.afresh(), compiled.at_once():
+    with plan_cache.afresh(), compiled.at_once():
         measured = compare.compare(outputs, mini_batches, policies, rounds)
     predictions = measured[name].predictions
     if arguments.out is not None:

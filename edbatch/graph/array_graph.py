@@ -11,7 +11,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.trace import Payload
-from edbatch.graph.columns import DAMAGED, SMALL, Columns
+from edbatch.graph.columns import DAMAGED, SMALL, Columns, nodes_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
@@ -33,8 +33,8 @@ Ids = range | np.ndarray | int
 class ArrayGraph(Columns):
     """A graph of arrays: a node is recorded here once, and n times in the base before that runs.
 
-    Recording is that of any graph, so that everything that takes expressions takes arrays. Among `args` there may be
-    arrays of n integers in the place of one.
+    Recording is that of any graph, so that everything that takes expressions takes arrays. Among `integers` there may
+    be arrays of n of them in the place of one.
 
     Attributes:
         count: n.
@@ -127,31 +127,29 @@ class ArrayGraph(Columns):
             return
         if len(self._found) + len(self.types) != self.n:
             raise EdBatchError(DAMAGED)
-        at = 0
-        lines = self.types.lines if isinstance(self.types, LinedTypes) else repeat(None)
-        for id, line in zip(self.types, lines, strict=False):
-            type = TYPES[id]
-            width = type.n_args if type.n_args >= 0 else self.args[at] + 1
-            self._found.append(self._recorded(type, self.args[at : at + width], line))
-            at += width
-        if at != len(self.args):
-            raise EdBatchError(DAMAGED)
+        lines = iter(self.types.lines) if isinstance(self.types, LinedTypes) else repeat(None)
+        for node in nodes_of(self.types, self.operands, self.integers):
+            self._found.append(self._recorded(*node, next(lines)))
         self.types.clear()
-        self.args.clear()
+        self.operands.clear()
+        self.integers.clear()
 
-    def _recorded(self, type: NodeType, given: list[Any], line: str | None) -> Ids:
-        """What stands in the base for a node with these integers."""
+    def _recorded(self, type: NodeType, operands: list[int], integers: list[Any], line: str | None) -> Ids:
+        """What stands in the base for a node."""
         if type.op.kind is Kind.SOURCE:  # which has one value for all entries
-            return self.base.extend(type, 1, np.array(given, np.int64), line)
-        end = len(given) - type.op.payload
-        first = type.n_args < 0  # behind their count, if that varies
-        columns = [self._ids(x) if first <= at < end else x for at, x in enumerate(given)]
-        begin = self.base.extend(type, self.count, self._rows(columns), line)
+            return self.base.extend(type, 1, operands, integers, line)
+        ids: list[Ids] = [self._ids(id) for id in operands]
+        if type.n_operands < 0:
+            ids.insert(0, len(operands))
+        rows = self._rows(ids), self._rows(integers)
+        begin = self.base.extend(type, self.count, *rows, line)
         return range(begin, begin + self.count)
 
     def _rows(self, columns: list[Any]) -> np.ndarray | list[int]:
         """Integers of n nodes, one after the other, by their columns: one that is in all rows, or n of them."""
         count = self.count
+        if not columns:
+            return []
         if count * len(columns) <= SMALL:
             listed = [x if x.__class__ is range else _listed(x, count) for x in columns]
             return list(listed[0] if len(listed) == 1 else chain.from_iterable(zip(*listed, strict=True)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from weakref import ref
@@ -14,7 +14,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.draws import first_draw, next_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.lines import LinedTypes, users_line
-from edbatch.graph.node_type import NodeType
+from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Shape, Spec, float_dtype
@@ -39,26 +39,59 @@ _serials = count()
 SMALL = 64
 
 
+Ids = Sequence[int] | np.ndarray
+
+
 class Recorded(NamedTuple):
     """Nodes as arrays.
 
     Attributes:
         types: type ids (int32), or a list of them.
-        args: their integers (int64), or a list.
+        operands: ids of what they read (int64), or a list.
+        integers: that go with them (int64), or a list.
         lines: where each was recorded, if that is noted.
     """
 
     types: Any
-    args: Any
+    operands: Any
+    integers: Any
     lines: list[str]
+
+
+def nodes_of(
+    types: list[int], operands: list[Any], integers: list[Any]
+) -> Iterator[tuple[NodeType, list[Any], list[Any]]]:
+    """Yield the type of each node, the ids of its operands, and its integers.
+
+    Raises:
+        EdBatchError: there are too few, or too many.
+    """
+    at = integer = 0
+    for id in types:
+        type = TYPES[id]
+        n = type.n_operands
+        if n < 0:
+            n = operands[at] if at < len(operands) else 0
+            at += 1
+        end, stop = at + n, integer + type.n_integers
+        yield type, operands[at:end], integers[integer:stop]
+        at, integer = end, stop
+    if at != len(operands) or integer != len(integers):
+        raise EdBatchError(DAMAGED)
+
+
+def listed_ids(ids: Ids) -> Sequence[int]:
+    """Ids as Python's integers."""
+    return ids.tolist() if isinstance(ids, np.ndarray) else ids
 
 
 class Placed(NamedTuple):
     """A recording that was appended, see `graph.replay.recording`; one without bases stands for itself.
 
     Attributes:
-        recording: the nodes, with integers relative to where they are.
-        bases: what is added to integers besides the id of the first node.
+        recording: the nodes, with ids and integers relative to where they are.
+        bases: what is added besides the id of the first node: how many inputs there are, the first number that is
+            drawn, and ids.
     """
 
     recording: Recording
@@ -85,17 +118,20 @@ class Pieces(NamedTuple):
 
     Attributes:
         chunks: hold what `rows` tells the place of.
-        rows: per chunk `ROW` integers: how many nodes, how many integers, where a recording has both (0: they are the
-            next of those behind), how many bases it has, and a number of its own.
+        rows: per chunk `ROW` integers: how many nodes, operands and integers, how many bases it has, the number of its
+            structure (0: of no recording), and where a recording has all these (0: they are the next of those behind).
         bases: of all.
-        types, args: of all chunks that are no recordings.
+        placed: of these, the ids: all but how many inputs there are, and what is drawn first.
+        types, operands, integers: of all chunks that are no recordings.
     """
 
     chunks: list[Recorded | Placed | Recording]
     rows: np.ndarray
     bases: list[int]
+    placed: list[int]
     types: np.ndarray
-    args: np.ndarray
+    operands: np.ndarray
+    integers: np.ndarray
 
     @property
     def n(self) -> int:
@@ -105,7 +141,7 @@ class Pieces(NamedTuple):
     @property
     def has_recordings(self) -> bool:
         """Whether there are some among the chunks."""
-        return bool(self.rows[:, 2].any())
+        return bool(self.rows[:, NUMBER].any())
 
     @property
     def lines(self) -> list[str]:
@@ -116,14 +152,14 @@ class Pieces(NamedTuple):
 class Columns:
     """Nodes as they are recorded: building one costs about as much as appending to two lists.
 
-    Node v is the v-th entry of `types` and the next integers of `args`: first the ids of its operands (node and view;
-    parameters are part of the type), then its payload (a look-up index, a label, a seed). A variadic node's
-    integers are preceded by their count. `n` counts all nodes ever recorded; what has been taken over by the runtime is
-    cleared from the lists.
+    Node v has type `types[v]`; the ids of its operands (node and view; parameters are part of the type) follow those of
+    node v - 1 in `operands`, those of a variadic node behind their count. Its integers (a look-up index, a label, a
+    seed) follow in `integers`. `n` counts all nodes ever recorded; what has been taken over by the runtime is cleared
+    from the lists.
 
     Attributes:
         types: type ids of the nodes not yet taken over, but for those in `chunks`.
-        args: their integers.
+        operands, integers: of these nodes.
         chunks: nodes that were recorded before those in the lists.
         n: number of nodes.
         inputs: arrays of the input nodes, found through their payload.
@@ -147,7 +183,6 @@ class Columns:
 
     __slots__ = (
         "__weakref__",
-        "args",
         "array_graphs",
         "base",
         "careful",
@@ -159,8 +194,10 @@ class Columns:
         "handle",
         "inlines",
         "inputs",
+        "integers",
         "n",
         "next_draw",
+        "operands",
         "options",
         "programs",
         "serial",
@@ -170,7 +207,8 @@ class Columns:
     )
 
     def __init__(self, dtype: Any = "float32", options: Options | None = None) -> None:
-        self.args: list[int] = []
+        self.operands: list[int] = []
+        self.integers: list[int] = []
         self.n = 0
         self.inputs: list[Any] = []
         self.constants: dict[Any, tuple[int, Spec]] = {}
@@ -198,39 +236,43 @@ class Columns:
             "value: expression.value()"
         )
 
-    def add(self, type: NodeType, args: tuple[int, ...] | list[int]) -> Expression:
-        """Record one node of `type`; `args` as in the class description."""
+    def add(self, type: NodeType, operands: Sequence[int], integers: Sequence[int] = ()) -> Expression:
+        """Record one node of `type`; its operands and integers as in the class description."""
         node = self.n
         self.n = node + 1
         self.types.append(type.id)
-        self.args.extend(args)
+        self.operands += operands
+        if integers:
+            self.integers += integers
         return self.handle(self, node, type.out)
 
-    def add_several(self, type: NodeType, args: list[int], count: int) -> list[Expression]:
-        """Record so many nodes of a type; `args`: those of one after the other."""
+    def add_several(self, type: NodeType, operands: list[int], count: int) -> list[Expression]:
+        """Record so many nodes of a type; `operands`: those of one after the other."""
         node = self.n
         self.n = end = node + count
         self.types.extend([type.id] * count)
-        self.args.extend(args)
+        self.operands += operands
         out = type.out
         handle = self.handle
         return [handle(self, id, out) for id in range(node, end)]
 
-    def extend(self, type: NodeType, n: int, args: np.ndarray | list[int], line: str | None = None) -> int:
-        """Record n nodes of a type, with all their integers one after the other; the id of the first.
+    def extend(self, type: NodeType, n: int, operands: Ids, integers: Ids = (), line: str | None = None) -> int:
+        """Record n nodes of a type, with their operands and integers one after the other; the id of the first.
 
         Args:
             line: where they were recorded, if that is noted; by default here.
         """
         first = self.n
         self.n = first + n
-        if len(args) <= SMALL and not isinstance(self.types, LinedTypes):
+        if len(operands) + len(integers) <= SMALL and not isinstance(self.types, LinedTypes):
             self.types += [type.id] * n
-            self.args += args if isinstance(args, list) else args.tolist()
+            self.operands += listed_ids(operands)
+            self.integers += listed_ids(integers)
             return first
         lines = [line or users_line()] * n if isinstance(self.types, LinedTypes) else []
         self.close_chunk()
-        self.chunks.append(Recorded(np.full(n, type.id, np.int32), np.asarray(args, np.int64), lines))
+        columns = np.full(n, type.id, np.int32), np.asarray(operands, np.int64), np.asarray(integers, np.int64)
+        self.chunks.append(Recorded(*columns, lines))
         return first
 
     def append(self, nodes: Recorded | Placed | Recording, led: int = 0) -> None:
@@ -241,16 +283,16 @@ class Columns:
         """
         self.n += len(nodes.types) - led
         if led:
-            self.types, self.args = [], []
+            self.types, self.operands, self.integers = [], [], []
         elif self.types:
             self.close_chunk()
         self.chunks.append(nodes)
 
-    def few(self) -> tuple[list[int], list[int]]:
-        """Types and integers of what waits in the lists, if it is little: arrays had better begin with it, since to
-        join it with them later copies them."""
-        is_little = len(self.args) <= SMALL and not isinstance(self.types, LinedTypes)
-        return (self.types, self.args) if is_little else ([], [])
+    def few(self) -> tuple[list[int], list[int], list[int]]:
+        """Types, operands and integers of what waits in the lists, if it is little: arrays had better begin with it,
+        since to join it with them later copies them."""
+        is_little = len(self.operands) + len(self.integers) <= SMALL and not isinstance(self.types, LinedTypes)
+        return (self.types, self.operands, self.integers) if is_little else ([], [], [])
 
     def constant(self, key: Any, type: Callable[[], NodeType]) -> Expression:
         """The one node of a constant without payload; recorded at its first use."""
@@ -281,9 +323,7 @@ class Columns:
         """Hand over what was recorded since the last call, in pieces if it is not of one."""
         self.flush_arrays()
         if not self.chunks:
-            taken = Recorded(self.types, self.args, self.types.lines if isinstance(self.types, LinedTypes) else [])
-            self.types, self.args = LinedTypes() if isinstance(self.types, LinedTypes) else [], []
-            return taken
+            return self._taken_lists()
         self.close_chunk()
         chunks, self.chunks = self.chunks, []
         if len(chunks) == 1 and isinstance(chunks[0], Recorded):
@@ -304,10 +344,15 @@ class Columns:
 
     def close_chunk(self) -> None:
         """Make one of what is in the lists."""
-        if not self.types and not self.args:
-            return
-        self.chunks.append(Recorded(self.types, self.args, getattr(self.types, "lines", [])))
-        self.types, self.args = LinedTypes() if isinstance(self.types, LinedTypes) else [], []
+        if self.types or self.operands or self.integers:
+            self.chunks.append(self._taken_lists())
+
+    def _taken_lists(self) -> Recorded:
+        """What is in the lists, which are new ones then."""
+        noted = isinstance(self.types, LinedTypes)
+        taken = Recorded(self.types, self.operands, self.integers, self.types.lines if noted else [])  # type: ignore[attr-defined]
+        self.types, self.operands, self.integers = LinedTypes() if noted else [], [], []
+        return taken
 
     def note(self, guard: Guard, owner: Any, own: Get, besides: frozenset[str] | None) -> None:
         """Be told what a call that is recorded depends on.
@@ -385,21 +430,24 @@ def pieces_of(chunks: list[Recorded | Placed | Recording]) -> Pieces:
     """What compiled code needs to make one of chunks."""
     rows: list[bytes] = []
     bases: list[int] = []
-    types: list[Any] = []
-    args: list[Any] = []
+    placed: list[int] = []
+    columns: tuple[list[Any], list[Any], list[Any]] = [], [], []
     for chunk in chunks:
         if chunk.__class__ is not Recorded:
             rows.append(chunk.row)  # type: ignore[union-attr]
             bases += chunk.bases  # type: ignore[union-attr]
+            placed += chunk.bases[2:]  # type: ignore[union-attr]
         else:
-            rows.append(pack_row(len(chunk.types), len(chunk.args), 0, 0, 0, 0))
-            _extend(types, chunk.types)
-            _extend(args, chunk.args)
+            rows.append(pack_row(len(chunk.types), len(chunk.operands), len(chunk.integers), 0, 0, 0, 0))
+            for column, piece in zip(columns, chunk, strict=False):
+                _extend(column, piece)
     found = np.frombuffer(b"".join(rows), np.int64).reshape(-1, ROW)
-    return Pieces(chunks, found, bases, _whole(types, np.int32), _whole(args, np.int64))
+    types, operands, integers = columns
+    whole = _whole(types, np.int32), _whole(operands, np.int64), _whole(integers, np.int64)
+    return Pieces(chunks, found, bases, placed, *whole)
 
 
-ROW = 6
+ROW, NUMBER = 7, 4
 pack_row = struct.Struct(f"{ROW}q").pack
 
 

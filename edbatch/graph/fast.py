@@ -68,7 +68,7 @@ def unary(op: Op) -> Callable[[Any], Expression]:
             node = graph.n
             graph.n = node + 1
             graph.types.append(type_id)
-            graph.args.append(x.id)
+            graph.operands.append(x.id)
             handle = graph.handle
             return handle(graph, node, spec)
         return remember(x)
@@ -101,14 +101,14 @@ def binary(
         else:
             graph = a.graph
             if b.graph is graph:
-                args = graph.args
-                args.append(a.id)
-                args.append(b.id)
+                operands = graph.operands
+                operands.append(a.id)
+                operands.append(b.id)
             elif b.graph is None:  # a parameter
-                graph.args.append(a.id)
+                graph.operands.append(a.id)
             elif graph is None:
                 graph = b.graph
-                graph.args.append(b.id)
+                graph.operands.append(b.id)
             else:
                 return remember(a, b)
             node = graph.n
@@ -173,7 +173,7 @@ def attributed(
             node = graph.n
             graph.n = node + 1
             graph.types.append(type_id)
-            graph.args.append(x.id)
+            graph.operands.append(x.id)
             handle = graph.handle
             return handle(graph, node, spec)
         return remember(x, argument)
@@ -200,7 +200,7 @@ def attributed(
         node = graph.n
         graph.n = node + 1
         graph.types.append(type_id)
-        graph.args.append(x.id)
+        graph.operands.append(x.id)
         handle = graph.handle
         return handle(graph, node, spec)
 
@@ -270,9 +270,9 @@ def described(
         node = graph.n
         graph.n = node + 1
         graph.types.append(entry[0])
-        args = graph.args
-        args += ids
-        args += payload
+        graph.operands += ids
+        if payload:
+            graph.integers += payload
         handle = graph.handle
         return handle(graph, node, entry[1])
 
@@ -298,8 +298,8 @@ def described(
         node = graph.n
         graph.n = node + 1
         graph.types.append(type_id)
-        graph.args += [x.id for x in given if isinstance(x, Expression)]
-        graph.args += payload
+        graph.operands += [x.id for x in given if isinstance(x, Expression)]
+        graph.integers += payload
         handle = graph.handle
         return handle(graph, node, out)
 
@@ -356,9 +356,8 @@ def indexed(op: Op, check: Callable[[Any, int, str], Any] = checked_index) -> Ca
             node = graph.n
             graph.n = node + 1
             graph.types.append(type_id)
-            args = graph.args
-            args.append(x.id)
-            args.append(index)
+            graph.operands.append(x.id)
+            graph.integers.append(index)
             handle = graph.handle
             return handle(graph, node, spec)
         return remember(x, index)
@@ -366,9 +365,10 @@ def indexed(op: Op, check: Callable[[Any, int, str], Any] = checked_index) -> Ca
     def remember(x: Any, index: int) -> Expression:
         x, index = each(to_expression(op.name, x), index)
         if isinstance(index, Integers) and x.spec in entries:
-            return x.graph.add(TYPES[entries[x.spec][0]], (x.id, check(index, x.spec.shape[0], op.name)))
+            return x.graph.add(TYPES[entries[x.spec][0]], (x.id,), (check(index, x.spec.shape[0], op.name),))
         type = node_type(op, (), (x.spec,))
         entries[x.spec] = (type.id, type.out)
-        return x.graph.add(type, (x.id, check(index, x.spec.shape[0], f"{op.name}({x.spec!r}, {shown(index)})")))
+        place = f"{op.name}({x.spec!r}, {shown(index)})"
+        return x.graph.add(type, (x.id,), (check(index, x.spec.shape[0], place),))
 
     return call

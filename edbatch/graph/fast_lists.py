@@ -47,8 +47,9 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
             node = graph.n
             graph.n = node + 1
             graph.types.append(type_id)
-            graph.args.append(len(ids))
-            graph.args += ids
+            operands = graph.operands
+            operands.append(len(ids))
+            operands += ids
             handle = graph.handle
             return handle(graph, node, spec)
         return remember(xs)
@@ -92,18 +93,18 @@ def over(
             pass
         else:
             if other.graph is graph and len(other) == len(ids) and graph.__class__ is not Trace:
-                args = graph.args
+                operands = graph.operands
                 if before is None:
-                    args.append(2 * len(ids))
+                    operands.append(2 * len(ids))
                 elif single.graph is graph:
-                    args += (1 + 2 * len(ids), single.id)
+                    operands += (1 + 2 * len(ids), single.id)
                 else:
                     return remember(single, one, other, argument, kinds)
                 node = graph.n
                 graph.n = node + 1
                 graph.types.append(type_id)
-                args += ids
-                args += other.ids
+                operands += ids
+                operands += other.ids
                 handle = graph.handle
                 return handle(graph, node, spec)
         return remember(single, one, other, argument, kinds)
@@ -158,7 +159,7 @@ def over_lists(
             raise EdBatchError(f"{op.name} in a cell: nothing says what it is of a list of a fixed length")
         found: Expression = op.unrolled(*nodes, *(x for xs in read for x in xs), **dict(attributes))
         return found
-    args = [len(nodes) + len(read) * len(read[0]), *(x.id for x in nodes)]
+    operands = [len(nodes) + len(read) * len(read[0]), *(x.id for x in nodes)]
     for xs in read:
-        args += xs.ids
-    return graph.add(type, args)
+        operands += xs.ids
+    return graph.add(type, operands)

@@ -32,8 +32,8 @@ class NodeType:
             of the type share and that has no place in the graph.
         out: spec of the result.
         lists: how many lists nodes read, all of one length; they come after `op.singles` operands.
-        n_args: integers a node of the type adds to the graph's argument column (operands that are nodes, then payload),
-            -1 when that varies.
+        n_operands: of its operands how many are nodes, -1 when that varies; n_integers: how many integers go with each
+            node (an index, a label, a seed).
         parameters: that it reads, also inside a cell.
         device: of these; None: it reads none, and runs anywhere.
         body: of a composite that has been opened, what it is made of: it is traced while its parameters are there.
@@ -41,7 +41,8 @@ class NodeType:
     """
 
     __slots__ = (
-        "_name", "attributes", "body", "device", "id", "lists", "n_args", "op", "operands", "out", "parameters", "sizes"
+        "_name", "attributes", "body", "device", "id", "lists", "n_integers", "n_operands", "op", "operands", "out",
+        "parameters", "sizes",
     )  # fmt: skip
 
     def __init__(self, id: int, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> None:
@@ -55,7 +56,7 @@ class NodeType:
         self.lists = len(operands) - op.singles if op.variadic else 0
         self._name = ""
         read = [spec for spec in operands if isinstance(spec, ParameterSpec)]
-        self.n_args = -1 if op.variadic else len(operands) - len(read) + op.payload
+        self.n_operands, self.n_integers = -1 if op.variadic else len(operands) - len(read), op.payload
         if attributes:
             read += [spec for _, spec in attributes if isinstance(spec, ParameterSpec)]
         if op.body is not None:

@@ -43,7 +43,7 @@ def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **a
         converted[0] = to_node(graph, converted[0])
     note_numbers(graph, op, attributes)
     type = node_type(op, tuple(attributes.items()), tuple(operand.spec for operand in converted))
-    return graph.add(type, (*(x.id for x in converted if isinstance(x, Expression)), *payload))
+    return graph.add(type, [x.id for x in converted if isinstance(x, Expression)], payload)
 
 
 def graph_of(name: str, operands: Iterable[Any]) -> Columns:
@@ -211,7 +211,7 @@ def array_input(graph: Columns, value: np.ndarray) -> Expression:
     node = graph.n
     graph.n = node + 1
     graph.types.append(type_id)
-    graph.args.append(len(inputs) - 1)
+    graph.integers.append(len(inputs) - 1)
     handle = graph.handle
     return handle(graph, node, spec)
 
@@ -222,7 +222,7 @@ def array_inputs(graph: Columns, values: np.ndarray) -> tuple[range, Spec]:
     begin = len(graph.inputs)
     graph.inputs.extend(np.array(values, graph.dtype))
     n = len(values)
-    first = graph.extend(type, n, np.arange(begin, begin + n))
+    first = graph.extend(type, n, [], np.arange(begin, begin + n))
     return range(first, first + n), type.out
 
 

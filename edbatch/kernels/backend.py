@@ -89,6 +89,9 @@ class Backend(Protocol):
     def indices(self, plan: Told[Plan], first: int = 0) -> Indices:
         """A plan's index buffer on the device: there are the entries from `first` on."""
 
+    def integers(self, values: np.ndarray, first: int = 0) -> Indices:
+        """Integers (int32) that a plan's batches read, on the device: those from `first` on."""
+
     # Kernels
 
     def handles(self, wanted: Sequence[Kernel]) -> list[int]:
@@ -103,7 +106,7 @@ class Backend(Protocol):
     # Running
 
     def run_batches(
-        self, first: int, stop: int, plan: Told[Plan], indices: Indices, memory: Told[Memory],
+        self, first: int, stop: int, plan: Told[Plan], indices: Indices, integers: Indices, memory: Told[Memory],
         programs: ProgramTables, scratch: int,
     ) -> None:  # fmt: skip
         """Run the batches of a plan from `first` on, up to `stop`; see `kernels.interpreter`."""

@@ -89,7 +89,7 @@ def interpreter(emitter: Emitter) -> Callable[..., None]:
 
     @compiled(small=True, error_model="numpy")
     def run_batches(
-        device: np.ndarray, first: int, stop: int, indices: int, scratch: int, plan_tables: np.ndarray,
+        device: np.ndarray, first: int, stop: int, indices: int, integers: int, scratch: int, plan_tables: np.ndarray,
         memory_tables: np.ndarray, program_tables: np.ndarray,
     ) -> None:  # fmt: skip
         """Run the batches of a plan from `first` on.
@@ -98,12 +98,14 @@ def interpreter(emitter: Emitter) -> Callable[..., None]:
             device: its own table.
             stop: the batch to stop before.
             indices: the address of the plan's index buffer on the device.
+            integers: the address of the integers that batches read there, as the plan lists them.
             scratch: address of a buffer that has room for a block of any program, and for the elements of any lists.
             plan_tables, memory_tables, program_tables: directories of the tables of a `Plan`, a `Memory`, `Programs`.
         """
         plan, memory, programs = plan_in(plan_tables), memory_in(memory_tables), programs_in(program_tables)
         room = len(plan.segments) + len(plan.operands) + MOVES if notes else 0
-        sources = Sources(plan.operands, plan.segments, plan.indices, indices, memory, np.empty((room, MOVE), np.int64))
+        moves = np.empty((room, MOVE), np.int64)
+        sources = Sources(plan.operands, plan.segments, plan.indices, indices, integers, memory, moves)
         most = most_slots(programs.extents)
         slots = Slots(np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64))
         for batch in range(first, stop):
@@ -174,7 +176,8 @@ def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[...
             place_arguments(device, programs, number, slots, one, sources, begin, m)
             offsets = one["offsets"] + begin
             most = longest(sources.host, offsets, m) if elements > 0 else 0
-            integers = Integers(sources.indices, one["integers"] + begin, n, offsets, elements, most)
+            payload, lists = at_index(sources.integers, one["integers"] + begin), at_index(sources.indices, offsets)
+            integers = Integers(payload, n, lists, elements, most)
             run_steps(device, programs, number, slots, integers, m)
         if result.address != out.address:
             flush(device, sources.moves, move(device, sources.moves, 0, Listed(result, 0), Listed(out, 0), n))
@@ -195,14 +198,13 @@ def _step_runner(emitter: Emitter) -> Callable[..., None]:
         steps = programs.steps[extent["steps"] : extent["steps_end"]]
         places, kernels = programs.places[extent["places"] :], programs.kernels[extent["kernels"] :]
         addresses, strides = slots.addresses, slots.strides
-        payload, offsets = at_index(integers.indices, integers.begin), at_index(integers.indices, integers.offsets)
         for at in range(len(steps)):
             step = steps[at]
             code, flags, distance = step["code"], step["flags"], step["distance"]
             if code == KERNEL:
                 given = np.empty(1 + given_words(step), np.int64)
                 given[0] = m
-                fill(given[1:], step, places, slots, itemsize, payload, integers.stride, offsets)
+                fill(given[1:], step, places, slots, itemsize, integers.first, integers.stride, integers.offsets)
                 kernel(device, kernels[step["kernel"]], step, given, integers)
                 continue
             x, w, out = step["x"], step["w"], step["out"]

@@ -87,6 +87,7 @@ class Sources(NamedTuple):
     Attributes:
         operands, segments: of the plan.
         host, indices: its index buffer on the host, and its address on the device.
+        integers: the address of those that its batches read.
         memory: where values are.
         moves: room for those of any batch, on devices that note them.
     """
@@ -95,6 +96,7 @@ class Sources(NamedTuple):
     segments: np.ndarray
     host: np.ndarray
     indices: int
+    integers: int
     memory: Memory
     moves: np.ndarray
 
@@ -148,19 +150,18 @@ class Slots(NamedTuple):
 
 
 class Integers(NamedTuple):
-    """The integers of a block of calls: the k-th of all calls begin at begin + k * stride.
+    """The integers of a block of calls: the k-th of all calls begin at k * stride.
 
     Attributes:
-        indices: the address of the list that they are in.
-        offsets: where the offsets of the calls' lists begin there, if they read lists.
+        first: the address of the first.
+        offsets: the address of the offsets of the calls' lists, if they read lists; else 0.
         elements: of all these lists.
         longest: of these lists, how many elements it has.
     """
 
-    indices: int
-    begin: int
+    first: int
     stride: int
-    offsets: int = -1
+    offsets: int = 0
     elements: int = 0
     longest: int = 0
 
@@ -168,7 +169,13 @@ class Integers(NamedTuple):
 @compiled(small=True, error_model="numpy")
 def plan_in(plan: np.ndarray) -> Plan:
     """The tables of a plan's directory."""
-    return Plan(table(plan, 0, BATCH), table(plan, 1, OPERAND), table(plan, 2, SEGMENT), table(plan, 3, INT32))
+    return Plan(
+        table(plan, 0, BATCH),
+        table(plan, 1, OPERAND),
+        table(plan, 2, SEGMENT),
+        table(plan, 3, INT32),
+        table(plan, 4, INT32),
+    )
 
 
 @compiled(small=True, error_model="numpy")

@@ -11,7 +11,7 @@ import numpy as np
 from edbatch.base.records import packing
 from edbatch.base.stopwatch import Clock
 from edbatch.errors import EdBatchError
-from edbatch.graph.columns import DAMAGED, Pieces, Recorded
+from edbatch.graph.columns import DAMAGED
 from edbatch.graph.model.source import Source, running
 from edbatch.graph.model.writes import now
 from edbatch.graph.node_type import NodeType
@@ -29,16 +29,15 @@ from edbatch.runtime.execute import Executor, Timed
 from edbatch.runtime.learned import RULE, default_policy, waits
 from edbatch.runtime.lower import UNKNOWN, contract, decode
 from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.plan_cache import CachedPlan, plans
 from edbatch.runtime.planning import FEW, plan_batches, plan_few
 from edbatch.runtime.programs.choice import Choice
-from edbatch.runtime.remembered import Plans, Remembered, has_structure, of_structures, structure_key
 from edbatch.runtime.split import split_nodes
 from edbatch.runtime.state import GraphState
-from edbatch.runtime.structures import Integers, Places, integers_in, places_of_all, tagged_in
 from edbatch.runtime.type_table import TypeTable
 
 AT_ONCE = 8  # values from which on those seen through one window are copied at once: to group them takes 25 us
-NOTHING = Used(0, 0, 0, 0, 0)
+NOTHING = Used(0, 0, 0, 0, 0, 0)
 
 
 class Evaluation:
@@ -49,7 +48,8 @@ class Evaluation:
         options: of the graph.
         check_nan: raise after the first batch with a NaN.
         clock: what takes how long.
-        known: what became of another graph that recorded the same; None: there was none.
+        known: the plan of a graph of the same structure; None: there was none.
+        integers: of the nodes of the graph that is known.
 
     Attributes:
         policy: that was used last.
@@ -60,13 +60,14 @@ class Evaluation:
         fallbacks: steps at which a policy did not know the state.
         clock: what takes how long; profile: the batches as they ran, under `options(profile=True)`.
         lines: by node where it was recorded, under `options(trace_lines=True)`.
-        key, plans: under which, and where, the plan of what was taken over is to be remembered, if it is; fixes_device:
-            whether the device follows from the key.
+        key: under which the plan of what was taken over is to be kept, if it is; fixes_device: whether the device
+            follows from the key.
     """
 
     def __init__(
-        self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, known: Remembered | None = None
-    ) -> None:
+        self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, known: CachedPlan | None = None,
+        integers: Any = (),
+    ) -> None:  # fmt: skip
         self.policy: Policy | None = None
         self.table = table
         self._store = store = table.stores.take()
@@ -75,8 +76,6 @@ class Evaluation:
         self._args_done = 0
         self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
         self.key: Hashable = None
-        self.plans: Plans | None = None
-        self._structure: tuple[Hashable, Places] | None = None  # its key, and the nodes' integers, if it is to be kept
         self.fixes_device = False
         self.ran: list[Ran] = []
         self._n_sources = 0
@@ -88,7 +87,9 @@ class Evaluation:
         records = store if known is None else known
         self.nodes, self.plan = records.nodes, records.plan
         recorded = self.lines if options.trace_lines else None
-        self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, recorded, known)
+        given = np.array(integers, np.int64).astype(np.int32)
+        self._n_integers = len(given)
+        self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, recorded, known, given)
         self.profile: list[Timed] | None = [] if options.profile else None
         self._executor = Executor(self._state, store, self.profile)
         self._backward: Any = None
@@ -106,65 +107,56 @@ class Evaluation:
         else:
             self._store.release()
 
-    def take_over(self, types: Any, args: Any) -> None:
+    def take_over(self, types: Any, operands: Any, integers: Any) -> None:
         """Append recorded nodes, with operands found and views seen.
 
         Args:
-            types, args: see `Columns`; lists or arrays.
+            types, operands, integers: see `Columns`; lists or arrays.
         """
         if self._state.known is not None:
             self._part_from_known()
         nodes, table = self.nodes, self.table
         first, base = nodes.n, nodes.n_args
-        nodes.reserve(len(types), len(args))
+        nodes.reserve(len(types), len(operands) + len(integers))
         if isinstance(types, list):
             packing("i", len(types)).pack_into(nodes.types.data, nodes.types.itemsize * first, *types)
-            packing("q", len(args)).pack_into(nodes.args.data, nodes.args.itemsize * base, *args)
         else:
             nodes.types[first : nodes.n] = types
-            nodes.args[base : nodes.n_args] = args
-        read = decode(first, base, nodes.directory, table.directory)
+        operands, begin = np.array(operands, np.int64), self._n_integers
+        self._append_integers(integers)
+        read = decode(first, base, begin, operands, nodes.directory, table.directory)
         while read == UNKNOWN:
             table.number(nodes.types[first : nodes.n])
-            table.see(nodes.args[base : nodes.n_args])
-            read = decode(first, base, nodes.directory, table.directory)
-        if read != nodes.n_args:
+            table.see(operands)
+            read = decode(first, base, begin, operands, nodes.directory, table.directory)
+        if read != len(operands):
+            raise EdBatchError(DAMAGED)
+        n = int(table.n_integers[nodes.types[first : nodes.n]].sum())
+        if n != len(integers):
             raise EdBatchError(DAMAGED)
 
-    def find_structure(self, taken: Recorded | Pieces, policy: Policy | None, *told: Hashable) -> None:
-        """Have the plan of a graph that recorded the same but for integers; or have its own kept for such graphs.
-
-        Args:
-            taken, policy, told: see `key_of`.
-        """
-        if not has_structure(taken, policy, self.key is not None):
-            return
-        nodes, table = self.nodes, self.table
-        places = integers_in(nodes, table)
-        if places is None or (self.key is not None and not len(places)):  # it would say what the key says
-            return
-        key = structure_key(nodes, places, policy, *told)
-        known = of_structures.find(key)
-        if known is None or known.table() is not table or known.integers is None:
-            if of_structures.has_seen(key):
-                self._structure = key, places_of_all(places)
-            return
-        state, integers = self._state, nodes.args[places]
-        nodes.put(known.nodes)
-        self.plan.reserve(nodes.n, nodes.n_args)
-        self.plan.put(known.plan)
-        known.integers.in_nodes.put(nodes.args, integers)
-        known.integers.in_plan.put(self.plan.indices, integers)
-        state.known, state.integers = known, integers
-        self.policy, self.fallbacks = known.policy, known.fallbacks
+    def _append_integers(self, integers: Any) -> None:
+        """Have more integers of nodes."""
+        state, begin, end = self._state, self._n_integers, self._n_integers + len(integers)
+        if end > len(state.integers):
+            grown = np.empty(2 * end, np.int32)
+            grown[:begin] = state.integers[:begin]
+            state.integers = grown
+        state.integers[begin:end] = integers
+        self._n_integers = end
 
     def split(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
         if not self._options.split:
             return self.nodes
         nodes = self.nodes.copy()  # the graph may grow, and then be split otherwise
-        split_nodes(nodes, self.done, self.table)
+        split_nodes(nodes, self._integers, self.done, self.table)
         return nodes
+
+    @property
+    def _integers(self) -> np.ndarray:
+        """Of all nodes."""
+        return self._state.integers[: self._n_integers]
 
     def typed_graph(self, nodes: Nodes, first: int, end: int | None = None) -> tuple[np.ndarray, TypedGraph]:
         """What has to be scheduled of the nodes from `first` to `end`: which, counted from `first`, and their graph."""
@@ -199,7 +191,7 @@ class Evaluation:
             store.plan.reserve(self.nodes.n, self.nodes.n_args)
             store.plan.put(self.plan)
             self.nodes, self.plan = state.nodes, state.plan = store.nodes, store.plan
-        state.known = state.integers = None
+        state.known = None
 
     def run(self, policy: Policy | None, inputs: list[Any], saving: bool) -> None:
         """Run the nodes that were taken over last.
@@ -214,9 +206,6 @@ class Evaluation:
         if known is not None:
             n_sources = known.n_sources
             self.arenas.put(known.used)
-            if self.plans is not None and self.key is not None and self.plans.has_seen(self.key):
-                self.plans.keep(self.key, self._remembered(n_sources, None))  # next time nothing is put anywhere
-            self.key = None
         else:
             n_sources = self._planned(policy)
         clock.stop("planning")
@@ -229,7 +218,6 @@ class Evaluation:
         """Plan what is pending; how many batches are of sources."""
         first, nodes, plan = self.done, self.nodes, self.plan
         n_sources, has_room, key = -1, True, self.key
-        integers = self._tagged()
         if nodes.n - first <= FEW and (policy is None or is_known(policy)):
             plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
             n_sources, has_room = plan_few(self._options.split, first, *self._tables())
@@ -239,38 +227,17 @@ class Evaluation:
             n_sources, has_room = plan_batches(order, offsets, first, *self._tables())
         if not has_room:
             self.arenas.make_room()
-        if integers is not None:
-            self._keep_structure(integers, n_sources)
-        elif key is not None and first == 0 and (plans := self.plans) is not None and plans.wants(key):
-            plans.keep(key, self._remembered(n_sources, None))
+        if key is not None and first == 0 and plans.has_seen(key):
+            plans.keep(key, self._cached(n_sources))
         self.key = None
         return n_sources
 
-    def _tagged(self) -> np.ndarray | None:
-        """Have tags in place of the nodes' integers, if their plan is to be kept for others, and return these."""
-        if self._structure is None:
-            return None
-        _, places = self._structure
-        integers: np.ndarray = self.nodes.args[places.at]
-        places.tag(self.nodes.args)
-        return integers
-
-    def _keep_structure(self, integers: np.ndarray, n_sources: int) -> None:
-        """Keep what was planned with tags in place of integers, and put these where they belong."""
-        assert self._structure is not None
-        key, _ = self._structure
-        nodes, indices = self.nodes, self.plan.indices[: self.plan.used.indices]
-        found = Integers(tagged_in(nodes.args[: nodes.n_args]), tagged_in(indices))
-        of_structures.keep(key, self._remembered(n_sources, found))
-        found.in_nodes.put(nodes.args, integers)
-        found.in_plan.put(indices, integers)
-        self._structure = None
-
-    def _remembered(self, n_sources: int, integers: Integers | None) -> Remembered:
+    def _cached(self, n_sources: int) -> CachedPlan:
         """What has been planned, as it is kept."""
         found = self.policy, self._waiting, self.fallbacks
         used = self.arenas.rows["used"]
-        return Remembered(self.table, self.nodes, self.plan, used, n_sources, *found, self.fixes_device, integers)
+        told = self.fixes_device, self._n_integers
+        return CachedPlan(self.table, self.nodes, self.plan, used, n_sources, *found, *told)
 
     def _tables(self) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What a plan is made of, see `planner.extend_plan`."""
@@ -282,7 +249,7 @@ class Evaluation:
         """The batches that a policy makes of the pending nodes."""
         clock = self.clock
         if self._options.split:
-            split_nodes(self.nodes, self.done, self.table)
+            split_nodes(self.nodes, self._integers, self.done, self.table)
         chosen, graph = self.typed_graph(self.nodes, self.done)
         clock.stop("lowering")
         if not len(graph):

@@ -59,7 +59,7 @@ class Executor:
         first, last = begin.batches + n_sources, end.batches
         if n_sources:
             for batch in plan.batches[begin.batches : first].tolist():
-                self._stage(batch, plan.indices, inputs)
+                self._stage(batch, plan, inputs)
         if first == last:
             return
         programs, backend = types.programs, self._backend
@@ -72,13 +72,14 @@ class Executor:
             if known is not None:
                 known.ready = programs.ready(kinds, size)
         scratch, _ = self._store.scratch.take(size, _BYTES)
-        memory, indices = self._memory(types), backend.indices(plan, begin.indices)
+        memory, values = self._memory(types), self._graph.integers[plan.integers[begin.integers : end.integers]]
+        tables = plan, backend.indices(plan, begin.indices), backend.integers(values, begin.integers), memory
         if not self._graph.check_nan and self._profile is None:
-            backend.run_batches(first, last, plan, indices, memory, programs, scratch)
+            backend.run_batches(first, last, *tables, programs, scratch)
             return
         for at in range(first, last):
             started = perf_counter()
-            backend.run_batches(at, at + 1, plan, indices, memory, programs, scratch)
+            backend.run_batches(at, at + 1, *tables, programs, scratch)
             if self._profile is not None:
                 backend.synchronize()
                 self._profile.append(Timed(at, started, perf_counter() - started))
@@ -100,15 +101,16 @@ class Executor:
             known = self._store.memory = Directory(Memory(columns, rows, table.window, types.kept, *scattered))
         return known
 
-    def _stage(self, batch: tuple[int, ...], indices: np.ndarray, inputs: list[Any] | None) -> None:
+    def _stage(self, batch: tuple[int, ...], plan: GrowingPlan, inputs: list[Any] | None) -> None:
         """Put the rows of a `Batch` of sources where they are computed with."""
-        kind, row, n, _, payload, _ = batch
+        kind, row, n, _, begin, _ = batch
         type = self._table.bound[kind]
         values: Any = None
         if type.type.op.payload:
             if inputs is None:
                 return
-            values = [inputs[i] for i in indices[payload : payload + n].tolist()]
+            numbers = self._graph.integers[plan.integers[begin : begin + n]]
+            values = [inputs[i] for i in numbers.tolist()]
         elif type.type.attributes:
             ((_, spec),) = type.type.attributes
             values = parameter_array(spec)

@@ -48,7 +48,7 @@ from edbatch.runtime.report import Report
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
-    from edbatch.runtime.remembered import Remembered
+    from edbatch.runtime.plan_cache import CachedPlan
     from edbatch.runtime.type_table import TypeTable
 
 backward = Later("edbatch.runtime.backward.backward")
@@ -58,7 +58,7 @@ timelines = Later("edbatch.runtime.timeline")
 running = Later("edbatch.runtime.evaluation")
 tables = Later("edbatch.runtime.type_table")
 joining = Later("edbatch.runtime.join")
-remembering = Later("edbatch.runtime.remembered")
+caching = Later("edbatch.runtime.plan_cache")
 outdated = Later("edbatch.runtime.outdated")
 
 
@@ -437,11 +437,11 @@ class Graph(Columns):
     def joined(self, pieces: Pieces, first: int) -> Recorded:
         """What was taken in pieces as one; `first`: the id of the first node."""
         if not pieces.has_recordings:
-            return Recorded(pieces.types, pieces.args, pieces.lines)
-        n, n_args = pieces.rows[:, :2].sum(0).tolist()
-        made = np.empty(n, np.int32), np.empty(n_args, np.int64)
-        bases = np.array(pieces.bases, np.int64)
-        joining.join_chunks(first, pieces.rows, bases, pieces.types, pieces.args, *made)
+            return Recorded(pieces.types, pieces.operands, pieces.integers, pieces.lines)
+        n, n_operands, n_integers = pieces.rows[:, :3].sum(0).tolist()
+        made = np.empty(n, np.int32), np.empty(n_operands, np.int64), np.empty(n_integers, np.int64)
+        others = pieces.types, pieces.operands, pieces.integers
+        joining.join_chunks(first, pieces.rows, np.array(pieces.bases, np.int64), others, *made)
         return Recorded(*made, pieces.lines)
 
     def _named_policy(self) -> str:
@@ -537,18 +537,24 @@ class Graph(Columns):
         evaluation = self._evaluation
         taken = self.take()
         is_first = evaluation is None or not evaluation.nodes.n
-        key = self._key(taken) if plans and is_first and self.n else None
-        kept = None if key is None else remembering.plans_for(taken)
-        known = None if kept is None else kept.find(key)
+        key = None
+        if plans and is_first and self.n:
+            if isinstance(taken, Pieces) and taken.has_recordings and caching.looks_up(taken):
+                taken = self.joined(taken, 0)
+            key = self._key(taken)
+        known = None if key is None else caching.plans.find(key)
         if known is not None:
+            integers = taken.integers if isinstance(taken, Recorded) else self.joined(taken, 0).integers
+            if len(integers) != known.n_integers:
+                raise EdBatchError(DAMAGED)
             if evaluation is not None:
                 evaluation.release(whole=True)
-            evaluation = self._evaluation = self._begun(known.table(), known)
+            evaluation = self._evaluation = self._begun(known.table(), known, integers)
             if taken.lines:
                 evaluation.lines.update(enumerate(taken.lines))
             return evaluation
         first = 0 if evaluation is None else evaluation.nodes.n
-        types, args, lines = taken if isinstance(taken, Recorded) else self.joined(taken, first)
+        types, operands, integers, lines = taken if isinstance(taken, Recorded) else self.joined(taken, first)
         if self.n != len(types) + first:
             raise EdBatchError(DAMAGED)
         if evaluation is None or is_first:
@@ -559,20 +565,18 @@ class Graph(Columns):
             evaluation.fixes_device = device is not None
         if lines:
             evaluation.note_lines(lines)
-        evaluation.take_over(types, args)
-        evaluation.key, evaluation.plans = key, kept
-        if plans and is_first and self.n:
-            evaluation.find_structure(taken, self._policy, self.options.split, self._device)
+        evaluation.take_over(types, operands, integers)
+        evaluation.key = key
         return evaluation
 
-    def _begun(self, table: TypeTable, known: Remembered | None = None) -> Evaluation:
-        return running.Evaluation(table, self.options, self._check_nan, self._clock, known)
+    def _begun(self, table: TypeTable, known: CachedPlan | None = None, integers: Any = ()) -> Evaluation:
+        return running.Evaluation(table, self.options, self._check_nan, self._clock, known, integers)
 
     def _key(self, taken: Recorded | Pieces) -> Hashable:
         """What the plan of the first run follows from."""
         if self.n != (taken.n if isinstance(taken, Pieces) else len(taken.types)):
             raise EdBatchError(DAMAGED)
-        return remembering.key_of(taken, self._policy, self.options.split, self._device)
+        return caching.key_of(taken, self._policy, self.options.split, self._device)
 
 
 def _present(types: np.ndarray) -> list[int]:

@@ -6,46 +6,54 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.compiling.directory import INT32, INT64, array_at
+from edbatch.memory.plan.columns import Columns
 
 
 @compiled(small=True)
 def join_chunks(
-    first: int, rows: np.ndarray, bases: np.ndarray, other_types: np.ndarray, other_args: np.ndarray,
-    types: np.ndarray, args: np.ndarray,
+    first: int, rows: np.ndarray, bases: np.ndarray, others: Columns, types: np.ndarray, operands: np.ndarray,
+    integers: np.ndarray,
 ) -> None:  # fmt: skip
-    """Fill in the types and integers of nodes.
+    """Fill in the types, operands and integers of nodes.
 
     Args:
         first: the id of the first node.
-        rows, bases, other_types, other_args: see `graph.columns.Pieces`.
-        types, args: of all nodes.
+        rows, bases: see `graph.columns.Pieces`.
+        others: types, operands and integers of all chunks that are no recordings.
+        types, operands, integers: of all nodes.
     """
-    at, arg_at, base, other, other_arg = 0, 0, 0, 0, 0
+    at, other = np.zeros(3, np.int64), np.zeros(3, np.int64)  # nodes, operands, integers
+    base = 0
     for row in range(len(rows)):
-        n, n_args, address, codes_address, n_bases = (
-            rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4],
-        )  # fmt: skip
-        if address == 0:
-            types[at : at + n] = other_types[other : other + n]
-            args[arg_at : arg_at + n_args] = other_args[other_arg : other_arg + n_args]
-            other += n
-            other_arg += n_args
+        n, n_operands, n_integers, n_bases = rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3]
+        node, operand, integer = at
+        found, numbers = operands[operand : operand + n_operands], integers[integer : integer + n_integers]
+        if rows[row, 5] == 0:
+            types[node : node + n] = others[0][other[0] : other[0] + n]
+            found[:] = others[1][other[1] : other[1] + n_operands]
+            numbers[:] = others[2][other[2] : other[2] + n_integers]
+            other += rows[row, :3]
         else:
-            given = array_at(address, n_args, INT64)
-            small = array_at(codes_address, n + n_args, INT32)
-            types[at : at + n] = small[:n]
-            codes, found, start = small[n:], args[arg_at : arg_at + n_args], first + at
-            if n_bases == 0:
-                for i in range(n_args):  # several at a time
-                    found[i] = given[i] + codes[i] * start
-            else:
-                for i in range(n_args):
-                    value = given[i]
-                    if codes[i] == 1:
-                        value += start
-                    elif codes[i] > 1:
-                        value += bases[base + codes[i] - 2]
-                    found[i] = value
+            given = array_at(rows[row, 5], n_operands + n_integers, INT64)
+            small = array_at(rows[row, 6], n + n_operands + n_integers, INT32)
+            types[node : node + n] = small[:n]
+            _add(given[:n_operands], small[n : n + n_operands], int(first + node), bases[base : base + n_bases], found)
+            _add(given[n_operands:], small[n + n_operands :], 0, bases[base : base + n_bases], numbers)
         base += n_bases
-        at += n
-        arg_at += n_args
+        at += rows[row, :3]
+
+
+@compiled(small=True)
+def _add(given: np.ndarray, codes: np.ndarray, start: int, bases: np.ndarray, found: np.ndarray) -> None:
+    """Add to each integer nothing, the id of the first node, or one of the bases, as its code says."""
+    if len(bases) == 0:
+        for i in range(len(given)):  # several at a time
+            found[i] = given[i] + codes[i] * start
+        return
+    for i in range(len(given)):
+        value = given[i]
+        if codes[i] == 1:
+            value += start
+        elif codes[i] > 1:
+            value += bases[codes[i] - 2]
+        found[i] = value

@@ -11,49 +11,56 @@ UNKNOWN = -2  # a type or a view that the table has not seen
 
 
 @compiled(small=True)
-def decode(first: int, base: int, node_tables: np.ndarray, type_tables: np.ndarray) -> int:
-    """Number the types of nodes, and find where each node's operands start in `args` and how many it has.
+def decode(
+    first: int, base: int, integer: int, operands: np.ndarray, node_tables: np.ndarray, type_tables: np.ndarray
+) -> int:
+    """Number the types of nodes, and put their operands, and where their integers are, in `args`.
 
     Args:
         first: the number of the first of these nodes, which are the graph's last.
         base: where in `args` theirs begin.
+        integer: where the first of their integers is.
+        operands: theirs, see `graph.columns.Columns`.
         node_tables: directory of the `NodeColumns` of the graph; of these nodes, ids of types become numbers when all
             is known, and where their operands are is filled in.
         type_tables: directory of the `TypeColumns`.
 
     Returns:
-        Where reading ended in `args`; `UNKNOWN` if the table has to learn something first; anything else but len(args)
-        means that the columns are damaged.
+        How many operands were read; `UNKNOWN` if the table has to learn something first; anything else but all means
+        that the columns are damaged.
     """
     types, starts, counts, args = nodes_in(node_tables)
     known = types_in(type_tables)
-    numbers, n_args, view_windows = known.numbers, known.n_args, known.view_windows
+    numbers, n_operands, view_windows = known.numbers, known.n_operands, known.view_windows
     for node in range(first, len(types)):
         if types[node] >= len(numbers) or numbers[types[node]] < 0:
             return UNKNOWN
-    for i in range(base, len(args)):
-        code = args[i] >> 32
+    for i in range(len(operands)):
+        code = operands[i] >> 32
         if code and (code >= len(view_windows) or view_windows[code] < 0):
             return UNKNOWN
-    at = base
+    at, to = 0, base
     for node in range(first, len(types)):
         kind = types[node] = numbers[types[node]]
-        if n_args[kind] >= 0:
-            starts[node] = at
-            counts[node] = n_args[kind] - known.payloads[kind]
-            end = at + n_args[kind]
-        else:
-            if at >= len(args):
+        n = n_operands[kind]
+        if n < 0:
+            if at >= len(operands):
                 return -1
-            starts[node] = at + 1
-            counts[node] = args[at]
-            end = at + args[at] + 1
-        if end > len(args):
+            n = operands[at]
+            at += 1
+        starts[node], counts[node] = to, n
+        if n < 0 or at + n > len(operands) or to + n + known.n_integers[kind] > len(args):
             return -1
-        for j in range(starts[node], starts[node] + counts[node]):
-            if args[j] & 0xFFFFFFFF >= node:  # not recorded before it
+        for j in range(at, at + n):
+            if operands[j] & 0xFFFFFFFF >= node:  # not recorded before it
                 return -1
-        at = end
+            args[to] = operands[j]
+            to += 1
+        at += n
+        for _ in range(known.n_integers[kind]):
+            args[to] = integer
+            integer += 1
+            to += 1
     return at
 
 

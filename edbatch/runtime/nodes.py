@@ -19,7 +19,7 @@ class Nodes:
         types: number of the node's type in the graph's `TypeTable`.
         starts, counts: where its operands are in `args`, and how many.
         row: where its value lies, in the arena of its type.
-        args: operand ids (node and view) and payloads of all nodes.
+        args: operand ids (node and view) of each node, and behind them where its integers are among the graph's.
     """
 
     PER_NODE = ("types", "starts", "counts", "row")

@@ -33,22 +33,22 @@ class Splits(NamedTuple):
     """How the nodes of some types are split.
 
     Attributes:
-        new_nodes, new_integers: per type that may be split and is present, how many a node of it is given room for.
+        new_nodes, new_args: per type that may be split and is present, how many a node of it is given room for.
         columns: what is made of the nodes.
     """
 
     new_nodes: np.ndarray
-    new_integers: np.ndarray
+    new_args: np.ndarray
     columns: SplitColumns
 
 
-def split_nodes(nodes: Nodes, first: int, table: TypeTable) -> None:
+def split_nodes(nodes: Nodes, integers: np.ndarray, first: int, table: TypeTable) -> None:
     """Split the nodes from `first` on whose cells stand in a recurrence; the parts' nodes are added after the last."""
     if not table.any_split:
         return
     n, n_args = nodes.n, nodes.n_args
     candidates, times, recurrent, read, looking = found_out(
-        first, nodes.directory, table.directory, table.has_late, table.looks_up, MOST_DISTINCT
+        first, integers, nodes.directory, table.directory, table.has_late, table.looks_up, MOST_DISTINCT
     )
     if not len(candidates):
         return
@@ -61,8 +61,8 @@ def split_nodes(nodes: Nodes, first: int, table: TypeTable) -> None:
     found: Splits | None = table.splits[key]
     if found is None:
         return
-    nodes.reserve(int(times @ found.new_nodes), int(times @ found.new_integers))
-    nodes.n, nodes.n_args = make_parts(first, n, n_args, nodes.directory, tuple(found.columns))
+    nodes.reserve(int(times @ found.new_nodes), int(times @ found.new_args))
+    nodes.n, nodes.n_args = make_parts(first, n, n_args, integers, nodes.directory, tuple(found.columns))
 
 
 def _new_splits(
@@ -103,10 +103,10 @@ def _new_splits(
     parts_of = [found[number].parts if number in found else () for number in range(len(candidates))]
     return Splits(
         new_nodes=np.array([max(0, len(parts) - 1) for parts in parts_of]),
-        new_integers=np.array([sum(len(part.given) for part in parts) for parts in parts_of]),
+        new_args=np.array([sum(len(part.given) for part in parts) for parts in parts_of]),
         columns=SplitColumns(
             split=split_of,
-            integers=np.array([table.bound[kind].type.n_args for kind in chosen], np.int32),
+            width=np.array([table.n_operands[kind] + table.n_integers[kind] for kind in chosen], np.int32),
             parts=np.cumsum([0] + [len(split.parts) for split in found.values()]).astype(np.int32),
             kinds=kinds,
             operands=np.array([len(part.body.arguments) for part in parts], np.int32),

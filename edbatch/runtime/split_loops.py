@@ -17,7 +17,7 @@ class SplitColumns(NamedTuple):
 
     Attributes:
         split: per type, the number of its split, or -1.
-        integers: per split, operands and integers of the whole.
+        width: per split, operands and integers of the whole.
         parts: [splits + 1] where the parts of each split begin.
         kinds, operands, given_begin: per part, its type, its number of operands, and [parts + 1] where `given` begins.
         given: see `passes.split_stages.Part`.
@@ -27,7 +27,7 @@ class SplitColumns(NamedTuple):
     """
 
     split: np.ndarray
-    integers: np.ndarray
+    width: np.ndarray
     parts: np.ndarray
     kinds: np.ndarray
     operands: np.ndarray
@@ -39,29 +39,32 @@ class SplitColumns(NamedTuple):
 
 
 @compiled(small=True)
-def make_parts(first: int, n: int, n_args: int, node_tables: np.ndarray, split_columns: Columns) -> tuple[int, int]:
+def make_parts(
+    first: int, n: int, n_args: int, integers: np.ndarray, node_tables: np.ndarray, split_columns: Columns
+) -> tuple[int, int]:
     """Make parts of the nodes from `first` on, in place; there must be room.
 
     A node's last part takes its place, the others get new ids; but parts that look up the same are one.
 
     Args:
-        n, n_args: nodes and integers in use.
+        n, n_args: nodes and entries of `args` in use.
+        integers: of the graph.
         node_tables: directory of the `NodeColumns` of all nodes, with that room.
         split_columns: the `SplitColumns`.
 
     Returns:
-        Nodes and integers in use after it.
+        Nodes and entries in use after it.
     """
     types, starts, counts, args = nodes_in(node_tables)
     splits = SplitColumns(*split_columns)
     parts, given, shared = splits.parts, splits.given, splits.shared
-    made_of = _shared_parts(shared, args[:n_args])
+    made_of = _shared_parts(shared, integers)
     part_ids = np.empty(len(shared), np.int32)
     end = n
     moves = splits.core.max() >= 0
     cores = np.full(end - first if moves else 0, -1, np.int32)  # per node, the part that its users read
     split_of = np.empty(len(cores), np.int32)
-    whole = np.empty(max(1, splits.integers.max()), np.int64)
+    whole = np.empty(max(1, splits.width.max()), np.int64)
     for node in range(first, end):
         if moves:
             for at in range(starts[node], starts[node] + counts[node]):
@@ -74,14 +77,14 @@ def make_parts(first: int, n: int, n_args: int, node_tables: np.ndarray, split_c
         if s < 0:
             continue
         at = int(starts[node])
-        for k in range(splits.integers[s]):
+        for k in range(splits.width[s]):
             whole[k] = args[at + k]
         last = parts[s + 1] - 1
         for part in range(parts[s], last + 1):
             begin, end_given = splits.given_begin[part], splits.given_begin[part + 1]
             made = node
             if part < last:
-                key = whole[given[begin]] if shared[part] >= 0 else -1
+                key = integers[whole[given[begin]]] if shared[part] >= 0 else -1
                 is_shared = 0 <= key < made_of.shape[1]
                 if is_shared and made_of[shared[part], key] >= 0:
                     part_ids[part] = made_of[shared[part], key]
@@ -91,7 +94,7 @@ def make_parts(first: int, n: int, n_args: int, node_tables: np.ndarray, split_c
                 if is_shared:
                     made_of[shared[part], key] = made
             part_ids[part] = made
-            if part < last or end_given - begin > splits.integers[s]:  # else it has room where the whole was
+            if part < last or end_given - begin > splits.width[s]:  # else it has room where the whole was
                 at = n_args
                 n_args += end_given - begin
             else:
@@ -110,11 +113,11 @@ def make_parts(first: int, n: int, n_args: int, node_tables: np.ndarray, split_c
 
 
 @compiled(small=True)
-def _shared_parts(shared: np.ndarray, args: np.ndarray) -> np.ndarray:
+def _shared_parts(shared: np.ndarray, integers: np.ndarray) -> np.ndarray:
     """Room for the nodes of parts that are shared: [parts, integers], -1 where none is made."""
     largest = -1
     if len(shared) and shared.max() >= 0:
-        for at in range(len(args)):
-            if args[at] < MOST_INTEGERS:
-                largest = max(largest, args[at])
+        for at in range(len(integers)):
+            if integers[at] < MOST_INTEGERS:
+                largest = max(largest, integers[at])
     return np.full((shared.max() + 1 if len(shared) else 0, largest + 1), -1, np.int32)

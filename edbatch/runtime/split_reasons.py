@@ -13,12 +13,13 @@ MAX_AT_ONCE = 63  # types that one pass over the nodes can tell apart
 
 @compiled(small=True)
 def found_out(
-    first: int, node_tables: np.ndarray, type_tables: np.ndarray, has_late: np.ndarray, looks_up: np.ndarray,
-    most_distinct: float,
+    first: int, integers: np.ndarray, node_tables: np.ndarray, type_tables: np.ndarray, has_late: np.ndarray,
+    looks_up: np.ndarray, most_distinct: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """What decides how the nodes from `first` on are split.
 
     Args:
+        integers: of the graph.
         node_tables, type_tables: directories of the `NodeColumns` of the graph, and of the `TypeColumns`.
         has_late, looks_up: per type, see `type_table.TypeTable`.
         most_distinct: of what is looked up, for what depends on it alone to be shared; a share of the nodes.
@@ -44,7 +45,7 @@ def found_out(
     for its in range(len(kinds)):
         looking[its] = looks_up[kinds[its]] and not recurrent[its].any()
     if looking.any():
-        looking = repeats(columns, len(known.windows), kinds, looking, most_distinct)
+        looking = repeats(columns, integers, len(known.windows), kinds, looking, most_distinct)
     return kinds, times, recurrent, read, looking
 
 
@@ -131,7 +132,9 @@ def views_read(first: int, columns: NodeColumns, n_types: int, kinds: np.ndarray
 
 
 @compiled(small=True)
-def repeats(columns: NodeColumns, n_types: int, kinds: np.ndarray, asked: np.ndarray, most: float) -> np.ndarray:
+def repeats(
+    columns: NodeColumns, integers: np.ndarray, n_types: int, kinds: np.ndarray, asked: np.ndarray, most: float
+) -> np.ndarray:
     """Whether at most that share of the integers of a type's nodes are different, for the types that are asked for."""
     types, starts, counts, args = columns
     number = np.full(n_types, -1, np.int32)
@@ -141,9 +144,9 @@ def repeats(columns: NodeColumns, n_types: int, kinds: np.ndarray, asked: np.nda
             number[kinds[its]] = its
     for i in range(len(types)):
         if number[types[i]] >= 0:
-            largest = max(largest, args[starts[i] + counts[i]])
+            largest = max(largest, integers[args[starts[i] + counts[i]]])
     found = np.zeros(len(kinds), np.bool_)
-    if largest < 0 or largest >= MOST_INTEGERS:  # below 0 are tags, each another (see `runtime.structures`)
+    if largest < 0 or largest >= MOST_INTEGERS:
         return found
     seen = np.zeros((len(kinds), largest + 1), np.bool_)
     total = np.zeros(len(kinds), np.int64)
@@ -151,7 +154,7 @@ def repeats(columns: NodeColumns, n_types: int, kinds: np.ndarray, asked: np.nda
         its = number[types[i]]
         if its >= 0:
             total[its] += 1
-            seen[its, args[starts[i] + counts[i]]] = True
+            seen[its, integers[args[starts[i] + counts[i]]]] = True
     for its in range(len(kinds)):
         found[its] = total[its] > 0 and seen[its].sum() <= most * total[its]
     return found

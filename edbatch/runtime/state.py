@@ -11,7 +11,7 @@ from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.remembered import Remembered
+from edbatch.runtime.plan_cache import CachedPlan
 from edbatch.runtime.type_table import TypeTable
 
 
@@ -26,10 +26,9 @@ class GraphState:
         arenas: the values.
         check_nan: whether to raise after the first batch that computes a NaN.
         recorded: by node where it was recorded; None if that is not noted.
-        known: what became of another graph that recorded the same: nodes and plan are its; None: there was none, or the
-            graph has grown.
-        integers: of its nodes, if they are not those of the graph that is known: of a structure, whose records have
-            tags in their places.
+        known: the cached plan of its structure: nodes and plan are that one's; None: there was none, or the graph has
+            grown.
+        integers: those of its nodes, in the order of recording, and room for more (int32).
     """
 
     table: TypeTable
@@ -38,8 +37,8 @@ class GraphState:
     arenas: Arenas
     check_nan: bool
     recorded: Mapping[int, str] | None
-    known: Remembered | None
-    integers: np.ndarray | None = None
+    known: CachedPlan | None
+    integers: np.ndarray
 
     @property
     def lines(self) -> Lines:

@@ -13,7 +13,7 @@ from edbatch.memory.plan.addresses import KEPT
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.bound_type import BoundType, holds_parameters
 
-_INTEGERS = "n_args", "payloads", "singles", "lists", "window", "arenas"
+_INTEGERS = "n_operands", "n_integers", "singles", "lists", "window", "arenas"
 _FLAGS = "is_source", "has_early", "has_late", "looks_up", "may_split", "holds_parameters", "ends_gradients"
 _NEVER = False, False, False
 
@@ -22,8 +22,8 @@ class ColumnsOfTypes:
     """Columns over types, in the order in which they came.
 
     Attributes:
-        n_args, payloads, singles, lists, is_source, may_split, window, arenas: see `memory.plan.columns.TypeColumns`.
-        integers: per type, `payloads` of those that are no sources.
+        n_operands, n_integers, singles, lists, is_source, may_split, window, arenas: see
+            `memory.plan.columns.TypeColumns`.
         has_early, has_late, looks_up: whether it is a cell of which there may be something to split off (see
             `passes.split_stages`); `may_split`: for any of these reasons; `any_split`: for any type;
             `any_looks_up`: the same.
@@ -31,8 +31,8 @@ class ColumnsOfTypes:
         kept: where results are kept with what is saved: nothing is; see `runtime.backward.saving`.
     """
 
-    n_args: np.ndarray
-    payloads: np.ndarray
+    n_operands: np.ndarray
+    n_integers: np.ndarray
     singles: np.ndarray
     lists: np.ndarray
     window: np.ndarray
@@ -44,7 +44,6 @@ class ColumnsOfTypes:
     may_split: np.ndarray
     any_split: bool
     any_looks_up: bool
-    integers: np.ndarray
     holds_parameters: np.ndarray
     ends_gradients: np.ndarray
     kept: np.ndarray
@@ -63,7 +62,7 @@ class ColumnsOfTypes:
         for one in new:
             type, op = one.type, one.type.op
             arena = windows.windows[one.window].arena
-            integers.append((type.n_args, op.payload, op.singles, type.lists, one.window, arena))
+            integers.append((type.n_operands, type.n_integers, op.singles, type.lists, one.window, arena))
             early, late, looks_up = (
                 (op.has_early, op.has_late, op.looks_up and op.payload == 1) if isinstance(op, CellOp) else _NEVER
             )
@@ -75,7 +74,6 @@ class ColumnsOfTypes:
     def _hold(self, integers: np.ndarray, flags: np.ndarray) -> None:
         found: dict[str, Any] = dict(zip((*_INTEGERS, *_FLAGS), (*integers, *flags), strict=True))
         found |= {"_integers": integers, "_flags": flags, "kept": np.zeros(integers.shape[1], KEPT)}
-        found["integers"] = np.where(found["is_source"], 0, found["payloads"])
         vars(self).update(found, any_split=bool(found["may_split"].any()), any_looks_up=bool(found["looks_up"].any()))
 
 

@@ -81,8 +81,8 @@ class TypeTable(ColumnsOfTypes):
             or known.tables.arenas is not self.arenas
         ):
             columns = TypeColumns(
-                self.numbers, self.n_args, self.payloads, self.singles, self.lists, self.is_source, self.may_split,
-                self.window, self.arenas, self.view_windows,
+                self.numbers, self.n_operands, self.n_integers, self.singles, self.lists, self.is_source,
+                self.may_split, self.window, self.arenas, self.view_windows,
             )  # fmt: skip
             known = self._directory = Directory(columns)
         return known.entries
@@ -124,7 +124,9 @@ class TypeTable(ColumnsOfTypes):
             new = sorted(set(types[local < 0].tolist()))
             bound = [self._bind(TYPES[id]) for id in new]  # all, or raise with nothing changed
             first, self.bound = len(self.bound), self.bound + bound
-            self.extend(self.bound[len(self.n_args) :], self.windows)  # with those that an interrupt kept out before
+            self.extend(
+                self.bound[len(self.n_operands) :], self.windows
+            )  # with those that an interrupt kept out before
             self.numbers[new] = np.arange(first, len(self.bound))
             local = self.numbers[types]
         return local

@@ -9,9 +9,10 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.structure import Structure
 from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.columns import nodes_of
 from edbatch.graph.integers import Integers
 from edbatch.graph.lines import LinedTypes
-from edbatch.graph.node_type import TYPES, NodeType
+from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import INPUT
 from edbatch.graph.spec import Spec
@@ -43,7 +44,7 @@ class Recording(NamedTuple):
         kind, form: of the vertices.
         types: of the nodes.
         lines: where each was recorded, if that is noted.
-        args: rows of the nodes' integers.
+        operands, integers: rows of those of the nodes.
         results: rows of what is scattered, then of what is pushed.
         given: "scatter" and "push", what it gives, if it does.
         drawn: numbers that are drawn.
@@ -56,7 +57,8 @@ class Recording(NamedTuple):
     form: Form
     types: list[int]
     lines: list[str]
-    args: list[Row]
+    operands: list[Row]
+    integers: list[Row]
     results: list[Row]
     given: dict[str, Given]
     drawn: int
@@ -73,40 +75,33 @@ class _Reader:
         self.numbers: dict[int, int] = {}  # of the nodes that are written out
         self.looks = self.looks_at_input = False
 
-    def read(self) -> tuple[list[int], list[str], list[Row]]:
-        """Types, lines and rows of the nodes."""
+    def read(self) -> tuple[list[int], list[str], list[Row], list[Row]]:
+        """Types and lines of the nodes, and rows of their operands and integers."""
         graph = self.graph
         if graph.array_graphs:
             graph.flush_arrays()
         types: list[int] = []
         lines: list[str] = []
-        rows: list[Row] = []
-        at = 0
+        operands: list[Row] = []
+        integers: list[Row] = []
         noted = graph.types.lines if isinstance(graph.types, LinedTypes) else []
-        for node, id in enumerate(graph.types):
-            type = TYPES[id]
-            width = type.n_args if type.n_args >= 0 else graph.args[at] + 1
-            args: list[Any] = graph.args[at : at + width]
-            at += width
+        for node, (type, read, given) in enumerate(nodes_of(graph.types, graph.operands, graph.integers)):
             if type.op is ARGUMENT:
                 continue
             if type.op.kind is Kind.SOURCE:  # which has one value for all vertices
                 if type.op is INPUT:
-                    args = [len(graph.base.inputs)]
-                    graph.base.inputs.append(graph.inputs[graph.args[at - 1]])
-                graph.sources[node] = Source(FIXED, id=graph.base.extend(type, 1, args))
+                    graph.base.inputs.append(graph.inputs[given[0]])
+                    given = [len(graph.base.inputs) - 1]
+                graph.sources[node] = Source(FIXED, id=graph.base.extend(type, 1, read, given))
                 continue
             self.numbers[node] = len(types)
-            types.append(id)
+            types.append(type.id)
             lines += noted[node : node + 1]
-            rows += self.rows_of(type, args)
-        return types, lines, rows
-
-    def rows_of(self, type: NodeType, args: list[Any]) -> list[Row]:
-        """Of a node's integers."""
-        end = len(args) - type.op.payload
-        first = type.n_args < 0  # behind their count, if that varies
-        return [self.operand(x) if first <= at < end else _integer(type, x) for at, x in enumerate(args)]
+            if type.n_operands < 0:
+                operands.append((FIXED, 0, 0, len(read)))
+            operands += map(self.operand, read)
+            integers += [_integer(type, x) for x in given]
+        return types, lines, operands, integers
 
     def operand(self, id: int) -> Row:
         """Of an expression of the graph."""
@@ -138,21 +133,20 @@ def _integer(type: NodeType, x: Any) -> Row:
 def recording_of(graph: VertexGraph, vertex: Vertex, views: bool) -> Recording:
     """What a function has recorded; `views`: whether what is scattered through other views has other forms."""
     reader = _Reader(graph)
-    types, lines, args = reader.read()
+    nodes = reader.read()
     results: list[Row] = []
     given: dict[str, Given] = {}
     is_viewed = reader.looks_at_input
     for name in ("scatter", "push"):
         if name in vertex._results:
-            nodes, structure = vertex._results[name]
-            given[name] = Given(len(results), structure, tuple(x.spec for x in nodes))
-            results += [reader.operand(x.id) for x in nodes]
-            sources = [graph.sources.get(x.id & NODE_MASK) for x in nodes]
+            found, structure = vertex._results[name]
+            given[name] = Given(len(results), structure, tuple(x.spec for x in found))
+            results += [reader.operand(x.id) for x in found]
+            sources = [graph.sources.get(x.id & NODE_MASK) for x in found]
             open = any(x is not None and x.what == PULLED and not x.is_seen for x in sources)
-            is_viewed = is_viewed or (name == "scatter" and (open or any(x.id >> NODE_BITS for x in nodes)))
+            is_viewed = is_viewed or (name == "scatter" and (open or any(x.id >> NODE_BITS for x in found)))
     return Recording(
-        vertex.kind, vertex._form(views), types, lines, args, results, given, graph.drawn, graph.uses, reader.looks,
-        is_viewed,
+        vertex.kind, vertex._form(views), *nodes, results, given, graph.drawn, graph.uses, reader.looks, is_viewed,
     )  # fmt: skip
 
 
@@ -166,13 +160,15 @@ def tabled(recordings: list[Recording], column_begin: Any) -> tuple[np.ndarray, 
     rows: list[Row] = []
     begins: list[int] = []
     for one in recordings:
-        begins += len(types), len(rows), len(rows) + len(one.args), one.drawn
+        of_integers = len(rows) + len(one.operands)
+        begins += len(types), len(rows), of_integers, of_integers + len(one.integers), one.drawn
         types += one.types
-        rows += one.args
+        rows += one.operands
+        rows += one.integers
         rows += one.results
-    begins += len(types), len(rows), 0, 0
+    begins += len(types), len(rows), 0, 0, 0
     written: list[int] = []
     for what, a, b, id in rows:
         written += what, column_begin(a) if what == PULLED else a, b, id
     table = np.array(written, np.int64).reshape(-1, 4)
-    return np.array(begins, np.int64).reshape(-1, 4), np.array(types, np.int32), table
+    return np.array(begins, np.int64).reshape(-1, 5), np.array(types, np.int32), table

@@ -156,17 +156,24 @@ class Run:
                 pool.check(self.names[one.kind], at, use)
         of_each = list(zip(counts.tolist(), self.recordings, strict=True))
         drawn = self.base.take_draws(sum([count * one.drawn for count, one in of_each]))
-        few, of_few = self.base.few()
-        types = np.empty(len(few) + sum([count * len(one.types) for count, one in of_each]), np.int32)
-        args = np.empty(len(of_few) + sum([count * len(one.args) for count, one in of_each]), np.int64)
-        types[: len(few)], args[: len(of_few)] = few, of_few
+        few = self.base.few()
+        sizes = np.array([(len(one.types), len(one.operands), len(one.integers)) for one in self.recordings]).reshape(
+            -1, 3
+        )
+        columns = [
+            np.empty(len(begin) + size, dtype)
+            for begin, size, dtype in zip(few, (counts @ sizes).tolist(), (np.int32, np.int64, np.int64), strict=True)
+        ]
+        for column, first in zip(columns, few, strict=True):
+            column[: len(first)] = first
         results = np.empty((len(recordings), max([len(one.results) for one in self.recordings], default=0)), np.int64)
         begin = self.base.n, drawn[0] if len(drawn) else 0
         tables = tabled(self.recordings, pool.begin)
-        given, written = (ranks, pool.values()), (types[len(few) :], args[len(of_few) :], results)
-        write_loops.write(self.graph._structure, recordings, tables, given, begin, written)
-        if len(types) > len(few):
-            self.base.append(Recorded(types, args, self._lines(recordings)), len(few))
+        written = *(column[len(first) :] for column, first in zip(columns, few, strict=True)), results
+        write_loops.write(self.graph._structure, recordings, tables, (ranks, pool.values()), begin, written)
+        if len(columns[0]) > len(few[0]):
+            types, operands, integers = columns
+            self.base.append(Recorded(types, operands, integers, self._lines(recordings)), len(few[0]))
         return results
 
     def _lines(self, recordings: np.ndarray) -> list[str]:

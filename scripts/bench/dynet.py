@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from edbatch.runtime.remembered import afresh
+from edbatch.runtime.plan_cache import afresh
 from scripts import data_folder
 from scripts.bench.contest import LR, Own, Task, compare, run_of
 from scripts.bench.measure import Runs, interleaved

@@ -17,7 +17,7 @@ from tabulate import tabulate
 from threadpoolctl import threadpool_info
 
 from edbatch.compiling.compiled import at_once
-from edbatch.runtime.remembered import afresh
+from edbatch.runtime.plan_cache import afresh
 from scripts import data_folder
 
 Rows = Sequence[Mapping[str, Any]]

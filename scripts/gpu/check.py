@@ -28,7 +28,7 @@ import torch
 from tqdm import tqdm
 
 from edbatch.compiling.compiled import at_once
-from edbatch.runtime.remembered import afresh
+from edbatch.runtime.plan_cache import afresh
 from scripts import data_folder
 from scripts.bench.contest import Task
 from scripts.bench.report import Tables, command

@@ -43,4 +43,4 @@ def added(op, attributes, xs, integers=(), graph=None):
     specs = tuple(x.spec for x in xs)
     type = node_type(op, attributes, specs[:1] if op.variadic else specs)
     ids = [x.id for x in xs if isinstance(x, eb.Expression)]
-    return (graph or xs[0].graph).add(type, [len(ids)] * op.variadic + ids + list(integers))
+    return (graph or xs[0].graph).add(type, [len(ids)] * op.variadic + ids, list(integers))

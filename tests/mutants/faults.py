@@ -104,7 +104,7 @@ FAULTS = (
         "second-root", "backward from a second root", "runtime/backward/backward.py",
         "the way back that is remembered is taken whatever expression it begins from",
         "key = self._root, self.has_sources,", "key = 0, self.has_sources,",
-        "tests/runtime/test_remembered_graphs.py::test_a_way_is_of_its_root",
+        "tests/runtime/test_plan_cache.py::test_a_way_is_of_its_root",
     ),
     Fault(
         "list-members", "off-by-one segments", "runtime/backward/loops.py",
@@ -139,17 +139,17 @@ FAULTS = (
         "tests/runtime/test_graph.py::test_buffers_are_reused_and_values_are_not_shared",
     ),
     Fault(
-        "plan-without-words", "stale plans from the plan cache", "runtime/remembered.py",
-        "small graphs of equal types share a plan, whatever their integers and edges are",
-        'packing("q", len(args)).pack(*args), known, *told', "len(args), known, *told",
-        "tests/runtime/test_remembered_graphs.py::test_what_is_else_is_planned_anew",
+        "plan-without-operands", "stale plans from the plan cache", "runtime/plan_cache.py",
+        "small graphs of equal types share a plan, whatever their edges are",
+        'packing("q", len(operands)).pack(*operands)\n', "len(operands)\n",
+        "tests/runtime/test_plan_cache.py::test_what_is_else_is_planned_anew",
     ),
     Fault(
-        "old-integers", "replay with old integers", "runtime/evaluation.py",
-        "the plan of a known structure keeps the tags in place of this graph's integers",
-        "        known.integers.in_plan.put(self.plan.indices, integers)\n",
-        "        known.integers.in_plan.put(self.plan.indices, np.zeros_like(integers))\n",
-        "tests/runtime/test_remembered_graphs.py::test_other_words",
+        "old-integers", "replay with old integers", "runtime/execute.py",
+        "batches of a cached plan read the first integers of the graph, not those that the plan lists",
+        "self._graph.integers[plan.integers[begin.integers : end.integers]]\n",
+        "self._graph.integers[: end.integers - begin.integers]\n",
+        "tests/runtime/test_plan_cache.py::test_other_words",
     ),
     Fault(
         "old-inputs", "replay with old integers", "graph/replay/recording.py",
@@ -209,7 +209,7 @@ FAULTS = (
         "nan-unchecked", "NaN check switched off", "runtime/execute.py",
         "check_nan does not look at results",
         "if found.any():", "if False:",
-        "tests/runtime/test_remembered_graphs.py::test_nan_is_found_again",
+        "tests/runtime/test_plan_cache.py::test_nan_is_found_again",
     ),
     # Scheduling.
     Fault(

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from edbatch.graph.cell.trace import Trace
-from edbatch.graph.node_type import TYPES, Attributes, NodeType, node_type
+from edbatch.graph.columns import nodes_of
+from edbatch.graph.node_type import Attributes, NodeType, node_type
 from edbatch.graph.op import Kind, Op
 from edbatch.graph.ops.shape import INDEX, RESHAPE
 from edbatch.graph.spec import ParameterSpec, Spec, spec_of
@@ -188,20 +189,11 @@ def _interval(body: Body, value: Value) -> tuple[int, int] | None:
 def body_of(trace: Trace, arguments: tuple[Spec, ...], outputs: list[int], payloads: int) -> Body:
     """What a trace has recorded; `outputs` are ids of its expressions."""
     nodes = []
-    at = 0
-    for id in trace.types:
-        type = TYPES[id]
-        n = type.n_args
-        if type.op.variadic:
-            n = trace.args[at]
-            at += 1
-        ints = trace.args[at : at + n]
-        at += n
-        n_operands = n - type.op.payload
+    for type, operands, integers in nodes_of(trace.types, trace.operands, trace.integers):
         value: Any = None
         if type.op.name == "input":
-            value, ints, n_operands = trace.inputs[ints[0]], [], 0
-        nodes.append(Node(type, tuple(map(to_value, ints[:n_operands])), tuple(ints[n_operands:]), value))
+            value, integers = trace.inputs[integers[0]], []
+        nodes.append(Node(type, tuple(map(to_value, operands)), tuple(integers), value))
     return Body(arguments, tuple(nodes), tuple(map(to_value, outputs)), payloads)
 
 

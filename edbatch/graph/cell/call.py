@@ -36,9 +36,7 @@ def call({arguments}):
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)
-            _args = _graph.args
-            {ids}
-            if _form == 1:
+{ids}            if _form == 1:
                 return _graph.handle(_graph, _node, _out)
             if _form == 2:
                 _step, _spec, _step2, _spec2 = _out
@@ -129,7 +127,7 @@ def _source(cell: Cell, names: list[str], scope: dict[str, Any]) -> str:
         for number, name in enumerate(names)
     ]
     checks += [f"{name}.graph is _graph" for name in expressions[1:]]
-    ids = [f"{name}.id" for name in expressions] + numbers
+    columns = [("operands", [f"{name}.id" for name in expressions]), ("integers", numbers)]
     owner = ["_owner"] * cell.is_method if not cell.is_plain else [p.name for p in cell.parameters[: cell.is_method]]
     watched = [
         f'_own.get("{name}", _missing)' if name in cell.defaulted else f'_own["{name}"]' for name in cell.watched
@@ -153,7 +151,14 @@ def _source(cell: Cell, names: list[str], scope: dict[str, Any]) -> str:
         usual=at if cell.has_static else place,
         graph=f"{expressions[0]}.graph" if expressions else "_top().value",
         checks=" and ".join(checks),
-        ids="; ".join(f"_args.append({one})" for one in ids),
+        ids="".join(_appended(*column) for column in columns),
         watched="".join(f"_w{number}, " for number in range(len(watched))),
         given=f"({', '.join(owner + names)},)",
     )
+
+
+def _appended(column: str, values: list[str]) -> str:
+    """The line that appends values to a column of the graph."""
+    if len(values) < 2:
+        return "".join(f"            _graph.{column}.append({x})\n" for x in values)
+    return f"            _column = _graph.{column}; " + "; ".join(f"_column.append({x})" for x in values) + "\n"

@@ -251,7 +251,7 @@ class Cell(Described):
             for label, x, limit in zip(given.labels, given.operands, entry.specs, strict=True)
             if is_integer(x)
         ]
-        node = graph.add(entry.type, [*ids, *integers, *graph.take_draws(entry.draws)]).id
+        node = graph.add(entry.type, ids, [*integers, *graph.take_draws(entry.draws)]).id
         return entry.structure.build([graph.handle(graph, node + step, spec) for step, spec in entry.outs])
 
     def _check_arrays(self, args: tuple[Any, ...], graph: Columns) -> None:

@@ -221,7 +221,7 @@ class _Sweep:
         node, trace = self.body.nodes[number], self.trace
         if node.value is not None:
             trace.inputs.append(node.value)
-            self.values[number] = trace.add(intern(INPUT, (), (), node.type.out), (len(trace.inputs) - 1,))
+            self.values[number] = trace.add(intern(INPUT, (), (), node.type.out), (), (len(trace.inputs) - 1,))
         else:
             compares = node.type.op.elementwise and node.type.op.gradient is no_gradient
             self.values[number] = self._recorded(number, self._as_one(number) if compares else self.values)
@@ -231,7 +231,7 @@ class _Sweep:
         node = self.body.nodes[number]
         ids = [_seen_through(value.steps, values[value.node]).id for value in node.operands]
         counted = [len(ids)] if node.type.op.variadic else []
-        return self.trace.add(node.type, [*counted, *ids, *node.payload])
+        return self.trace.add(node.type, [*counted, *ids], node.payload)
 
     def _as_one(self, number: int) -> Mapping[int, Expression]:
         """Values of a node's operands that can be compared: all of the forward run, or all computed again."""

@@ -97,7 +97,7 @@ class Entry:
 
     def recorded(self, graph: Columns, node: int) -> Any:
         """What a call returns whose node, type and integers are in the graph, but for those that it draws."""
-        graph.args += graph.take_draws(self.draws)
+        graph.integers += graph.take_draws(self.draws)
         return self.structure.build([graph.handle(graph, node + step, spec) for step, spec in self.outs])
 
 

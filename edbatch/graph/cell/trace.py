@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
-import numpy as np
-
 from edbatch.base.blocks import Block
 from edbatch.errors import EdBatchError
-from edbatch.graph.columns import Columns
+from edbatch.graph.columns import Columns, Ids, listed_ids
 from edbatch.graph.expression import Expression
 from edbatch.graph.missing_operators import KEYWORD_ONLY, MISSING
 from edbatch.graph.node_type import TYPES, NodeType, intern
@@ -103,12 +101,13 @@ class Template(Columns):
         """The type of an expression's node."""
         return TYPES[self.types[expression.id & NODE_MASK]]
 
-    def extend(self, type: NodeType, n: int, args: np.ndarray | list[int], line: str | None = None) -> int:
+    def extend(self, type: NodeType, n: int, operands: Ids, integers: Ids = (), line: str | None = None) -> int:
         """Record n nodes of a type, one by one."""
         first = self.n
         self.n = first + n
         self.types.extend([type.id] * n)
-        self.args += args if isinstance(args, list) else args.tolist()
+        self.operands += listed_ids(operands)
+        self.integers += listed_ids(integers)
         return first
 
 

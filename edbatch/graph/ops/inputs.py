@@ -175,7 +175,7 @@ def lookup(table: LookupParameters, index: int) -> Expression:
     if index.__class__ is not int or not 0 <= index < rows:
         if is_integers(index):
             graph, numbers = numbered(graph, index)
-            return graph.add(TYPES[type_id], (numbers.used_in(rows, f"lookup in {table.name}"),))
+            return graph.add(TYPES[type_id], (), (numbers.used_in(rows, f"lookup in {table.name}"),))
         if index is not None and is_advanced(index):
             raise EdBatchError(
                 f"lookup({table.spec!r}, {shown(index)}): expected an integer, got {index.__class__.__name__}; several "
@@ -185,7 +185,7 @@ def lookup(table: LookupParameters, index: int) -> Expression:
     node = graph.n
     graph.n = node + 1
     graph.types.append(type_id)
-    graph.args.append(index)
+    graph.integers.append(index)
     handle = graph.handle
     return handle(graph, node, spec)
 

@@ -184,7 +184,7 @@ def _pick_of_parameter(parameter: Parameter, index: Any) -> Expression:
     type = node_type(PICK, (), (parameter.spec,))
     graph, index = numbered(current_graph(), index)
     place = f"pick({parameter.spec!r}, {shown(index)})"
-    return graph.add(type, (checked_index(index, parameter.shape[0], place),))
+    return graph.add(type, (), (checked_index(index, parameter.shape[0], place),))
 
 
 _LARGE = 8192  # entries

@@ -209,7 +209,7 @@ def affine(weight: Any, x: Any, bias: Any) -> Expression:
         node = graph.n
         graph.n = node + 1
         graph.types.append(type_id)
-        graph.args.append(x.id)
+        graph.operands.append(x.id)
         handle = graph.handle
         return handle(graph, node, spec)
     return _affine_remembered(weight, x, bias)

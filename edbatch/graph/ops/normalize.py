@@ -58,15 +58,15 @@ def _softmax_of_list(x: Any, axis: Any) -> list[Expression] | None:
     first = graph.n + 1
     whole = first + count
     top = (first - 1) + stops
-    args = [count, *ids]
+    operands = [count, *ids]
     for x in ids:
-        args += (x, top)
-    args += (count, *range(first, whole))
+        operands += (x, top)
+    operands += (count, *range(first, whole))
     for x in range(first, whole):
-        args += (x, whole)
+        operands += (x, whole)
     graph.n = whole + 1 + count
     graph.types.extend([largest, *[power] * count, total, *[quotient] * count])
-    graph.args += args
+    graph.operands += operands
     handle = graph.handle
     return [handle(graph, id, spec) for id in range(whole + 1, whole + 1 + count)]
 

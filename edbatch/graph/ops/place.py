@@ -90,9 +90,9 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
             node = graph.n
             graph.n = node + 1
             graph.types.append(type_id)
-            args = graph.args
+            operands = graph.operands
             for x in xs:
-                args.append(x.id)
+                operands.append(x.id)
             handle = graph.handle
             return handle(graph, node, spec)
         return remember(xs, axis)

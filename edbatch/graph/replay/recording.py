@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import partial
+from hashlib import blake2b
 from itertools import count
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,11 +13,11 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import array_graph
-from edbatch.graph.columns import Columns, Pieces, Placed, pack_row
+from edbatch.graph.columns import Columns, Pieces, Placed, nodes_of, pack_row
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.node_type import TYPES, parameter_of
+from edbatch.graph.node_type import parameter_of
 from edbatch.graph.op import Op
 from edbatch.graph.record import constant_node, number, parameter_node
 from edbatch.graph.replay.nesting import Form
@@ -30,6 +31,8 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, look
 NOTHING, FIRST, INPUTS, DRAWS, OTHERS = range(5)
 
 _numbers = count(1)
+_known: dict[bytes, int] = {}  # from the digest of a structure to its number
+MOST_KNOWN = 1 << 14
 OVERHEAD = 2500  # bytes of a recording and what finds it, without what is in it
 
 
@@ -46,7 +49,7 @@ class Recording:
 
     Attributes:
         n: how many nodes.
-        row: where it lies, for the loop that appends it, and a number that no other one has.
+        row: where it lies, for the loop that appends it, and the number of its structure.
         types: of the nodes.
         lines: where they were recorded, if that was noted.
         inputs: arrays of the input nodes.
@@ -62,7 +65,7 @@ class Recording:
     bases: ClassVar[tuple[int, ...]] = ()
 
     __slots__ = (
-        "_args", "_returns_arrays", "_small", "arguments", "constants", "drawn", "form", "inputs", "leaves", "lines",
+        "_given", "_returns_arrays", "_small", "arguments", "constants", "drawn", "form", "inputs", "leaves", "lines",
         "n", "plain", "row", "single", "types",
     )  # fmt: skip
 
@@ -70,16 +73,18 @@ class Recording:
         places = _Places(recorder)
         arrays = [(x, x.ids) if x.__class__ is ExpressionArray else (x, None) for x in leaves]
         taken = recorder.take()  # after what waited in arrays
-        types, args, lines = recorder.joined(taken, 0) if isinstance(taken, Pieces) else taken
-        codes = places.renumber(types, args)
-        self.types = places.types
-        self.n = len(self.types)
+        types, operands, integers, lines = recorder.joined(taken, 0) if isinstance(taken, Pieces) else taken
+        if len(types) != recorder.n:
+            raise EdBatchError(f"{recorder.place}: recording was interrupted")
+        places.renumber(*(x if isinstance(x, list) else x.tolist() for x in (types, operands, integers)))
+        self.n = len(places.types)
         self.lines = places.lines(lines)
         self.form = form
         self.leaves = [places.leaf(x, ids) for x, ids in arrays]
         self._returns_arrays = any(ids is not None for _, ids in arrays)
-        self._args = np.array(places.args, np.int64)
-        self._small = np.concatenate([self.types, np.array(codes, np.int32)])
+        self._given = np.array(places.operands + places.integers, np.int64)
+        self._small = np.array([*places.types, *places.codes, *places.integer_codes], np.int32)
+        self.types = self._small[: len(places.types)]
         self.inputs = recorder.inputs
         self.drawn = recorder.drawn
         self.constants = [_finder(key) for key in places.constants]
@@ -89,18 +94,19 @@ class Recording:
         is_one = leaf is not None and leaf.code.__class__ is int and leaf.code == FIRST
         self.single = (leaf.value, leaf.spec) if leaf is not None and is_one else None
         bases = 0 if self.plain else 2 + len(self.constants) + len(self.arguments)
-        addresses = self._args.ctypes.data, self._small.ctypes.data
-        self.row = pack_row(self.n, len(codes), *addresses, bases, next(_numbers))
+        addresses = self._given.ctypes.data, self._small.ctypes.data
+        number = _number_of(self._small.tobytes() + self._given[: len(places.operands)].tobytes())
+        self.row = pack_row(self.n, len(places.operands), len(places.integers), bases, number, *addresses)
 
     @property
     def bytes(self) -> int:
         """That it takes, about."""
-        return OVERHEAD + self._args.nbytes + self._small.nbytes + sum(x.nbytes + 100 for x in self.inputs)
+        return OVERHEAD + self._given.nbytes + self._small.nbytes + sum(x.nbytes + 100 for x in self.inputs)
 
     def is_like(self, other: Recording) -> bool:
         """Whether both record the same."""
         return (
-            self._args.tobytes() == other._args.tobytes()
+            self._given.tobytes() == other._given.tobytes()
             and self._small.tobytes() == other._small.tobytes()
             and self.arguments == other.arguments
             and [(str(x.code), str(x.value), x.spec) for x in self.leaves]
@@ -175,78 +181,59 @@ def _parameter(spec: ParameterSpec, held: bool, graph: Columns) -> int:
     return parameter_node(graph, parameter_of(spec), held).id
 
 
+def _number_of(structure: bytes) -> int:
+    """A number that no other structure has."""
+    digest = blake2b(structure, digest_size=16).digest()
+    if len(_known) >= MOST_KNOWN:
+        _known.clear()
+    return _known.setdefault(digest, next(_numbers))
+
+
 class _Places:
     """The numbering of a recording, from that of the recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self.constants = list(recorder.constants)
-        self.args: list[int] = []
+        self.types: list[int] = []
+        self.operands: list[int] = []
+        self.integers: list[int] = []
+        self.codes: list[int] = []  # per operand what is added to it
+        self.integer_codes: list[int] = []
         self.seen: dict[tuple[int, int], int] = {}  # arguments and views, with their numbers
         self._kept: list[int] = []
         self._is_same = False  # all nodes are kept
         self._place: list[tuple[int, int]] = []  # per node what is added, and to what
 
-    def renumber(self, types: Any, args: Any) -> list[int]:
-        """What is added to each integer of the nodes that are kept."""
-        types, args = (x if isinstance(x, list) else x.tolist() for x in (types, args))
+    def renumber(self, types: list[int], operands: list[int], integers: list[int]) -> None:
+        """Number the nodes that are kept, and find out what is added to each operand and integer of theirs."""
         recorder = self._recorder
-        if not (recorder.arguments or recorder.constants or recorder.drawn):
-            return self._as_it_is(types, args)
-        numbers = {id: at for at, id in enumerate(self._recorder.arguments)}
-        constants = {id: at for at, (id, _) in enumerate(self._recorder.constants.values())}
-        kept, codes, at = 0, [], 0
-        for node, kind in enumerate(types):
-            type = TYPES[kind]
-            end = at + (type.n_args if type.n_args >= 0 else args[at] + 1)
-            if node in numbers:
-                self._place.append((-1, numbers[node]))
-            elif node in constants:
+        self._is_same = not (recorder.arguments or recorder.constants or recorder.drawn)
+        arguments = {id: at for at, id in enumerate(recorder.arguments)}
+        constants = {id: at for at, (id, _) in enumerate(recorder.constants.values())}
+        for node, (type, read, given) in enumerate(nodes_of(types, operands, integers)):
+            if node in arguments:
+                self._place.append((-1, arguments[node]))
+                continue
+            if node in constants:
                 self._place.append((OTHERS + constants[node], 0))
+                continue
+            self._place.append((FIRST, len(self._kept)))
+            self._kept.append(node)
+            self.types.append(type.id)
+            if type.n_operands < 0:
+                self.operands.append(len(read))
+                self.codes.append(NOTHING)
+            if self._is_same:
+                self.operands += read
+                self.codes += [FIRST] * len(read)
             else:
-                self._place.append((FIRST, kept))
-                self._kept.append(node)
-                kept += 1
-                if type.n_args < 0:
-                    self.args.append(args[at])
-                    codes.append(NOTHING)
-                    at += 1
-                last = end - type.op.payload
-                for x in args[at:last]:
-                    code, value = self._of(x)
-                    codes.append(code)
-                    self.args.append(value)
-                for x in args[last:end]:
-                    codes.append(INPUTS if type.op is INPUT else DRAWS if x >= DRAWN else NOTHING)
-                    self.args.append(x - DRAWN if x >= DRAWN else x)
-            at = end
-        self._check(len(types), at, args)
-        self.types = np.array([types[node] for node in self._kept], np.int32)
-        return codes
-
-    def _as_it_is(self, types: list[int], args: list[int]) -> list[int]:
-        """The same of nodes that are all kept, with their numbers."""
-        usual: dict[int, list[int]] = {}
-        codes: list[int] = []
-        for kind in types:
-            found = usual.get(kind)
-            if found is None:
-                type = TYPES[kind]
-                payload = type.op.payload
-                behind = [INPUTS if type.op is INPUT else NOTHING] * payload
-                if type.n_args >= 0:
-                    found = usual[kind] = [FIRST] * (type.n_args - payload) + behind
-                else:
-                    count = args[len(codes)] if len(codes) < len(args) else 0
-                    found = [NOTHING, *([FIRST] * (count - payload)), *behind]
-            codes += found
-        self._check(len(types), len(codes), args)
-        self.types, self.args, self._is_same = np.array(types, np.int32), args, True
-        return codes
-
-    def _check(self, nodes: int, read: int, args: list[int]) -> None:
-        if nodes != self._recorder.n or read != len(args):
-            raise EdBatchError(f"{self._recorder.place}: recording was interrupted")
+                for code, value in map(self._of, read):
+                    self.codes.append(code)
+                    self.operands.append(value)
+            for x in given:
+                self.integer_codes.append(INPUTS if type.op is INPUT else DRAWS if x >= DRAWN else NOTHING)
+                self.integers.append(x - DRAWN if x >= DRAWN else x)
 
     def lines(self, lines: list[str]) -> list[str]:
         """Those of the nodes that are kept."""

@@ -83,6 +83,12 @@ class NumPyBackend:
         return address
 
     @staticmethod
+    def integers(values: np.ndarray, first: int = 0) -> int:
+        """The address of the host's; counted from the first that there would be."""
+        address: int = values.ctypes.data
+        return address - values.itemsize * first
+
+    @staticmethod
     def handles(wanted: Sequence[Kernel]) -> list[int]:
         """The addresses of kernels."""
         return [_machine_code.address_of(kernel) for kernel in wanted]
@@ -108,13 +114,12 @@ class NumPyBackend:
 
     @staticmethod
     def run_batches(
-        first: int, stop: int, plan: Told[Plan], indices: int, memory: Told[Memory], programs: ProgramTables,
-        scratch: int,
+        first: int, stop: int, plan: Told[Plan], indices: int, integers: int, memory: Told[Memory],
+        programs: ProgramTables, scratch: int,
     ) -> None:  # fmt: skip
         """See `Backend`."""
-        _emitter.run_batches(
-            _pool.device(), first, stop, indices, scratch, plan.entries, memory.entries, programs.directory.entries
-        )
+        tables = plan.entries, memory.entries, programs.directory.entries
+        _emitter.run_batches(_pool.device(), first, stop, indices, integers, scratch, *tables)
 
     def add_all(self, rows: Any, whole: Any) -> None:
         """See `Backend`."""

@@ -60,7 +60,11 @@ class CudaArrays:
 
     def indices(self, plan: Told[Plan], first: int = 0) -> Indices:
         """See `Backend`."""
-        return self._lists.upload_plan(plan.tables.indices[first:]).counted_from(first)
+        return self.integers(plan.tables.indices[first:], first)
+
+    def integers(self, values: np.ndarray, first: int = 0) -> Indices:
+        """See `Backend`."""
+        return self._lists.upload_plan(values).counted_from(first)
 
     def active(self) -> AbstractContextManager[Any]:
         """See `Backend`."""

@@ -172,7 +172,7 @@ class CudaBackend(CudaArrays):
         return run
 
     def run_batches(
-        self, first: int, stop: int, plan: Told[Plan], indices: Indices, memory: Told[Memory],
+        self, first: int, stop: int, plan: Told[Plan], indices: Indices, integers: Indices, memory: Told[Memory],
         programs: ProgramTables, scratch: int,
     ) -> None:  # fmt: skip
         """See `Backend`."""
@@ -182,9 +182,8 @@ class CudaBackend(CudaArrays):
             if recording is not None:
                 gpu = gpu.copy()
                 gpu[Gpu.STREAM], gpu[Gpu.BLAS] = recording.stream, recording.blas
-            emitter.run_batches(
-                gpu, first, stop, indices.address, scratch, plan.entries, memory.entries, programs.directory.entries
-            )
+            tables = plan.entries, memory.entries, programs.directory.entries
+            emitter.run_batches(gpu, first, stop, indices.address, integers.address, scratch, *tables)
             check(gpu)
 
         batches, operands, segments, *_ = plan.tables
@@ -193,7 +192,7 @@ class CudaBackend(CudaArrays):
         if not self._own.record or not programs.runs_whole(batches):
             enqueue_all()
             return
-        words = (indices.address, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
+        words = (indices.address, integers.address, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
         key = hashlib.blake2b(repr(words).encode(), digest_size=16)
         for table in (batches, operands, segments, *memory.tables, programs.directory.tables.tasks):
             key.update(np.ascontiguousarray(table).data)

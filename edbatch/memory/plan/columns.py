@@ -22,7 +22,8 @@ class NodeColumns(NamedTuple):
     Attributes:
         types: per node, the number of its type.
         starts, counts: per node, where its operands are in `args`, and how many.
-        args: operand ids (the node in the lower 32 bits, the code of a view above) and payloads.
+        args: operand ids (the node in the lower 32 bits, the code of a view above), and after those of each node, where
+            its integers are among the graph's.
     """
 
     types: np.ndarray
@@ -36,8 +37,8 @@ class TypeColumns(NamedTuple):
 
     Attributes:
         numbers: per type id the type's number; -1 before it was seen.
-        n_args: per type, how many of `args` its nodes have; -1: as many as the first of them says, and that one.
-        payloads: per type, integers that follow the operands in `args`.
+        n_operands: per type, how many operands its nodes have; -1: that varies.
+        n_integers: per type, how many integers.
         singles, lists: per type, how many single operands come before how many lists; see `span`.
         is_source: per type, whether its values are at hand before anything runs.
         may_split: per type, whether its nodes may be split (see `runtime.split`).
@@ -47,8 +48,8 @@ class TypeColumns(NamedTuple):
     """
 
     numbers: np.ndarray
-    n_args: np.ndarray
-    payloads: np.ndarray
+    n_operands: np.ndarray
+    n_integers: np.ndarray
     singles: np.ndarray
     lists: np.ndarray
     is_source: np.ndarray

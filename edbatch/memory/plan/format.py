@@ -36,7 +36,7 @@ class Batch(NamedTuple):
         row: the first of the result.
         n: nodes.
         operand: number of the first operand.
-        integers: where the nodes' integers begin in `Plan.indices`: all first ones, all second ones, ...
+        integers: where the nodes' integers begin in `Plan.integers`: all first ones, all second ones, ...
         offsets: where the n + 1 offsets of the nodes' lists begin in `Plan.indices`, if the nodes read lists.
     """
 
@@ -96,12 +96,14 @@ class Plan(NamedTuple):
         operands: of records `Operand`.
         segments: of records `Segment`.
         indices: int32, everything the plan indexes with, in one buffer.
+        integers: int32, per integer that batches read, where it is among the graph's: plans do not depend on it.
     """
 
     batches: np.ndarray
     operands: np.ndarray
     segments: np.ndarray
     indices: np.ndarray
+    integers: np.ndarray
 
     def batch(self, number: int) -> Batch:
         """A batch."""

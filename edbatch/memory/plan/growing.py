@@ -19,11 +19,12 @@ class Used(NamedTuple):
     operands: int
     segments: int
     indices: int
+    integers: int
     nodes: int
 
 
 USED = record_type(Used._fields)
-_DTYPES = (BATCH, OPERAND, SEGMENT, np.dtype(np.int32), np.dtype(np.int32))
+_DTYPES = (BATCH, OPERAND, SEGMENT, *[np.dtype(np.int32)] * 3)
 LISTS = 4  # operands that a node without any may have: empty lists
 
 
@@ -55,7 +56,7 @@ class GrowingPlan:
     @property
     def tables(self) -> Plan:
         """Those in use."""
-        return Plan(*(table[:n] for table, n in zip(self._tables[:4], self._counts.tolist(), strict=False)))
+        return Plan(*(table[:n] for table, n in zip(self._tables[:5], self._counts.tolist(), strict=False)))
 
     @property
     def batches(self) -> np.ndarray:
@@ -68,9 +69,14 @@ class GrowingPlan:
         return self._tables[3]
 
     @property
+    def integers(self) -> np.ndarray:
+        """Also those that are not there yet."""
+        return self._tables[4]
+
+    @property
     def nodes(self) -> np.ndarray:
         """Of the graph, batch after batch."""
-        return self._tables[4][: self.used.nodes]
+        return self._tables[5][: self.used.nodes]
 
     def reserve(self, nodes: int, args: int) -> None:
         """Make room for the batches of so many nodes, at least one, with so many operands and other integers."""
@@ -119,10 +125,10 @@ class GrowingPlan:
     def _grow(self, nodes: int, args: int) -> None:
         used = self._counts.tolist()
         if used[0]:  # there will be more
-            n, m = nodes + 2 * max(nodes, used[4]), args + 2 * max(args, self._args)
+            n, m = nodes + 2 * max(nodes, used[5]), args + 2 * max(args, self._args)
         else:  # or there was for another graph
-            n, m = max(nodes, len(self._tables[4])), max(args, len(self._tables[2]))
-        sizes = (n, m + LISTS * n, m, 3 * n + 2 * m, n)
+            n, m = max(nodes, len(self._tables[5])), max(args, len(self._tables[2]))
+        sizes = (n, m + LISTS * n, m, 3 * n + 2 * m, m, n)
         self.make_room([before + more for before, more in zip(used, sizes, strict=True)])
         self._nodes_left, self._args_left = n - nodes, m - args
 
@@ -130,10 +136,10 @@ class GrowingPlan:
         self._directory = Directory((*tables, self._used))  # at once: an interrupt leaves no address of what is gone
         self.types = tables[0]["type"]
         self.bytes = sum(table.nbytes for table in tables)
-        batches, operands, segments, indices, nodes = map(len, tables)
+        batches, operands, segments, indices, integers, nodes = map(len, tables)
         n = min(batches, nodes)
-        self._room = n, min(operands - LISTS * n, segments, (indices - 3 * n) // 2)
+        self._room = n, min(operands - LISTS * n, segments, integers, (indices - 3 * n) // 2)
 
     @property
     def _tables(self) -> tuple[np.ndarray, ...]:
-        return self._directory.tables[:5]
+        return self._directory.tables[:6]

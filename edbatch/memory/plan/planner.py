@@ -21,6 +21,7 @@ class _Tables(NamedTuple):
     operands: np.ndarray
     segments: np.ndarray
     indices: np.ndarray
+    integers: np.ndarray
     nodes: np.ndarray
     used: np.ndarray
 
@@ -70,7 +71,8 @@ def _tables_in(plan: np.ndarray) -> _Tables:
         table(plan, 2, SEGMENT),
         table(plan, 3, INT32),
         table(plan, 4, INT32),
-        table(plan, 5, USED),
+        table(plan, 5, INT32),
+        table(plan, 6, USED),
     )
 
 
@@ -103,8 +105,9 @@ def _assign_rows(
 def _write_integers(
     tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns
 ) -> None:
-    """Write where nodes' lists begin and end, and their payloads."""
+    """Write where nodes' lists begin and end, and where their integers are."""
     indices, used, number = tables.indices, tables.used[0]["indices"], tables.used[0]["batches"]
+    integers = tables.used[0]["integers"]
     for b in range(len(offsets) - 1):
         lo, hi = offsets[b], offsets[b + 1]
         kind = nodes.types[order[lo]]
@@ -117,14 +120,13 @@ def _write_integers(
                 total += (nodes.counts[order[i]] - types.singles[kind]) // types.lists[kind]
             indices[used] = total
             used += 1
-        if types.payloads[kind] > 0:
-            tables.batches[number + b]["integers"] = used
-            for at in range(types.payloads[kind]):
-                for i in range(lo, hi):
-                    node = order[i]
-                    indices[used] = nodes.args[nodes.starts[node] + nodes.counts[node] + at]
-                    used += 1
-    tables.used[0]["indices"] = used
+        tables.batches[number + b]["integers"] = integers
+        for at in range(types.n_integers[kind]):
+            for i in range(lo, hi):
+                node = order[i]
+                tables.integers[integers] = nodes.args[nodes.starts[node] + nodes.counts[node] + at]
+                integers += 1
+    tables.used[0]["indices"], tables.used[0]["integers"] = used, integers
 
 
 @compiled(small=True)

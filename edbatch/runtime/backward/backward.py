@@ -27,7 +27,8 @@ from edbatch.runtime.backward.route import Route
 from edbatch.runtime.backward.routes import Routes, routes_of
 from edbatch.runtime.backward.saving import Ran, Stretch, stretches
 from edbatch.runtime.backward.static_windows import stopping_views
-from edbatch.runtime.backward.way import Way, flowed, planned
+from edbatch.runtime.backward.way import Flowed, Way, planned
+from edbatch.runtime.plan_cache import plans as plan_cache
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
 
@@ -107,23 +108,18 @@ class Backward:
             found = known.ways.get(key)
             if found is not None and (again := routes.again(found.way)) is not None:
                 self.requires, self.sets = found.requires, found.sets
-                way = found.way_of(self._graph, self._store)
-                return [self._gone(Stretch(self._graph.plan, ran, ran), way, *again, True)]
+                return [self._gone(Stretch(self._graph.plan, ran, ran), found.way, *again, True)]
         if not self._flow(routes):
             return []
         graph, store, n_sets = self._graph, self._store, len(self._table.output_sets.sets)
         flow, nodes, ways = store.flow, graph.nodes.directory, routes.ways
-        # The plan of a structure has tags, which come to be in that of the way wherever it copies integers.
-        ran_by = graph.plan if known is None or graph.integers is None else known.plan
-        for stretch in reversed(stretches(self._ran, ran_by)):
+        for stretch in reversed(stretches(self._ran, graph.plan)):
             divided = divide(*stretch.extent, n_sets, stretch.plan.entries, nodes, ways, flow.entries)
             if divided[0]:
                 route, held = routes.find(flow.columns.present[: divided[1]], stretch.saved)
                 way = planned(stretch, graph, self.gradients, store, divided, self._root & NODE_MASK, route)
                 if known is not None:
-                    kept = flowed(self.requires, self.sets, way, graph.integers)
-                    if known.plans is not None:
-                        known.plans.keep_way(known, key, kept)
+                    plan_cache.keep_way(known, key, Flowed(self.requires.copy(), self.sets.copy(), way.copy()))
                 plans.append(self._gone(stretch, way, route, held, not plans))
         return plans
 

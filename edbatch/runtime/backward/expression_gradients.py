@@ -142,7 +142,7 @@ class ExpressionGradients:
             else:
                 given.append(self.row(self._arenas.array, node) if source is Given.RESULT else gradient)
         row = self._backend.empty(how.flows.width, type.type.out.dtype).reshape(1, -1)
-        integers = nodes.args[end : end + type.type.op.payload].astype(np.int32)
+        integers = self._graph.integers[nodes.args[end : end + type.type.n_integers]]
         run_program(how.program, row, given, integers, self._table.derivative_programs, self._backend)
         return row[:, place.column : place.column + spec.size].reshape(1, *spec.shape)
 

@@ -139,10 +139,12 @@ def _through_batch(
     if m < n:
         for slot in range(slots):
             restrict(read[slot : slot + 1], which, out)
-        begin = integers
-        integers = out.used[0]["indices"]
+        used, begin = out.used[0], integers
+        integers = used["integers"]
         for k in range(rule["integers"]):
-            append(out, plan.indices[begin + k * n : begin + (k + 1) * n][which])
+            end = used["integers"] + m
+            out.integers[used["integers"] : end] = plan.integers[begin + k * n : begin + (k + 1) * n][which]
+            used["integers"] = end
     append_batch(out, rule["type"], chosen.left, m, integers, -1)
     _append_given(rule, route.given, read, chosen, targets.n_windows, out)
     for slot in range(slots):
@@ -205,7 +207,7 @@ def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Ch
 
 @compiled(small=True)
 def _has_room(plan: Forward, parts: np.ndarray, rules: np.ndarray, out: Out) -> bool:
-    """Whether there is room for all that may come; then the segments and the indices of the plan that has run are in.
+    """Whether there is room for all that may come; then segments, indices and integers of the plan that has run are in.
 
     Else `out.used` says how much there is to be.
     """
@@ -223,28 +225,31 @@ def _has_room(plan: Forward, parts: np.ndarray, rules: np.ndarray, out: Out) -> 
     pieces *= most_parts
     # At most, per element of an operand: its place among the chosen twice, its owner, their places, and a group; and
     # where the lists of the chosen begin.
-    room = len(indices) + 8 * elements + 4 * pieces
+    room, integers = len(indices) + 8 * elements + 4 * pieces, len(plan.integers)
     for part in range(len(parts)):
         rule, m = rules[parts[part]["set"]], parts[part]["n"]
         some = rule["given_end"] - rule["given"] + rule["computed_end"] - rule["computed"]
         if m < batches[parts[part]["batch"]]["n"]:
-            room += m * (rule["integers"] + some) + m + 1
+            room += m * some + m + 1
+            integers += m * rule["integers"]
         most_given = max(most_given, some)
     used = out.used[0]
     used["batches"] = 2 * len(parts) + pieces  # additions, and what goes before them
     used["operands"] = 2 * used["batches"] + len(parts) * most_given
-    used["segments"], used["indices"] = len(segments) + pieces, room
+    used["segments"], used["indices"], used["integers"] = len(segments) + pieces, room, integers
     if (
         used["batches"] > len(out.batches)
         or used["operands"] > len(out.operands)
         or used["segments"] > len(out.segments)
         or room > len(out.indices)
+        or integers > len(out.integers)
     ):
         return False
     used["batches"] = used["operands"] = 0
-    used["segments"], used["indices"] = len(segments), len(indices)
+    used["segments"], used["indices"], used["integers"] = len(segments), len(indices), len(plan.integers)
     out.segments[: len(segments)] = segments
     out.indices[: len(indices)] = indices
+    out.integers[: len(plan.integers)] = plan.integers
     return True
 
 

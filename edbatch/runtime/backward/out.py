@@ -18,7 +18,7 @@ class Forward(NamedTuple):
 
     Attributes:
         batches: these.
-        operands, segments, indices: of the plan.
+        operands, segments, indices, integers: of the plan.
         nodes: from those of the first batch on, batch after batch.
     """
 
@@ -26,6 +26,7 @@ class Forward(NamedTuple):
     operands: np.ndarray
     segments: np.ndarray
     indices: np.ndarray
+    integers: np.ndarray
     nodes: np.ndarray
 
 
@@ -33,7 +34,7 @@ class Out(NamedTuple):
     """The tables that are filled in.
 
     Attributes:
-        batches, operands, segments, indices: as of a `Plan`, with room for all that may come.
+        batches, operands, segments, indices, integers: as of a `Plan`, with room for all that may come.
         used: one record `Used`: how many of each there are.
         grouped: one number: how many lists were grouped.
     """
@@ -42,6 +43,7 @@ class Out(NamedTuple):
     operands: np.ndarray
     segments: np.ndarray
     indices: np.ndarray
+    integers: np.ndarray
     used: np.ndarray
     grouped: np.ndarray
 
@@ -83,13 +85,14 @@ class Added(NamedTuple):
 @compiled(small=True)
 def forward_in(first: int, stop: int, first_node: int, plan: np.ndarray) -> Forward:
     """The batches of a `GrowingPlan`, given its directory, from `first` up to `stop`, whose nodes begin there."""
-    used = table(plan, 5, USED)[0]
+    used = table(plan, 6, USED)[0]
     return Forward(
         table(plan, 0, BATCH)[first:stop],
         table(plan, 1, OPERAND)[: used["operands"]],
         table(plan, 2, SEGMENT)[: used["segments"]],
         table(plan, 3, INT32)[: used["indices"]],
-        table(plan, 4, INT32)[first_node : used["nodes"]],
+        table(plan, 4, INT32)[: used["integers"]],
+        table(plan, 5, INT32)[first_node : used["nodes"]],
     )
 
 
@@ -101,7 +104,8 @@ def out_in(plan: np.ndarray) -> Out:
         table(plan, 1, OPERAND),
         table(plan, 2, SEGMENT),
         table(plan, 3, INT32),
-        table(plan, 5, USED),
+        table(plan, 4, INT32),
+        table(plan, 6, USED),
         np.zeros(1, np.int64),
     )
 

@@ -87,11 +87,13 @@ class BackwardPlan:
         end = self._way.batches
         if not end:
             return
-        indices = backend.indices(plan)
+        values = self._graph.integers[plan.tables.integers]
+        indices, integers = backend.indices(plan), backend.integers(values)
         scratch, _ = self._store.scratch.take(self._way.ready.scratch, _BYTES)
         each = 1 if self._graph.check_nan else end
         for begin in range(0, end, each):
-            backend.run_batches(begin, begin + each, plan, indices, self._route.memory, self.programs, scratch)
+            tables = plan, indices, integers, self._route.memory
+            backend.run_batches(begin, begin + each, *tables, self.programs, scratch)
             if self._graph.check_nan:
                 self._check_batch(plan.tables, begin)
 
@@ -102,7 +104,7 @@ class BackwardPlan:
             how, begin = route.hows[number], way.begins.item(self._n + route.own[number])
             width, kind = how.flows.width, table.output_sets.sets[number].kind
             computed = self._flat[begin : begin + n * width].reshape(n, width)
-            rows = TypeRows(way, how, computed, stretch, self._graph.nodes, self._sets, number, kind)
+            rows = TypeRows(how, computed, stretch, self._graph, self._sets, number, kind)
             add_terms(rows, self._backend)
         if not route.has_parameters:
             return

@@ -75,7 +75,7 @@ def flow_from(
         -1; or the place, in the plan's order, of a node whose operands get a set that has no number yet.
     """
     nodes, ways, flowing = nodes_in(node_tables), _ways_in(way_tables), flow_in(flow_tables)
-    order = table(plan, 4, INT32)[: table(plan, 5, USED)[0]["nodes"]]
+    order = table(plan, 5, INT32)[: table(plan, 6, USED)[0]["nodes"]]
     if at < 0:
         at = len(order) - 1
         flowing.sets[: len(nodes.types)] = -1
@@ -174,7 +174,7 @@ def divide(
     """
     columns, ways, flowing = nodes_in(node_tables), _ways_in(way_tables), flow_in(flow_tables)
     starts, counts, args, sets = columns.starts, columns.counts, columns.args, flowing.sets
-    batches, nodes = table(plan, 0, BATCH), table(plan, 4, INT32)
+    batches, nodes = table(plan, 0, BATCH), table(plan, 5, INT32)
     parts, rows, present = flowing.parts, flowing.rows, flowing.present
     rows[:n_sets] = 0
     n_present = 0

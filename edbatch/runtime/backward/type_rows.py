@@ -8,20 +8,18 @@ from typing import Any
 import numpy as np
 
 from edbatch.runtime.backward.saving import Saved, Stretch
-from edbatch.runtime.backward.way import Way
 from edbatch.runtime.compile.derivatives import CompiledDerivative
-from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.state import GraphState
 
 
 class TypeRows:
     """Rows that a derivative computes, one for each node of a type and set of outputs, as they have run.
 
     Args:
-        way: that was gone.
         how: the derivative.
         table: the rows [n, width].
         stretch: the runs, and what they have saved.
-        nodes: of the graph.
+        graph: whose nodes they are.
         sets: per node, the number of the set of its outputs that gradients flow into.
         number, kind: of the set, and of the type.
 
@@ -31,12 +29,12 @@ class TypeRows:
     """
 
     def __init__(
-        self, way: Way, how: CompiledDerivative, table: Any, stretch: Stretch, nodes: Nodes, sets: np.ndarray,
-        number: int, kind: int,
+        self, how: CompiledDerivative, table: Any, stretch: Stretch, graph: GraphState, sets: np.ndarray, number: int,
+        kind: int,
     ) -> None:  # fmt: skip
-        self.how, self.table, self.n, self._way = how, table, len(table), way
+        self.how, self.table, self.n = how, table, len(table)
         self.saved: Saved | None = stretch.saved.get(kind)
-        self._nodes, self._sets = nodes, sets
+        self._graph, self._nodes, self._sets = graph, graph.nodes, sets
         self._stretch, self._number, self._kind = stretch, number, kind
 
     @cached_property
@@ -46,12 +44,8 @@ class TypeRows:
 
     def integers(self, number: int) -> np.ndarray:
         """One of the nodes' integers [n]."""
-        nodes, known = self._nodes, self._way.integers
-        at = known.get((self._number, number))
-        if at is None:
-            chosen = self._all[self.chosen]
-            at = known[self._number, number] = nodes.starts[chosen] + nodes.counts[chosen] + number
-        found: np.ndarray = nodes.args[at]
+        nodes, chosen = self._nodes, self._all[self.chosen]
+        found: np.ndarray = self._graph.integers[nodes.args[nodes.starts[chosen] + nodes.counts[chosen] + number]]
         return found
 
     @cached_property

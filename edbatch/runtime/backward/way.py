@@ -15,7 +15,6 @@ from edbatch.runtime.backward.saving import Stretch
 from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
-from edbatch.runtime.structures import Places, tagged_in
 
 
 class Way(NamedTuple):
@@ -31,7 +30,6 @@ class Way(NamedTuple):
         zeros, entries: of memory: the first hold gradients of values; how many there are.
         rows: of the sets that leave something for parameters how many nodes have each.
         parts: the batches that gradients flow into; none if no node is a parameter.
-        integers: where the nodes of a set have one of their integers, by the set and its number, once that was asked.
     """
 
     plan: GrowingPlan
@@ -44,7 +42,6 @@ class Way(NamedTuple):
     entries: int
     rows: list[int]
     parts: np.ndarray
-    integers: dict[tuple[int, int], np.ndarray]
 
     def copy(self) -> Way:
         """The same, in tables that no other way is planned in."""
@@ -57,43 +54,16 @@ class Flowed(NamedTuple):
     Attributes:
         requires, sets: see `FlowColumns`.
         way: through its one run.
-        integers: where those of the graph's nodes are in the plan of the way; None: they are the same.
     """
 
     requires: np.ndarray
     sets: np.ndarray
     way: Way
-    integers: Places | None
-
-    def way_of(self, graph: GraphState, store: Store) -> Way:
-        """The way with the integers of a graph, whose records have room for it."""
-        if self.integers is None or graph.integers is None:
-            return self.way
-        plan = store.back
-        plan.clear()
-        plan.become(self.way.plan)
-        self.integers.put(plan.indices, graph.integers)
-        return self.way._replace(plan=plan)
 
     @property
     def bytes(self) -> int:
         """Of all arrays, about."""
         return 1000 + self.requires.nbytes + self.sets.nbytes + self.way.plan.bytes + self.way.begins.nbytes
-
-
-def flowed(requires: np.ndarray, sets: np.ndarray, way: Way, integers: np.ndarray | None) -> Flowed:
-    """What is kept of a way that was planned.
-
-    Args:
-        requires, sets: see `FlowColumns`.
-        way: its plan has tags in the places of integers, if a structure's plan has led to it.
-        integers: that are put there; None: they are there.
-    """
-    places = None if integers is None else tagged_in(way.plan.indices[: way.plan.used.indices])
-    kept = Flowed(requires.copy(), sets.copy(), way.copy(), places)
-    if integers is not None and places is not None:
-        places.put(way.plan.indices, integers)
-    return kept
 
 
 def planned(
@@ -132,4 +102,4 @@ def planned(
     parts = flow.columns.parts["batch"][: n_parts if route.has_parameters else 0].copy()
     rows = [flow.columns.rows.item(number) for number in route.terms]
     # The route's own are those of the next stretch soon.
-    return Way(plan, ref(route), ready, batches, arena, begins.copy(), zeros, entries, rows, parts, {})
+    return Way(plan, ref(route), ready, batches, arena, begins.copy(), zeros, entries, rows, parts)

@@ -45,7 +45,8 @@ def run_program(
         np.array([Batch(number, 0, n, 0, 0, -1)], BATCH),
         np.array(operands, OPERAND),
         np.zeros(0, SEGMENT),
-        np.ascontiguousarray(integers, np.int32),
+        np.zeros(0, np.int32),
+        np.arange(len(integers), dtype=np.int32),
     )
     memory = Memory(
         np.array([Columns(at, 0, width) for at, width in enumerate(widths)], COLUMNS),
@@ -57,5 +58,7 @@ def run_program(
     )
     made = Directory(plan)
     scratch = pool.acquire(programs.scratch(made, 0, 1), np.dtype(np.uint8))
-    backend.run_batches(0, 1, made, backend.indices(made), Directory(memory), programs, address(scratch))
+    values = np.ascontiguousarray(integers, np.int32)
+    tables = made, backend.indices(made), backend.integers(values), Directory(memory)
+    backend.run_batches(0, 1, *tables, programs, address(scratch))
     pool.release(scratch)

@@ -7,11 +7,12 @@ from weakref import ref
 
 import numpy as np
 import pytest
+from edbatch.runtime.plan_cache import PlanCache
 
 import edbatch as eb
 import edbatch.dynet as dy
-from edbatch.runtime import evaluation, remembered, type_table
-from edbatch.runtime.remembered import Plans
+from edbatch.runtime import evaluation, plan_cache, type_table
+from edbatch.runtime.backward import backward
 
 DIM = 3
 LENGTHS = (3, 1, 4, 3)
@@ -61,17 +62,16 @@ class Net:
 
 @pytest.fixture(autouse=True)
 def plans(monkeypatch, nothing_learned):
-    """Those of structures, which differ in words alone."""
-    monkeypatch.setattr(remembered, "of_graphs", Plans())
-    own = Plans()
-    for module in (remembered, evaluation):
-        monkeypatch.setattr(module, "of_structures", own)
+    """A plan cache that is new."""
+    own = PlanCache()
+    for module, name in ((plan_cache, "plans"), (evaluation, "plans"), (backward, "plan_cache")):
+        monkeypatch.setattr(module, name, own)
     return own
 
 
 def check(function, times=1):
     """What is computed is, to the bit, what it is anew."""
-    with remembered.afresh():
+    with plan_cache.afresh():
         wanted = function()
     for _ in range(times):
         for one, other in zip(function(), wanted, strict=True):

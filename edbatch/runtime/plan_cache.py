@@ -1,0 +1,246 @@
+"""The plan cache: plans of what comes again, found by structure.
+
+Neither batches nor rows depend on the integers of nodes (words, labels, seeds of masks), unless what repeated look-ups
+give is computed once. So graphs that record the same but for integers have one plan, kept once it was made twice.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import numpy as np
+
+from edbatch.base.exclusive import lock
+from edbatch.base.records import packing
+from edbatch.devices import current_device
+from edbatch.graph.columns import Pieces, Recorded
+from edbatch.graph.node_type import TYPES
+from edbatch.memory.plan.growing import GrowingPlan
+from edbatch.policy.heuristics import Heuristic
+from edbatch.policy.policy import Policy
+from edbatch.policy.registry import is_known
+from edbatch.runtime.compile.program_table import Ready
+from edbatch.runtime.learned import still_waits
+from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.split import MOST_DISTINCT
+from edbatch.runtime.type_table import TypeTable, shared_table
+
+if TYPE_CHECKING:
+    from edbatch.runtime.backward.way import Flowed
+
+MOST_BYTES = 1 << 27  # of all plans together
+MOST_NODES = 1000  # of a graph in lists: to go through them takes 20 ns a node
+MOST_IN_ARRAYS = 10_000  # of one in arrays: that takes 2 ns
+MOST_SEEN = 1 << 14  # graphs
+MOST_MISSED = 200  # look-ups without a hit, less ten for each hit, before only every eighth graph is looked up
+MOST_WAYS = 4  # backward plans of one run, from several expressions and for several sets of gradients
+
+
+class CachedPlan:
+    """The plan of a graph's first run; graphs of its structure share its records as long as they do not grow.
+
+    Args:
+        table: of its types.
+        nodes, plan: its records, which are copied.
+        used: rows in use of each arena.
+        n_sources, policy, fallbacks: see `Evaluation`.
+        waiting: types for which a better policy may be learned later, and how many nodes there are; None: nothing will.
+        fixes_device: whether its device follows from what was recorded, and is not the one in force then.
+        n_integers: of the graph.
+
+    Attributes:
+        ready: the programs that ran it, unless they saved.
+        ways: backward plans of it, see `runtime.backward`.
+        bytes: of all arrays, and of the key, about.
+        is_kept: whether the cache has it still.
+    """
+
+    __slots__ = (
+        "bytes", "fallbacks", "fixes_device", "is_kept", "n_integers", "n_sources", "nodes", "plan", "policy", "ready",
+        "table", "used", "waiting", "ways",
+    )  # fmt: skip
+
+    def __init__(
+        self, table: TypeTable, nodes: Nodes, plan: GrowingPlan, used: np.ndarray, n_sources: int,
+        policy: Policy | None, waiting: frozenset[str] | None, fallbacks: int, fixes_device: bool, n_integers: int,
+    ) -> None:  # fmt: skip
+        self.table, self.fixes_device, self.n_integers = ref(table), fixes_device, n_integers
+        self.nodes, self.plan, self.used = nodes.copy(), plan.copy(), used.copy()
+        self.n_sources, self.policy, self.waiting, self.fallbacks = n_sources, policy, waiting, fallbacks
+        self.ready: Ready | None = None
+        self.ways: dict[Hashable, Flowed] = {}
+        self.is_kept = False
+        self.bytes = 4000 + 2 * self.nodes.bytes + self.plan.bytes + self.used.nbytes
+
+
+class PlanCache:
+    """Plans by structure, no more than so many bytes; what was not used for longest is dropped.
+
+    Attributes:
+        is_open: whether graphs look here, see `afresh`.
+    """
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self.bytes = 0
+        self.hits = 0
+        self.is_open = True
+        self._most = most
+        self._plans: OrderedDict[Hashable, CachedPlan] = OrderedDict()
+        self._seen: dict[int, None] = {}
+        self._missed = self._asked = 0
+
+    def find(self, key: Hashable) -> CachedPlan | None:
+        """The plan of a structure, if types are still numbered as they were."""
+        with lock:
+            found = self._plans.get(key)
+            if found is None:
+                self._missed = min(self._missed + 1, MOST_MISSED)
+                return None
+            table = found.table()
+            is_current = table is not None and shared_table(table.device) is table
+            if table is not None and not found.fixes_device:
+                is_current = is_current and table.device is current_device()
+            if not is_current or (found.waiting is not None and not still_waits(found.waiting)):
+                self._forget(key)
+                return None
+            self._plans.move_to_end(key)
+            self.hits += 1
+            self._missed = max(0, self._missed - 10)
+            return found
+
+    def is_worth_asking(self) -> bool:
+        """Whether to consult the cache: always while at least 10 % of recent look-ups hit, else every eighth time."""
+        self._asked += 1
+        return self.is_open and (self._missed < MOST_MISSED or self._asked % 8 == 0)
+
+    def has_seen(self, key: Hashable) -> bool:
+        """Whether this was asked before, or about as lately as it would be kept."""
+        number = hash(key)
+        with lock:
+            is_known = number in self._seen
+            if len(self._seen) >= MOST_SEEN:
+                self._seen.clear()
+            self._seen[number] = None
+        return is_known
+
+    def keep(self, key: Hashable, made: CachedPlan) -> None:
+        """Keep a plan."""
+        with lock:
+            if key in self._plans:
+                self._forget(key)
+            self._plans[key], made.is_kept = made, True
+            self.bytes += made.bytes
+            self._shrink()
+
+    def keep_way(self, made: CachedPlan, key: Hashable, way: Flowed) -> None:
+        """Keep a backward plan of what is kept."""
+        with lock:
+            if made.is_kept and len(made.ways) < MOST_WAYS:
+                made.ways[key] = way
+                made.bytes += way.bytes
+                self.bytes += way.bytes
+                self._shrink()
+
+    def _shrink(self) -> None:
+        while self.bytes > self._most:
+            self._forget(next(iter(self._plans)))
+
+    def _forget(self, key: Hashable) -> None:
+        made = self._plans.pop(key)
+        made.is_kept = False
+        self.bytes -= made.bytes
+
+
+plans = PlanCache()
+
+
+@contextmanager
+def afresh() -> Iterator[None]:
+    """Have graphs planned as if none had come before: for who measures what new ones take, with the same ones."""
+    before, plans.is_open = plans.is_open, False
+    try:
+        yield
+    finally:
+        plans.is_open = before
+
+
+def key_of(taken: Recorded | Pieces, policy: Policy | None, splits: bool, *told: Hashable) -> Hashable:
+    """What is equal for two graphs if their first runs have one plan; None if nobody can tell, or it takes too long.
+
+    Args:
+        taken: all that was recorded; recordings only if none `looks_up`.
+        policy: of the graph.
+        splits: whether cells may be split.
+        told: more that plans follow from.
+    """
+    known = _known(policy)
+    if known is _ANYONES or not plans.is_worth_asking():
+        return None
+    types, operands = taken.types, taken.operands
+    if isinstance(taken, Pieces) and taken.has_recordings:
+        # Integers that are added to, and which recordings lie where, are no part of the structure.
+        return (
+            taken.rows[:, :5].tobytes(),
+            tuple(taken.placed),
+            types.tobytes(),
+            operands.tobytes(),
+            known,
+            splits,
+            *told,
+        )
+    integers = b""
+    if isinstance(types, list):
+        if len(types) > MOST_NODES:
+            return None
+        # Bytes are told apart in a tenth of the time that tuples of integers are.
+        columns = packing("i", len(types)).pack(*types), packing("q", len(operands)).pack(*operands)
+    else:
+        if len(types) > MOST_IN_ARRAYS:
+            return None
+        columns = types.tobytes(), operands.tobytes()
+    if splits and _repeats_look_ups(taken):
+        integers = np.array(taken.integers, np.int64).tobytes()
+    return *columns, integers, known, splits, *told
+
+
+def looks_up(taken: Recorded | Pieces) -> bool:
+    """Whether there is a cell of which what equal look-ups give may be computed once."""
+    chunks = taken.chunks if isinstance(taken, Pieces) else [taken]
+    return any(_looks_up(id) for chunk in chunks for id in _present(chunk.types))
+
+
+def _present(types: Any) -> set[int]:
+    return set(types if isinstance(types, list) else types.tolist())
+
+
+@lru_cache(1 << 12)
+def _looks_up(id: int) -> bool:
+    op = TYPES[id].op
+    return bool(getattr(op, "looks_up", False) and op.payload == 1)
+
+
+def _repeats_look_ups(taken: Recorded | Pieces) -> bool:
+    """Whether plans may compute once what several nodes look up: the structure alone does not say."""
+    looking = [id for id in _present(taken.types) if _looks_up(id)]
+    if not looking:
+        return False
+    kinds, kind_of = np.unique(taken.types, return_inverse=True)
+    n_integers = np.array([TYPES[id].n_integers for id in kinds.tolist()])[kind_of]
+    begins, integers = np.cumsum(n_integers) - n_integers, np.array(taken.integers, np.int64)
+    values = (integers[begins[kind_of == np.searchsorted(kinds, id)]] for id in looking)
+    return any(len(np.unique(found)) <= MOST_DISTINCT * len(found) for found in values)
+
+
+_ANYONES = object()  # a policy of which nobody knows what it follows from
+
+
+def _known(policy: Policy | None) -> Any:
+    """What a policy's schedules follow from, besides the graph."""
+    if type(policy) is Heuristic:
+        return policy.name
+    return policy if is_known(policy) else _ANYONES
