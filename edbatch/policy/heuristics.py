@@ -69,6 +69,13 @@ class Heuristic:
         """Write a policy file that names this rule."""
         write_policy(path, HeuristicFile(self.name, self.training))
 
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Raise an EdBatchError: a rule has no states to draw, unlike the `FSM` that `learn` may return."""
+        raise EdBatchError(
+            f"{path}: the rule {self.name!r} has no states to draw, as a learned machine has; graph.draw(path) draws a "
+            "graph in the colours of its batches"
+        )
+
 
 def _depths(graph: TypedGraph, from_roots: bool = False) -> Int32s:
     """int32[n]: the longest path from an input or, if so asked, how much shorter that to a root is than the longest."""

@@ -1,5 +1,8 @@
 """Pictures of learned machines."""
 
+import pytest
+
+from edbatch.errors import EdBatchError
 from edbatch.policy import TypedGraph, drawing, learn
 from edbatch.policy.drawing import MOST, diagram_of
 
@@ -29,3 +32,9 @@ def test_arrows_are_all_transitions_between_what_is_drawn(monkeypatch):
     made = diagram_of(fsm)
     assert len(made.boxes) == 3
     assert any("Drawn are 1 of the states" in line for line in made.legend)
+
+
+def test_a_rule_that_learning_returned_has_no_states(tmp_path):
+    policy = learn([TypedGraph.from_lists(["a", "b", "b", "a"], [[], [0], [], [2]])], progress=False)
+    with pytest.raises(EdBatchError, match=r"the rule 'critical-path' has no states to draw, .*graph.draw\(path\)"):
+        policy.draw(tmp_path / "machine.svg")
