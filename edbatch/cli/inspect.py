@@ -35,6 +35,8 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"reached {reached}, best heuristic {best}")
     if learned:
         _print_states(policy)
+    if arguments.svg:
+        print(f"wrote {arguments.svg}: a picture of this machine")
 
 
 def _print_states(policy: Any) -> None:
