@@ -8,7 +8,6 @@ from typing import Any
 from edbatch.base.text import printable
 from edbatch.cli.arguments import Options, check_output, option
 from edbatch.cli.output import counted, print_table
-from edbatch.errors import EdBatchError
 from edbatch.policy import Heuristic, get_policy
 
 HELP = "show what a policy does"
@@ -24,8 +23,6 @@ def run(arguments: argparse.Namespace) -> None:
     policy: Any = get_policy(arguments.policy)
     learned = not isinstance(policy, Heuristic)
     if arguments.svg:
-        if not learned:
-            raise EdBatchError(f"{arguments.policy}: the rule {policy.name!r} has no states to draw")
         check_output(arguments.svg, arguments.policy)
         policy.draw(arguments.svg)
     what = f"{counted(len(policy.table()), 'state')} over {counted(len(policy.types), 'type')}" if learned else ""
@@ -38,6 +35,8 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"reached {reached}, best heuristic {best}")
     if learned:
         _print_states(policy)
+    if arguments.svg:
+        print(f"wrote {arguments.svg}: a picture of this machine")
 
 
 def _print_states(policy: Any) -> None:

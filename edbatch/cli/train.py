@@ -120,8 +120,11 @@ def _train(arguments: argparse.Namespace, folder: Path) -> None:
         raise
     if arguments.json:
         print_json(facts | {"steps": run.step, "epochs": run.curve.epochs, "workers": team and team.report})
-    elif team:
+        return
+    if team:
         print(team.report)
+    if arguments.save:
+        print(f"wrote {folder}: the trained model, for edbatch run {arguments.model} --load {folder}")
 
 
 def measured(workload: Any, network: Any, samples: list[Any], batch_size: int) -> dict[str, float]:

@@ -69,6 +69,13 @@ class Heuristic:
         """Write a policy file that names this rule."""
         write_policy(path, HeuristicFile(self.name, self.training))
 
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Raise an EdBatchError: a rule has no states to draw, unlike the `FSM` that `learn` may return."""
+        raise EdBatchError(
+            f"{path}: the rule {self.name!r} has no states to draw, as a learned machine has; graph.draw(path) draws a "
+            "graph in the colours of its batches"
+        )
+
 
 def _depths(graph: TypedGraph, from_roots: bool = False) -> Int32s:
     """int32[n]: the longest path from an input or, if so asked, how much shorter that to a root is than the longest."""
@@ -86,11 +93,10 @@ def _average_depths(graph: TypedGraph) -> NDArray[np.float64]:
 
 def _standard_sort(graph: TypedGraph) -> Int32s:
     """int32[n]: the column of each node; nodes that join all samples, as the sum of their losses does, come last."""
-    depth = _depths(graph, from_roots=True)
-    alone = np.bincount(depth)[::-1] == 1
-    first = len(alone) - int(np.argmin(np.append(alone, False)))  # depth of the nodes that join all samples
-    column = topology.columns_of_rows(graph.indptr, graph.operands, depth, first)
-    return np.where(depth < first, column, column.max(initial=-1) + 1 + depth - first)
+    joins = topology.joins(graph.indptr, graph.operands, np.argsort(_depths(graph), kind="stable"))
+    height = topology.longest_paths(*graph.successors, graph.topological[::-1].copy(), ~joins)
+    column = topology.columns_of_rows(graph.indptr, graph.operands, height)
+    return np.where(joins, column.max(initial=-1) + 1 + _depths(graph, from_roots=True), column)
 
 
 #: The rules by name, and what each does, as sentences without their subject.

@@ -12,18 +12,20 @@ from edbatch.errors import EdBatchError
 
 VERSION = 1
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
 
 class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a policy was learned and what it reached: the record of one call of `learn`."""
 
-    graphs: int
-    episodes: int
-    seconds: float
-    seed: int
-    batches: list[int]  # per graph, by the learned policy
-    bounds: list[int]  # per graph, the lower bound
+    graphs: Count
+    episodes: Count
+    seconds: Annotated[float, msgspec.Meta(ge=0)]
+    seed: Count
+    batches: list[Count]  # per graph, by the learned policy
+    bounds: list[Count]  # per graph, the lower bound
     heuristic: str  # the best run-time heuristic...
-    heuristic_batches: list[int]  # ...and its batches per graph
+    heuristic_batches: list[Count]  # ...and its batches per graph
 
     @property
     def optimal(self) -> bool:
@@ -45,7 +47,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     choice: str
     q: list[float]
     mark: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0  # what the encoding adds to the types
-    next: dict[str, int] = {}  # number of the following state, or "end" -> how often, in training
+    next: dict[str, Count] = {}  # number of the following state, or "end" -> how often, in training
 
 
 class FSMFile(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag="fsm"):

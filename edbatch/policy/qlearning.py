@@ -97,7 +97,7 @@ def learn(
             trainer.follow_teachers()
             if name != names[-1] and trainer.best.cost > HOPELESS * trainer.most:
                 continue
-            trainer.explore(episodes // 8, how)
+            trainer.explore(episodes, how)
             trainer.refine(episodes)
             found[name] = trainer.policy(name, seed, how, started, certain=encoding in ("auto", "ahead"))
             if trainer.optimal:

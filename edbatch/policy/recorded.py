@@ -16,8 +16,9 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
     """Read a recorded graph.
 
     The first line holds the number of nodes; then there is one line `type n_inputs inputs...` per node,
-    all integers. Lines that start with `#` are comments; `# type K NAME` names type number K, and `# runs N N ...`
-    says how many nodes there were after each run but the last. Types become 0, 1, 2... in ascending order.
+    all integers. Lines that start with `#` are comments; `# type K NAME` names type number K, which a node has to have,
+    and `# runs N N ...` says how many nodes there were after each run but the last, both once at most. Types become 0,
+    1, 2... in ascending order.
 
     Raises:
         EdBatchError: the file cannot be read, `file:line` is not of this form, or the graph has a cycle.
@@ -31,15 +32,20 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
         (TypedGraph(3 nodes, 2 edges, 2 types), ('7', 'sum'))
     """
     rows: list[tuple[str, list[int]]] = []  # where it stands, and its integers
-    names: dict[int, str] = {}
+    names: dict[int, tuple[str, str]] = {}  # where it stands, and the name
     ends: list[int] = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         place = f"{path}:{number}"
         if line.startswith("#"):
             words = line[1:].split(maxsplit=2)
             if len(words) == 3 and words[0] == "type" and words[1].isdecimal():
-                names[_integers(place, words[1])[0]] = words[2].rstrip()
+                (kind,) = _integers(place, words[1])
+                if kind in names:
+                    raise EdBatchError(f"{place}: type {kind} has a name already, {names[kind][1]!r}")
+                names[kind] = place, words[2].rstrip()
             elif words[:1] == ["runs"]:
+                if ends:
+                    raise EdBatchError(f"{place}: where runs end is said already")
                 ends = _integers(place, " ".join(words[1:]))
         elif line.strip():
             rows.append((place, _integers(place, line)))
@@ -57,7 +63,10 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
             raise EdBatchError(f"{place}: input {wrong[0]} is not one of the nodes 0..{len(nodes) - 1}")
     numbers, types = np.unique([row[0] for _, row in nodes], return_inverse=True)
     operands = [operand for _, row in nodes for operand in row[2:]]
-    called = [names.get(number, str(number)) for number in numbers.tolist()]
+    kinds = numbers.tolist()
+    if missing := [kind for kind in names if kind not in kinds]:
+        raise EdBatchError(f"{names[missing[0]][0]}: no node has type {missing[0]}, which is named there")
+    called = [names.get(kind, ("", str(kind)))[1] for kind in kinds]
     try:
         return TypedGraph.checked(types, np.cumsum([0, *(row[1] for _, row in nodes)]), operands, called, ends)
     except EdBatchError as error:
@@ -66,6 +75,8 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
 
 def write_graph(path: str | os.PathLike[str], graph: TypedGraph) -> None:
     """Write a graph that `read_graph` reads back, with its type names, and where its runs end, in comments at the end.
+
+    Types that no node has are left out.
 
     Raises:
         EdBatchError: a type name spans several lines, or the file cannot be written.
@@ -76,7 +87,7 @@ def write_graph(path: str | os.PathLike[str], graph: TypedGraph) -> None:
     lines: list[list[object]] = [[len(graph)]]
     for kind, (start, end) in zip(graph.types.tolist(), pairwise(graph.indptr.tolist()), strict=True):
         lines.append([kind, end - start, *graph.operands[start:end].tolist()])
-    lines += [["# type", kind, name] for kind, name in enumerate(graph.names)]
+    lines += [["# type", kind, graph.names[kind]] for kind in np.unique(graph.types).tolist()]
     lines += [["# runs", *graph.ends]] if graph.ends else []
     write_atomically(path, "".join(" ".join(map(str, line)) + "\n" for line in lines))
 

@@ -69,34 +69,66 @@ def longest_paths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, c
 
 
 @compiled(small=True)
-def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, depth: np.ndarray, joins: int) -> np.ndarray:
+def joins(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """bool[n]: the node that joins all samples, and what reads it; none where several are left.
+
+    It is the last in `order`, by depth, that joins two parts of the graph; what nobody reads does not hide it. An input
+    is a part until it is taken, and joins none that take it.
+    """
+    part = np.arange(len(order), dtype=np.int32)
+    taken, found = np.zeros(len(order), np.bool_), np.zeros(len(order), np.bool_)
+    parts, last = 0, -1
+    for node in order:
+        joined = 0
+        for operand in operands[indptr[node] : indptr[node + 1]]:
+            if indptr[operand] == indptr[operand + 1]:
+                joined += not taken[operand]
+                taken[operand] = True
+                continue
+            a, b = _first(part, node), _first(part, operand)
+            if a != b:
+                part[max(a, b)] = min(a, b)
+                joined += 1
+                parts -= 1
+        parts += indptr[node] != indptr[node + 1]
+        if joined > 1:
+            last = node
+    for node in order:
+        found[node] = parts == 1 and node == last
+        for operand in operands[indptr[node] : indptr[node + 1]]:
+            found[node] |= found[operand]
+    return found
+
+
+@compiled(small=True)
+def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, height: np.ndarray) -> np.ndarray:
     """int32[n]: the column of every node, where each sample is a row of its nodes, depth first.
 
-    What takes a node of another row, an input of several samples, stands behind it. Nodes from the depth `joins` on
-    are no row's, and have column -1; the roots of the samples are just above them.
+    What takes a node of another row, an input of several samples, stands behind it. Nodes of height 0 are no row's, and
+    have column -1; the roots of the samples have height 1.
     """
-    nodes = len(depth)
-    row = _samples(indptr, operands, depth, joins)
+    nodes = len(height)
+    row = _samples(indptr, operands, height)
     next_column = np.zeros(nodes, np.int32)  # of every row
     column = np.full(nodes, -1, np.int32)
     cursor = indptr[:-1].copy()
     stack = np.empty(nodes, np.int32)
     for root in range(nodes):
-        if depth[root] != joins - 1:
+        if height[root] != 1:
             continue
-        stack[0], height = root, 1
-        while height:
-            node = stack[height - 1]
+        stack[0], top = root, 1
+        while top:
+            node = stack[top - 1]
             if cursor[node] < indptr[node + 1]:
                 operand = operands[cursor[node]]
                 cursor[node] += 1
                 if column[operand] < 0:
-                    stack[height] = operand
-                    height += 1
+                    stack[top] = operand
+                    top += 1
                 continue
-            height -= 1
-            if indptr[node] == indptr[node + 1] and height:
-                row[node] = row[stack[height - 1]]  # an input is of the row that takes it first
+            top -= 1
+            if indptr[node] == indptr[node + 1] and top:
+                row[node] = row[stack[top - 1]]  # an input is of the row that takes it first
             at = next_column[row[node]]
             for edge in range(indptr[node], indptr[node + 1]):
                 at = max(at, column[operands[edge]] + 1)
@@ -106,16 +138,16 @@ def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, depth: np.ndarray,
 
 
 @compiled(small=True)
-def _samples(indptr: np.ndarray, operands: np.ndarray, depth: np.ndarray, joins: int) -> np.ndarray:
+def _samples(indptr: np.ndarray, operands: np.ndarray, height: np.ndarray) -> np.ndarray:
     """int32[n]: a number for the nodes that are connected, other than by inputs that they take."""
-    sample = np.arange(len(depth), dtype=np.int32)
-    for node in range(len(depth)):
+    sample = np.arange(len(height), dtype=np.int32)
+    for node in range(len(height)):
         for edge in range(indptr[node], indptr[node + 1]):
             operand = operands[edge]
-            if depth[node] < joins and indptr[operand] != indptr[operand + 1]:
+            if height[node] > 0 and indptr[operand] != indptr[operand + 1]:
                 a, b = _first(sample, node), _first(sample, operand)
                 sample[max(a, b)] = min(a, b)
-    for node in range(len(depth)):
+    for node in range(len(height)):
         sample[node] = _first(sample, node)
     return sample
 

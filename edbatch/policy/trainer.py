@@ -131,6 +131,10 @@ class Trainer:
         self.spent += episodes
         self.bar.update(int(self.spent) - before)
 
+    def may_spend(self, more: float, episodes: int) -> bool:
+        """Whether so many more leave it at no more than `episodes`."""
+        return int(self.spent + more) <= episodes
+
     def follow_teachers(self) -> None:
         """One table per rule, by majority vote over its decisions in each state."""
         for rule in TEACHERS:
@@ -146,11 +150,13 @@ class Trainer:
             self.candidates.append(self.check(table))
 
     def explore(self, episodes: int, how: Exploration) -> None:
-        """Q-learning proper."""
-        table, number, start = new_table(64, 512), 0, self.spent
-        while self.spent - start < episodes and not self.optimal:
+        """Q-learning proper, for an eighth of the episodes."""
+        table, number, start, share = new_table(64, 512), 0, self.spent, episodes // 8
+        while self.spent - start < share and not self.optimal:
             arena = self.arenas[number % len(self.arenas)]
-            chance = max(LEAST_EPSILON, how.epsilon * (1 - (self.spent - start) / episodes))
+            if not self.may_spend(arena.work / self.work, episodes):
+                return
+            chance = max(LEAST_EPSILON, how.epsilon * (1 - (self.spent - start) / share))
             table, decisions, _ = self.run(arena, table, alpha=how.alpha, epsilon=chance, greedy=True)
             learn_from(arena.trajectory, table, decisions, how.rate, how.discount, how.steps)
             self.count(arena.work / self.work)
@@ -166,12 +172,12 @@ class Trainer:
         while now.cost < before and not self.optimal:
             before = now.cost
             for level in LEVELS:
-                if self.spent >= episodes:
+                if not self.may_spend(len(self.arenas), episodes):
                     return
                 for states, positions in changes(now.table, self.encoding, level, now.met):
                     choice = now.table.choice
                     kept = choice[states]
-                    if self.spent >= episodes or (kept == positions).all():
+                    if not self.may_spend(len(self.arenas), episodes) or (kept == positions).all():
                         continue
                     choice[states] = positions
                     self.count(len(self.arenas))

@@ -73,6 +73,7 @@ class Evaluation:
         self._store = store = table.stores.take()
         self.arenas = store.arenas
         self.done = 0
+        self.is_scheduling = False  # a policy is asked, which may ask for values
         self._args_done = 0
         self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
         self.key: Hashable = None
@@ -265,7 +266,11 @@ class Evaluation:
             policy = self.choice.of(policy, graph)
         self.policy = policy
         before = getattr(policy, "fallbacks", 0)
-        schedule = schedule_of(policy, graph)
+        self.is_scheduling = True
+        try:
+            schedule = schedule_of(policy, graph)
+        finally:
+            self.is_scheduling = False
         self.fallbacks += getattr(policy, "fallbacks", 0) - before
         clock.stop("scheduling")
         return chosen[schedule.order], schedule.offsets

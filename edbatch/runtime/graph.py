@@ -506,8 +506,13 @@ class Graph(Columns):
         """All that was recorded, after it has run; `saving`: what runs now keeps what a backward run will read."""
         if self._failed is not None:
             self._check()
+        evaluation = self._evaluation
+        if evaluation is not None and evaluation.is_scheduling:
+            raise EdBatchError(
+                f"policy {self._named_policy()!r}: asks for a value of the graph that it is scheduling, which has none "
+                "before; expected it to decide by the TypedGraph that it is given, or by a number that was read earlier"
+            )
         try:
-            evaluation = self._evaluation
             if evaluation is None or self.n != evaluation.done:
                 self._clock.stop("construction")
             if evaluation is None or self.types or self.array_graphs or self.n != evaluation.nodes.n:

@@ -56,6 +56,7 @@ def test_svg(edbatch, policy, tmp_path):
     status, out, err = edbatch("inspect", policy(), "--svg", tmp_path / "machine.svg")
     assert (status, err) == (0, "")
     assert out.startswith("fsm-sort: 1 state over 2 types")
+    assert out.endswith(f"\nwrote {tmp_path / 'machine.svg'}: a picture of this machine\n")
     assert "run I" in (tmp_path / "machine.svg").read_text()
 
 

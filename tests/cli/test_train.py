@@ -83,7 +83,8 @@ def test_a_killed_run_goes_on_with_the_same_curve(edbatch, tmp_path):
     status, out, _ = edbatch(*given, folder, "--resume")
     assert status == 0
     assert "goes on after 6 mini-batches" in out  # 7 were done, 6 saved
-    assert [line.split()[0] for line in out.splitlines()[-3:]] == ["1", "2", "3"]
+    assert [line.split()[0] for line in out.splitlines()[-4:-1]] == ["1", "2", "3"]
+    assert out.endswith(f"\nwrote {folder}: the trained model, for edbatch run tree-lstm --load {folder}\n")
     assert (folder / "curve.json").read_bytes() == (tmp_path / "whole" / "curve.json").read_bytes()
 
 

@@ -1,6 +1,13 @@
 """Pictures of learned machines."""
 
-from edbatch.policy import TypedGraph, drawing, learn
+import json
+import re
+from itertools import islice, permutations
+
+import pytest
+
+from edbatch.errors import EdBatchError
+from edbatch.policy import TypedGraph, drawing, get_policy, learn
 from edbatch.policy.drawing import MOST, diagram_of
 
 
@@ -28,4 +35,25 @@ def test_arrows_are_all_transitions_between_what_is_drawn(monkeypatch):
     monkeypatch.setattr(drawing, "MOST", 1)
     made = diagram_of(fsm)
     assert len(made.boxes) == 3
-    assert any("Drawn are 1 of the states" in line for line in made.legend)
+    assert any(line.startswith(f"Left out are {len(states) - 1} of {len(states)} states") for line in made.legend)
+
+
+def test_a_chain_of_hundreds_of_states_is_no_wider_than_forty_inches(tmp_path):
+    pytest.importorskip("igraph")
+    types = [f"type-{number}" for number in range(12)]
+    states = [
+        {"frontier": ready, "choice": ready[0], "q": [0.0] * 7, "next": {str(at) if at < 300 else "end": 2}}
+        for at, ready in enumerate(islice(permutations(types, 7), 300), 1)
+    ]
+    content = {"edbatch_policy": 1, "kind": "fsm", "encoding": "sort", "types": types, "states": states}
+    (tmp_path / "machine.json").write_text(json.dumps(content))
+    get_policy(tmp_path / "machine.json").draw(tmp_path / "machine.svg")
+    drawn = (tmp_path / "machine.svg").read_text()
+    assert "Left out are 290 of 300 states" in drawn
+    assert float(re.search(r'width="([0-9.]+)pt"', drawn)[1]) <= 40 * 72
+
+
+def test_a_rule_that_learning_returned_has_no_states(tmp_path):
+    policy = learn([TypedGraph.from_lists(["a", "b", "b", "a"], [[], [0], [], [2]])], progress=False)
+    with pytest.raises(EdBatchError, match=r"the rule 'critical-path' has no states to draw, .*graph.draw\(path\)"):
+        policy.draw(tmp_path / "machine.svg")

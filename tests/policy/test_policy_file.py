@@ -89,6 +89,12 @@ def change(content, path):
         (lambda c: c["states"][0].update(q=[]), "state 0: .* types, but 0 values of q"),
         (lambda c: c["states"][1]["frontier"].append("Z"), "state 1: type 'Z' is not among"),
         (lambda c: c["states"][0].update(next={"9999": 1}), "state 0: next state '9999' is not there"),
+        (lambda c: c["states"][1].update(next={"end": -1}), r"Expected `int` >= 0 - at `\$.states\[1\].next"),
+        (lambda c: c["states"][1].update(next={"end": 1.5}), r"Expected `int`, got `float` - at `\$.states\[1\].next"),
+        (lambda c: c["states"][1].update(next={"end": 2**63}), r"Expected `int` <= .* - at `\$.states\[1\].next"),
+        (lambda c: c["states"][1].update(q=[float("nan")]), "not a whole JSON file: JSON is malformed"),
+        (lambda c: c["training"].update(episodes=-1), r"Expected `int` >= 0 - at `\$.training.episodes"),
+        (lambda c: c["training"]["batches"].append(-1), r"Expected `int` >= 0 - at `\$.training.batches"),
         (lambda c: c["states"].append(c["states"][0]), "the same state stands in the file twice"),
     ],
 )

@@ -64,6 +64,12 @@ def test_learning_is_deterministic(random_graph):
         assert first.transitions == second.transitions
 
 
+@pytest.mark.parametrize("episodes", [1, 5, 9])
+def test_episodes_are_the_most_that_are_run(random_graph, episodes):
+    graphs = [random_graph(seed + 7, 40, 4) for seed in range(3)]
+    assert learn(graphs, encoding="sort", episodes=episodes, progress=False).training.episodes <= episodes
+
+
 def test_the_tree_of_figure_1_needs_no_episode(tree):
     graph = tree(6)
     policy = learn([graph], encoding="base", progress=False)

@@ -52,6 +52,10 @@ def test_operands_may_come_later(tmp_path):
         ("2\n0 0\n# note\n0 2 0\n", ":4: expected 'type n_inputs inputs...' with so many inputs, found [0, 2, 0]"),
         ("2\n0 0\n0 1 2\n", ":3: input 2 is not one of the nodes 0..1"),
         ("2\n0 1 1\n0 1 0\n", ": the graph has a cycle through node"),
+        ("1\n0 0\n# type 0 a\n# type 1 b\n", ":4: no node has type 1, which is named there"),
+        (f"1\n0 0\n# type 1{'0' * 30} b\n", ":3: no node has type 1000"),
+        ("1\n0 0\n# type 0 a\n# type 00 a\n", ":4: type 0 has a name already, 'a'"),
+        ("2\n0 0\n0 0\n# runs 1\n# runs 1\n", ":5: where runs end is said already"),
         ("2\n0 0\n1 0\n# type 0 a\n# type 1 a\n", ": two types are named 'a'"),
     ],
 )
@@ -69,7 +73,19 @@ def test_a_missing_file_is_reported(tmp_path):
         read_graph(tmp_path / "none.txt")
 
 
-def test_names_that_do_not_fit_on_a_line_are_refused(tmp_path):
-    graph = TypedGraph.from_lists(["a\nb"], [[]])
+@pytest.mark.parametrize("name", ["a\nb", "a\x85b", "", " ", "a "])
+def test_names_that_do_not_fit_on_a_line_are_refused(tmp_path, name):
+    graph = TypedGraph.from_lists([name], [[]])
     with pytest.raises(EdBatchError, match="does not fit on a line"):
         write_graph(tmp_path / "graph.txt", graph)
+
+
+@pytest.mark.parametrize("name", ["#", "# type 0 x", "a  b\tc", "3", "runs 1", "\ufeff\0"])
+def test_odd_names_are_read_back(tmp_path, name):
+    write_graph(tmp_path / "graph.txt", TypedGraph.from_lists([name, "b"], [[], []]))
+    assert read_graph(tmp_path / "graph.txt").names == (name, "b")
+
+
+def test_types_that_no_node_has_are_left_out(tmp_path):
+    write_graph(tmp_path / "graph.txt", TypedGraph.checked([1], [0, 0], [], ["a", "b"]))
+    assert read_graph(tmp_path / "graph.txt").names == ("b",)

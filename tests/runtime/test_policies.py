@@ -100,3 +100,19 @@ def test_a_policy_that_writes_into_the_graph_changes_nothing(write):
 
     _, total = graph_with(Writing())
     assert total.value() == graph_with("depth")[1].value()
+
+
+@pytest.mark.parametrize("ask", [lambda x: x.value(), lambda x: eb.forward([x]), float, lambda x: x.backward()])
+def test_a_policy_that_asks_for_a_value_of_the_graph_that_it_schedules(ask):
+    class Asking:
+        name = "asking"
+
+        def schedule(self, graph):
+            ask(x)
+            return get_policy("depth").schedule(graph)
+
+    with eb.Graph(policy=Asking()):
+        x = eb.tanh(eb.scalar(1))
+        y = eb.exp(x)
+    with pytest.raises(eb.EdBatchError, match=r"^policy 'asking': asks for a value of the graph that it is scheduling"):
+        y.value()
