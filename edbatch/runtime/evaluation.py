@@ -88,7 +88,7 @@ class Evaluation:
         records = store if known is None else known
         self.nodes, self.plan = records.nodes, records.plan
         recorded = self.lines if options.trace_lines else None
-        given = np.array(integers, np.int64).astype(np.int32)
+        given = np.array(integers, np.int32)
         self._n_integers = len(given)
         self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, recorded, known, given)
         self.profile: list[Timed] | None = [] if options.profile else None

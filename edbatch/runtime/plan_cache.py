@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -18,7 +17,7 @@ import numpy as np
 from edbatch.base.exclusive import lock
 from edbatch.base.records import packing
 from edbatch.devices import current_device
-from edbatch.graph.columns import Pieces, Recorded
+from edbatch.graph.columns import Pieces, Recorded, listed_ids
 from edbatch.graph.node_type import TYPES
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.policy.heuristics import Heuristic
@@ -28,7 +27,7 @@ from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.learned import still_waits
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.split import MOST_DISTINCT
-from edbatch.runtime.type_table import TypeTable, shared_table
+from edbatch.runtime.type_table import TypeTable, looking, shared_table
 
 if TYPE_CHECKING:
     from edbatch.runtime.backward.way import Flowed
@@ -208,31 +207,19 @@ def key_of(taken: Recorded | Pieces, policy: Policy | None, splits: bool, *told:
     return *columns, integers, known, splits, *told
 
 
-def looks_up(taken: Recorded | Pieces) -> bool:
+def looks_up(taken: Pieces) -> bool:
     """Whether there is a cell of which what equal look-ups give may be computed once."""
-    chunks = taken.chunks if isinstance(taken, Pieces) else [taken]
-    return any(_looks_up(id) for chunk in chunks for id in _present(chunk.types))
-
-
-def _present(types: Any) -> set[int]:
-    return set(types if isinstance(types, list) else types.tolist())
-
-
-@lru_cache(1 << 12)
-def _looks_up(id: int) -> bool:
-    op = TYPES[id].op
-    return bool(getattr(op, "looks_up", False) and op.payload == 1)
+    return bool(looking) and not all(looking.isdisjoint(listed_ids(chunk.types)) for chunk in taken.chunks)
 
 
 def _repeats_look_ups(taken: Recorded | Pieces) -> bool:
     """Whether plans may compute once what several nodes look up: the structure alone does not say."""
-    looking = [id for id in _present(taken.types) if _looks_up(id)]
-    if not looking:
+    if not looking or looking.isdisjoint(listed_ids(taken.types)):
         return False
     kinds, kind_of = np.unique(taken.types, return_inverse=True)
     n_integers = np.array([TYPES[id].n_integers for id in kinds.tolist()])[kind_of]
     begins, integers = np.cumsum(n_integers) - n_integers, np.array(taken.integers, np.int64)
-    values = (integers[begins[kind_of == np.searchsorted(kinds, id)]] for id in looking)
+    values = (integers[begins[kind_of == at]] for at, id in enumerate(kinds.tolist()) if id in looking)
     return any(len(np.unique(found)) <= MOST_DISTINCT * len(found) for found in values)
 
 

@@ -25,8 +25,7 @@ class ColumnsOfTypes:
         n_operands, n_integers, singles, lists, is_source, may_split, window, arenas: see
             `memory.plan.columns.TypeColumns`.
         has_early, has_late, looks_up: whether it is a cell of which there may be something to split off (see
-            `passes.split_stages`); `may_split`: for any of these reasons; `any_split`: for any type;
-            `any_looks_up`: the same.
+            `passes.split_stages`); `may_split`: for any of these reasons; `any_split`: for any type.
         holds_parameters, ends_gradients: see `runtime.backward.reach`.
         kept: where results are kept with what is saved: nothing is; see `runtime.backward.saving`.
     """
@@ -43,7 +42,6 @@ class ColumnsOfTypes:
     looks_up: np.ndarray
     may_split: np.ndarray
     any_split: bool
-    any_looks_up: bool
     holds_parameters: np.ndarray
     ends_gradients: np.ndarray
     kept: np.ndarray
@@ -74,7 +72,7 @@ class ColumnsOfTypes:
     def _hold(self, integers: np.ndarray, flags: np.ndarray) -> None:
         found: dict[str, Any] = dict(zip((*_INTEGERS, *_FLAGS), (*integers, *flags), strict=True))
         found |= {"_integers": integers, "_flags": flags, "kept": np.zeros(integers.shape[1], KEPT)}
-        vars(self).update(found, any_split=bool(found["may_split"].any()), any_looks_up=bool(found["looks_up"].any()))
+        vars(self).update(found, any_split=bool(found["may_split"].any()))
 
 
 def _longer(columns: np.ndarray, more: list[Any]) -> np.ndarray:

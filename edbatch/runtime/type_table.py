@@ -12,6 +12,7 @@ from edbatch.base.exclusive import lock
 from edbatch.compiling.directory import Directory
 from edbatch.devices import Device
 from edbatch.errors import EdBatchError
+from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
 from edbatch.graph.views import NODE_BITS, VIEWS
@@ -134,6 +135,8 @@ class TypeTable(ColumnsOfTypes):
     def _bind(self, type: NodeType) -> BoundType:
         if type.device not in (None, self.device):
             raise EdBatchError(f"{type}: expected parameters on {self.device.name}, where the graph runs")
+        if isinstance(type.op, CellOp) and type.op.looks_up and type.n_integers == 1:
+            looking.add(type.id)
         return BoundType(type, self.windows, self.backend)
 
     def see(self, args: np.ndarray) -> None:
@@ -181,6 +184,9 @@ MAX_WINDOWS = 10_000
 MAX_GONE = 100  # types whose parameters are gone
 
 MAX_SETS = 1000  # of types, whose names are remembered
+
+#: Ids of types of which what equal look-ups give may be computed once; plans of these depend on integers.
+looking: set[int] = set()
 
 _shared: dict[Device, TypeTable] = {}
 

@@ -7,12 +7,12 @@ from weakref import ref
 
 import numpy as np
 import pytest
-from edbatch.runtime.plan_cache import PlanCache
 
 import edbatch as eb
 import edbatch.dynet as dy
 from edbatch.runtime import evaluation, plan_cache, type_table
 from edbatch.runtime.backward import backward
+from edbatch.runtime.plan_cache import PlanCache
 
 DIM = 3
 LENGTHS = (3, 1, 4, 3)

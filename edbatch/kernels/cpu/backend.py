@@ -85,7 +85,7 @@ class NumPyBackend:
     @staticmethod
     def integers(values: np.ndarray, first: int = 0) -> int:
         """The address of the host's; counted from the first that there would be."""
-        address: int = values.ctypes.data
+        address: int = values.__array_interface__["data"][0]  # in a tenth of the time that `ctypes` takes
         return address - values.itemsize * first
 
     @staticmethod

@@ -189,20 +189,20 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
         "scattered": np.zeros(1, SCATTERED),
         "words": np.zeros(1, np.int64),
     }
-    given |= {"kept": np.zeros(1, KEPT), "scratch": 512, "version": 1, "stop": 2, "address": 1024}
+    given |= {"kept": np.zeros(1, KEPT), "scratch": 512, "version": 1, "stop": 2, "address": 1024, "integers": 2048}
     base = {"precision": "float32", "adds": False} | plan | given
 
     def key(**changed):
         now = base | changed
         table = programs(cuda.backend, now["version"], now["adds"])
-        tables = Directory(Plan(*(now[name] for name in plan), np.zeros(4, np.int32)))
-        indices = Indices(None, now["address"])
+        tables = Directory(Plan(*(now[name] for name in plan), np.zeros(4, np.int32), np.zeros(4, np.int32)))
+        lists = Indices(None, now["address"]), Indices(None, now["integers"])
         memory = Memory(
             *(now[name] for name in ("windows", "arenas", "results")), now["kept"].copy(), now["scattered"],
             now["words"],
         )  # fmt: skip
         with cuda.backend.computing(True, now["precision"], 0):
-            cuda.backend.run_batches(0, now["stop"], tables, indices, Directory(memory), table, now["scratch"])
+            cuda.backend.run_batches(0, now["stop"], tables, *lists, Directory(memory), table, now["scratch"])
         return keys.pop()
 
     want = key()

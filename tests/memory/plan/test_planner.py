@@ -55,7 +55,7 @@ def random_case(seed):
         "types": as_int(types),
         "starts": as_int(starts),
         "counts": as_int(counts),
-        "payloads": payloads,
+        "n_integers": payloads,
         "singles": singles,
         "lists": lists,
         "args": np.array(args, np.int64),
@@ -73,8 +73,8 @@ def planned(case, before=()):
     Args:
         before: batches that the plan has already.
     """
-    n_types, plan = len(case["payloads"]), GrowingPlan()
-    unread = {"numbers": np.int32, "n_args": np.int32, "is_source": np.bool_, "may_split": np.bool_}
+    n_types, plan = len(case["n_integers"]), GrowingPlan()
+    unread = {"numbers": np.int32, "n_operands": np.int32, "is_source": np.bool_, "may_split": np.bool_}
     columns = case | {name: np.zeros(n_types, dtype) for name, dtype in unread.items()}
     nodes = Directory([case[name] for name in ("types", "starts", "counts", "args", "row")])
     types = Directory(TypeColumns(*(columns[name] for name in TypeColumns._fields)))
@@ -144,6 +144,6 @@ def test_every_operand_is_reached(seed):
         for slot, wanted in enumerate(slots):
             got = fetched(plan, *plan.operands_of(at + slot, 1))
             assert got == [where(operand_id) for operand_id in wanted]
-        for j in range(case["payloads"][kind]):
-            got = plan.indices[payload + j * n : payload + (j + 1) * n]
+        for j in range(case["n_integers"][kind]):
+            got = plan.integers[payload + j * n : payload + (j + 1) * n]
             assert got.tolist() == [args[s + c + j] for s, c in zip(starts, counts, strict=True)]
