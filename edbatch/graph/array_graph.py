@@ -43,6 +43,7 @@ class ArrayGraph(Columns):
     __slots__ = ("_found", "count")
 
     base: Columns
+    holds_objects = True
 
     def __init__(self, base: Columns, count: int) -> None:
         super().__init__(base.dtype, base.options)

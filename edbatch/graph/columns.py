@@ -17,6 +17,7 @@ from edbatch.graph.lines import LinedTypes, users_line
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
+from edbatch.graph.recorder import Builder, as_taken, new_columns
 from edbatch.graph.spec import Shape, Spec, float_dtype
 from edbatch.graph.watch.noted import Noted, expect_unchanged
 
@@ -149,7 +150,7 @@ class Pieces(NamedTuple):
         return [line for chunk in self.chunks for line in chunk.lines]
 
 
-class Columns:
+class Columns(Builder):
     """Nodes as they are recorded: building one costs about as much as appending to two lists.
 
     Node v has type `types[v]`; the ids of its operands (node and view; parameters are part of the type) follow those of
@@ -185,36 +186,28 @@ class Columns:
         "__weakref__",
         "array_graphs",
         "base",
-        "careful",
         "chunks",
-        "constants",
-        "dtype",
         "first_draw",
         "guards",
-        "handle",
         "inlines",
         "inputs",
-        "integers",
-        "n",
         "next_draw",
-        "operands",
         "options",
         "programs",
-        "serial",
         "stream",
-        "types",
         "variant",
     )
 
+    #: Whether there may be something else among the integers.
+    holds_objects = False
+
     def __init__(self, dtype: Any = "float32", options: Options | None = None) -> None:
-        self.operands: list[int] = []
-        self.integers: list[int] = []
         self.n = 0
         self.inputs: list[Any] = []
         self.constants: dict[Any, tuple[int, Spec]] = {}
         self.dtype = float_dtype(dtype)
         self.options = options or current_options()
-        self.types: list[int] = LinedTypes() if self.options.trace_lines else []
+        self.types, self.operands, self.integers = self._new_columns()
         self.inlines = not self.options.cells
         self.variant = self.options.variant
         self.careful = self.inlines or self.variant != ""
@@ -283,7 +276,7 @@ class Columns:
         """
         self.n += len(nodes.types) - led
         if led:
-            self.types, self.operands, self.integers = [], [], []
+            self.types, self.operands, self.integers = self._new_columns()
         elif self.types:
             self.close_chunk()
         self.chunks.append(nodes)
@@ -350,9 +343,15 @@ class Columns:
     def _taken_lists(self) -> Recorded:
         """What is in the lists, which are new ones then."""
         noted = isinstance(self.types, LinedTypes)
-        taken = Recorded(self.types, self.operands, self.integers, self.types.lines if noted else [])  # type: ignore[attr-defined]
-        self.types, self.operands, self.integers = LinedTypes() if noted else [], [], []
+        columns = as_taken(self.types), as_taken(self.operands), as_taken(self.integers)
+        taken = Recorded(*columns, self.types.lines if noted else [])
+        self.types, self.operands, self.integers = self._new_columns()
         return taken
+
+    def _new_columns(self) -> tuple[Any, Any, Any]:
+        if self.options.trace_lines:
+            return LinedTypes(), [], []
+        return ([], [], []) if self.holds_objects else new_columns()
 
     def note(self, guard: Guard, owner: Any, own: Get, besides: frozenset[str] | None) -> None:
         """Be told what a call that is recorded depends on.

@@ -6,12 +6,11 @@ from collections.abc import Generator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-import msgspec
-
 from edbatch.errors import EdBatchError
 from edbatch.graph.missing_operators import without_operators
 from edbatch.graph.operand import Operand
 from edbatch.graph.pytorch_names import EXPRESSION, explaining, with_hints
+from edbatch.graph.recorder import IN_C, Handle
 from edbatch.graph.spec import Spec
 
 if TYPE_CHECKING:
@@ -22,11 +21,9 @@ if TYPE_CHECKING:
 driven: ContextVar[bool] = ContextVar("edbatch_driven", default=False)
 
 
-# A Struct without garbage collection is built in a third of the time of a class with __slots__; it holds the graph, the
-# graph holds no expressions, so there is no cycle to collect.
 @with_hints(EXPRESSION)
-@without_operators  # `Struct` has some of its own, that come before those of `Operand`
-class Expression(msgspec.Struct, Operand, gc=False, eq=False):
+@without_operators  # `Handle` may have some of its own, that come before those of `Operand`
+class Expression(Handle, Operand, gc=False, eq=False):
     """One value of a graph: known by shape and dtype now, computed when a value is read.
 
     Expressions are made by the functions of `edbatch` and by operators (`+ - * / ** @`, indexing, slicing), never
@@ -45,10 +42,13 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
 
     if TYPE_CHECKING:
         graph: Columns
-    else:
-        graph: Any  # annotations are evaluated for `help` and `inspect.signature`; `Columns` is made of expressions
-    id: int  # node, and above it the view it is seen through: see graph.views
-    spec: Spec
+        id: int  # node, and above it the view it is seen through: see graph.views
+        spec: Spec
+
+        def __init__(self, graph: Columns, id: int, spec: Spec) -> None: ...
+
+    if IN_C:
+        __slots__ = ()
 
     #: The class of arrays of expressions of this class, see `Columns.handle`.
     of_arrays: ClassVar[type[Any]]
@@ -147,6 +147,10 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
 
     __ne__ = __eq__
     __hash__ = object.__hash__
+
+    def __reduce__(self) -> NoReturn:
+        self.graph.__reduce__()
+        raise AssertionError("a graph refuses to be copied")
 
     def __repr__(self) -> str:
         return f"Expression({self.graph.type_of(self)}, shape={self.shape})"

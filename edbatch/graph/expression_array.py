@@ -10,6 +10,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
+from edbatch.graph.recorder import IN_C
 
 if TYPE_CHECKING:
     from edbatch.graph.array_graph import ArrayGraph
@@ -53,6 +54,9 @@ class ExpressionArray(Expression, gc=False, eq=False):
         >>> total.value()
         array([1.5, 2. ], dtype=float32)
     """
+
+    if IN_C:
+        __slots__ = ()
 
     # Its graph is one whose nodes each stand for n; so all that takes an expression takes an array, and does no more.
 

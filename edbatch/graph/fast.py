@@ -1,27 +1,22 @@
-"""From a call on expressions to a node, the fast ways.
-
-They do a dictionary look-up from operand specs to (type id, result spec) and append. Whatever they do not find or
-expect - a first call, a number, a parameter alone, an expression of another graph - goes the careful way of `record`,
-from behind the `try`: what is raised there has then no `KeyError` before it.
-"""
+"""From a call on expressions to a node: what callers do not know (see `recorder`) is recorded here, and learned."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from edbatch.base.exact import is_told, kinds, literal
+from edbatch.base.exact import is_told, literal
 from edbatch.errors import shown
 from edbatch.graph.array_graph import each
 from edbatch.graph.expression import Expression
 from edbatch.graph.integers import Integers
 from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.node_type import TYPES, node_type
+from edbatch.graph.node_type import NodeType, node_type
 from edbatch.graph.op import Op
+from edbatch.graph.opened import graphs
 from edbatch.graph.record import (
     array_operand,
     checked_index,
@@ -31,94 +26,37 @@ from edbatch.graph.record import (
     to_node,
     to_operands,
 )
+from edbatch.graph.recorder import ATTRIBUTE, FIXED, INDEX, VIEW, caller, connect
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
-
-def documented(
-    call: Callable[..., Expression], module: str, name: str, doc: str, argument: str = ""
-) -> Callable[..., Expression]:
-    """Give a fast way its public name and docstring; a function around it would cost a third of the call.
-
-    Args:
-        argument: what the function's `argument` is called, for callers who name it and for `inspect.signature`.
-    """
-    call.__name__ = call.__qualname__ = name
-    if argument:
-        assert isinstance(call, FunctionType)
-        names = tuple(argument if known == "argument" else known for known in call.__code__.co_varnames)
-        call.__code__ = call.__code__.replace(co_varnames=names)
-        call.__annotations__[argument] = call.__annotations__.pop("argument")
-    call.__doc__ = doc
-    call.__module__ = module
-    return call
+connect(Parameter, graphs.top)
 
 
 def unary(op: Op) -> Callable[[Any], Expression]:
-    """The fast way for ops of one operand and no attributes."""
-    entries: dict[Any, tuple[int, Any]] = {}
+    """The caller of ops of one operand and no attributes."""
 
-    def call(x: Any) -> Expression:
-        try:
-            type_id, spec = entries[x.spec]
-        except (KeyError, AttributeError):
-            pass
-        else:
-            graph = x.graph
-            node = graph.n
-            graph.n = node + 1
-            graph.types.append(type_id)
-            graph.operands.append(x.id)
-            handle = graph.handle
-            return handle(graph, node, spec)
-        return remember(x)
-
-    def remember(x: Any) -> Expression:
+    def slow(x: Any) -> Expression:
         if not isinstance(x, Expression):
             return call(to_expression(op.name, x))
         type = node_type(op, (), (x.spec,))
-        entries[x.spec] = (type.id, type.out)
+        call.learn((x.spec,), type.id, type.out)
         return x.graph.add(type, (x.id,))
 
+    call = caller(FIXED, slow)
     return call
 
 
 def binary(
     op: Op, otherwise: Callable[[Any, Any], Expression | None] | None = None
 ) -> Callable[[Any, Any], Expression]:
-    """The fast way for ops of two operands and no attributes.
+    """The caller of ops of two operands and no attributes.
 
     Args:
         otherwise: makes what the op is not made for of several nodes, or returns None; asked at first calls.
     """
-    entries: dict[Any, dict[Any, tuple[int, Any]]] = {}
 
-    def call(a: Any, b: Any) -> Expression:
-        try:
-            type_id, spec = entries[a.spec][b.spec]
-        except (KeyError, AttributeError):
-            pass
-        else:
-            graph = a.graph
-            if b.graph is graph:
-                operands = graph.operands
-                operands.append(a.id)
-                operands.append(b.id)
-            elif b.graph is None:  # a parameter
-                graph.operands.append(a.id)
-            elif graph is None:
-                graph = b.graph
-                graph.operands.append(b.id)
-            else:
-                return remember(a, b)
-            node = graph.n
-            graph.n = node + 1
-            graph.types.append(type_id)
-            handle = graph.handle
-            return handle(graph, node, spec)
-        return remember(a, b)
-
-    def remember(a: Any, b: Any) -> Expression:
+    def slow(a: Any, b: Any) -> Expression:
         if b.__class__ in (int, float) and isinstance(a, Expression):
             return call(a, number(a.graph, b))
         if a.__class__ in (int, float) and isinstance(b, Expression):
@@ -137,13 +75,10 @@ def binary(
         if left is not a or right is not b:
             return call(left, right)
         type = node_type(op, (), (a.spec, b.spec))
-        entries.setdefault(a.spec, {})[b.spec] = (type.id, type.out)
-        if isinstance(a.spec, ParameterSpec):
-            a.spec.enters(entries, a.spec)
-        if isinstance(b.spec, ParameterSpec):
-            b.spec.enters(entries[a.spec], b.spec)
+        call.learn((a.spec, b.spec), type.id, type.out)
         return graph.add(type, [x.id for x in (a, b) if isinstance(x, Expression)])
 
+    call = caller(FIXED, slow, 2)
     return call
 
 
@@ -153,7 +88,7 @@ def attributed(
     default: Any = None,
     otherwise: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[..., Any]:
-    """The fast way for ops of one operand and an argument: an axis, a slope, or several in a tuple.
+    """The caller of ops of one operand and an argument: an axis, a slope, or several in a tuple.
 
     Args:
         attributes_of: (spec, argument) -> the op's attributes, or None if the operand itself is the result; checks what
@@ -161,49 +96,27 @@ def attributed(
         default: of the argument.
         otherwise: makes what the op is not made for of several nodes, or returns None; asked where x is no expression.
     """
-    entries: dict[Any, tuple[int, Any]] = {}
+    known: dict[Any, NodeType] = {}
 
-    def call(x: Any, argument: Any = default) -> Any:
-        try:
-            type_id, spec = entries[x.spec, argument, kinds(argument)]
-        except (KeyError, AttributeError, TypeError):
-            pass
-        else:
-            graph = x.graph
-            node = graph.n
-            graph.n = node + 1
-            graph.types.append(type_id)
-            graph.operands.append(x.id)
-            handle = graph.handle
-            return handle(graph, node, spec)
-        return remember(x, argument)
-
-    def remember(x: Any, argument: Any) -> Any:
+    def slow(x: Any, argument: Any = default) -> Any:
         if not isinstance(x, Expression):
             found = None if otherwise is None else otherwise(x, argument)
             return call(to_expression(op.name, x), argument) if found is None else found
         key = x.spec, literal(argument)
-        entry = entries.get(key)
-        if entry is None:
+        type = known.get(key)
+        if type is None:
             attributes = attributes_of(x.spec, argument)
             if attributes is None:
                 return x
             note_numbers(x.graph, op, attributes)
             type = node_type(op, tuple(attributes.items()), (x.spec,))
-            entry = type.id, type.out
-            if is_told(argument):
-                entries[x.spec, argument, kinds(argument)] = entry
-            elif key[1] is not None:
-                entries[key] = entry
-        type_id, spec = entry
-        graph = x.graph
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        graph.operands.append(x.id)
-        handle = graph.handle
-        return handle(graph, node, spec)
+            if key[1] is not None:
+                known[key] = type
+        if is_told(argument):
+            call.learn((x.spec,), type.id, type.out, argument)
+        return x.graph.add(type, (x.id,))
 
+    call = caller(ATTRIBUTE, slow, default=default)
     return call
 
 
@@ -307,68 +220,42 @@ def described(
 
 
 def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]], name: str = "") -> Callable[..., Expression]:
-    """The fast way for views; `attributes_of` as in `attributed`, `name` what messages call it, if not as the op."""
-    entries: dict[Any, tuple[int, Any]] = {}
+    """The caller of views; `attributes_of` as in `attributed`, `name` what messages call it, if not as the op."""
+    known: dict[Any, tuple[int, Any]] = {}
 
-    def call(x: Any, argument: Any = None) -> Expression:
-        try:
-            step, spec = entries[x.spec, x.id >> NODE_BITS, argument, kinds(argument)]
-        except (KeyError, AttributeError, TypeError):
-            pass
-        else:
-            handle = x.graph.handle
-            return handle(x.graph, x.id + step, spec)
-        return remember(x, argument)
-
-    def remember(x: Any, argument: Any) -> Expression:
+    def slow(x: Any, argument: Any = None) -> Expression:
         if not isinstance(x, Expression):
             return call(to_expression(name or op.name, x), argument)
-        key = x.spec, x.id >> NODE_BITS, literal(argument)
-        entry = entries.get(key)
-        if entry is not None:
-            handle = x.graph.handle
-            return handle(x.graph, x.id + entry[0], entry[1])
-        out = look(x, op, tuple(attributes_of(x.spec, argument).items()))
-        if (out.id - x.id) & NODE_MASK == 0:  # the same node: a view, no copy
+        view = x.id >> NODE_BITS
+        key = x.spec, view, literal(argument)
+        entry = known.get(key)
+        if entry is None:
+            out = look(x, op, tuple(attributes_of(x.spec, argument).items()))
+            if (out.id - x.id) & NODE_MASK:  # a copy, and no view
+                return out
             entry = out.id - x.id, out.spec
-            if is_told(argument):
-                entries[x.spec, x.id >> NODE_BITS, argument, kinds(argument)] = entry
-            elif key[2] is not None:
-                entries[key] = entry
-        return out
+            if key[2] is not None:
+                known[key] = entry
+        if is_told(argument):
+            call.learn((x.spec,), 0, entry[1], argument, view, entry[0])
+        return x.graph.handle(x.graph, x.id + entry[0], entry[1])
 
+    call = caller(VIEW, slow)
     return call
 
 
 def indexed(op: Op, check: Callable[[Any, int, str], Any] = checked_index) -> Callable[[Any, int], Expression]:
-    """The fast way for ops of a vector and an index into it, or a label (`check`)."""
-    entries: dict[Any, tuple[int, Any]] = {}
+    """The caller of ops of a vector and an index into it, or a label (`check`)."""
+    known: dict[Any, NodeType] = {}
 
-    def call(x: Any, index: int) -> Expression:
-        try:
-            type_id, spec = entries[x.spec]
-            if index.__class__ is not int or not 0 <= index < x.spec.shape[0]:
-                return remember(x, index)
-        except (KeyError, AttributeError, TypeError):
-            pass
-        else:
-            graph = x.graph
-            node = graph.n
-            graph.n = node + 1
-            graph.types.append(type_id)
-            graph.operands.append(x.id)
-            graph.integers.append(index)
-            handle = graph.handle
-            return handle(graph, node, spec)
-        return remember(x, index)
-
-    def remember(x: Any, index: int) -> Expression:
+    def slow(x: Any, index: int) -> Expression:
         x, index = each(to_expression(op.name, x), index)
-        if isinstance(index, Integers) and x.spec in entries:
-            return x.graph.add(TYPES[entries[x.spec][0]], (x.id,), (check(index, x.spec.shape[0], op.name),))
-        type = node_type(op, (), (x.spec,))
-        entries[x.spec] = (type.id, type.out)
-        place = f"{op.name}({x.spec!r}, {shown(index)})"
+        type = known.get(x.spec)
+        if type is None:
+            type = known[x.spec] = node_type(op, (), (x.spec,))
+        call.learn((x.spec,), type.id, type.out, None, 0, 0, x.spec.shape[0])
+        place = op.name if isinstance(index, Integers) else f"{op.name}({x.spec!r}, {shown(index)})"
         return x.graph.add(type, (x.id,), (check(index, x.spec.shape[0], place),))
 
+    call = caller(INDEX, slow)
     return call

@@ -1,4 +1,4 @@
-"""From a call on lists of expressions to nodes, the fast ways; see `fast`."""
+"""From a call on lists of expressions to nodes; see `fast`."""
 
 from __future__ import annotations
 
@@ -17,47 +17,22 @@ from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op
 from edbatch.graph.record import graph_of, to_node, to_operand
+from edbatch.graph.recorder import LIST, caller
 
 
 def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
-    """The fast way for reductions over a list of expressions of one shape.
+    """The caller of reductions over a list of expressions of one shape.
 
     Args:
         called: what users call it, for errors; by default the name of the op.
     """
-    entries: dict[Any, tuple[int, Any]] = {}
 
-    def call(xs: Any) -> Expression:
-        if xs.__class__ is not list and isinstance(xs, ExpressionArray):
+    def slow(xs: Iterable[Any]) -> Expression:
+        if isinstance(xs, ExpressionArray):
             return of_array(xs)
-        try:
-            if xs.__class__ is ExpressionList:
-                graph, ids = xs.graph, xs.ids
-                type_id, spec = entries[xs.spec_of_each]
-            else:
-                graph, first = xs[0].graph, xs[0].spec
-                type_id, spec = entries[first]
-                for x in xs:
-                    if x.graph is not graph or x.spec is not first:
-                        return remember(xs)
-                ids = [x.id for x in xs]
-        except (KeyError, AttributeError, TypeError, IndexError):
-            pass
-        else:
-            node = graph.n
-            graph.n = node + 1
-            graph.types.append(type_id)
-            operands = graph.operands
-            operands.append(len(ids))
-            operands += ids
-            handle = graph.handle
-            return handle(graph, node, spec)
-        return remember(xs)
-
-    def remember(xs: Iterable[Any]) -> Expression:
         found = listed(called or op.name, xs)
         type = node_type(op, (), (found.spec_of_each,))
-        entries[found.spec_of_each] = (type.id, type.out)
+        call.learn((found.spec_of_each,), type.id, type.out)
         return found.graph.add(type, [len(found), *found.ids])
 
     def of_array(xs: ExpressionArray) -> Expression:
@@ -67,6 +42,7 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
         assert base is not None
         return base.handle(base, base.extend(type, 1, np.append(len(xs), xs.ids)), type.out)
 
+    call = caller(LIST, slow)
     return call
 
 

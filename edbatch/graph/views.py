@@ -19,9 +19,9 @@ from edbatch.base.exclusive import lock
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import Attributes, node_type
 from edbatch.graph.op import Op
+from edbatch.graph.recorder import NODE_BITS as NODE_BITS
 from edbatch.graph.spec import Spec
 
-NODE_BITS = 32
 NODE_MASK = (1 << NODE_BITS) - 1
 
 # Windows nest; past this depth a view is copied, so that a chain of thousands of views costs thousands of copies

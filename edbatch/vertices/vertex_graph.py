@@ -132,6 +132,7 @@ class VertexGraph(Template):
 
     base: Columns
     count = 1
+    holds_objects = True
 
     def __init__(self, base: Columns, name: str, vertices: int) -> None:
         super().__init__(base.dtype, base.options)

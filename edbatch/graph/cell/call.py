@@ -12,6 +12,7 @@ from edbatch.graph.cell.keywords import text_of
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
 from edbatch.graph.opened import graphs
+from edbatch.graph.recorder import cell_caller
 from edbatch.graph.watch.guard import MISSING
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 # A call compares its arguments' specs with those of the owner's last call, one by one: a loop over the arguments, or
 # looking their specs up in a dictionary, would take as long as everything else together. What differs goes to the
 # careful way, which makes it the last call.
+MOST = 16  # arguments of a call that is recorded in C
+
 # Its own names begin with an underscore, so that they do not meet the arguments'.
 SOURCE = """
 def call({arguments}):
@@ -110,7 +113,14 @@ def _for_names(cell: Cell, names: list[str]) -> Callable[..., Any]:
         "_own": vars(cell),  # of functions, which have no other owner
         "_id": id,
     }
-    return _made(_source(cell, names, scope) if names else CAREFUL, cell, scope)
+    made = _made(_source(cell, names, scope) if names else CAREFUL, cell, scope)
+    if not names or len(names) > MOST or cell.is_of_classes:
+        return made
+    numbers = sum(1 << at for at, name in enumerate(names) if cell.is_index.get(name))
+    defaulted = sum(1 << at for at, name in enumerate(cell.watched) if name in cell.defaulted)
+    kept = None if cell.is_method else vars(cell)
+    compared = kept, cell.place(len(names)), cell.watched, MISSING, len(names), int(cell.is_method), numbers, defaulted
+    return cell_caller(made, *compared)
 
 
 def _made(source: str, cell: Cell, scope: dict[str, Any]) -> Callable[..., Any]:

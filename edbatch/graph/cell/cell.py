@@ -37,6 +37,7 @@ from edbatch.graph.many_numbers import MANY
 from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_label, fits, graph_of, to_operand
+from edbatch.graph.recorder import become
 from edbatch.graph.watch.guard import MISSING
 from edbatch.graph.watch.parts import CELL_PREFIX
 
@@ -430,7 +431,7 @@ class Cell(Described):
     def _renew_fast(self) -> None:
         """Make the fast way anew; last calls of another form are then refused by it."""
         self.counted.clear()
-        self.fast.__code__ = fast_caller(self).__code__
+        become(self.fast, fast_caller(self))
 
     def _right(self, traces: Traces, key: Any, graph: Columns, own: Any) -> tuple[Variant, ...]:
         """The variants of one key, first the one that is right now; none if none is."""

@@ -9,9 +9,10 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import attributed, binary, documented, unary
+from edbatch.graph.fast import attributed, binary, unary
 from edbatch.graph.op import Op, Sample, declare
 from edbatch.graph.record import checked_number
+from edbatch.graph.recorder import documented
 from edbatch.graph.spec import Shape, Spec
 
 

@@ -15,6 +15,7 @@ from edbatch.graph.ops.advanced_index import advanced_index, several, with_list
 from edbatch.graph.ops.loss import pick
 from edbatch.graph.ops.shape import INDEX, is_advanced, parse_index
 from edbatch.graph.record import graph_of, to_node
+from edbatch.graph.recorder import IN_C, VIEW, recorded
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
@@ -88,6 +89,7 @@ def _remember(x: Expression, key: Any, out: Expression) -> None:
     """Have an index of integers, slices and new axes be found the next time, if it is a view."""
     if (out.id - x.id) & NODE_MASK == 0:
         entry = (out.id - x.id, out.spec)
+        is_known = True
         if key.__class__ is int:
             _views[x.spec, x.id >> NODE_BITS, key] = entry
         elif key.__class__ is slice and key.step is None and is_told((key.start, key.stop)):
@@ -95,8 +97,11 @@ def _remember(x: Expression, key: Any, out: Expression) -> None:
             _views[x.spec, x.id >> NODE_BITS, key.start, key.stop, *kinds_of] = entry
         else:
             values, classes = _flat(key)
-            if is_told(tuple(value for value in values if value is not ...)):
+            is_known = is_told(tuple(value for value in values if value is not ...))
+            if is_known:
                 _views[x.spec, x.id >> NODE_BITS, values, classes] = entry
+        if is_known and IN_C:
+            _call.learn((x.spec,), 0, out.spec, key, x.id >> NODE_BITS, entry[0])
 
 
 def _index_at_run_time(place: Any, x: Expression, parts: tuple[Any, ...]) -> Expression:
@@ -133,6 +138,6 @@ def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
     return _getitem(to_node(graph_of("index", ()), parameter), key)
 
 
-for _class, _call in {Expression: _getitem, Parameter: _parameter_getitem}.items():
-    for _name in ("__getitem__",):
-        setattr(_class, _name, _call)
+_call: Any = recorded(VIEW)(_getitem) if IN_C else _getitem
+Expression.__getitem__ = _call  # type: ignore[attr-defined]
+Parameter.__getitem__ = _parameter_getitem  # type: ignore[attr-defined]

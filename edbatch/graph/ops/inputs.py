@@ -8,18 +8,20 @@ import numpy as np
 
 from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, missing_memory, shown
+from edbatch.graph import recorder
 from edbatch.graph.array_graph import numbered
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.model.parameters import LookupParameters, Parameter
-from edbatch.graph.node_type import TYPES, intern
+from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.op import Op, declare
 from edbatch.graph.ops.loss import unpick
 from edbatch.graph.ops.place import stack
 from edbatch.graph.ops.shape import is_advanced
 from edbatch.graph.record import array_input, checked_index, checked_shape, constant_node, parameter_node
+from edbatch.graph.recorder import recorded
 from edbatch.graph.sources import ONES, ZEROS
 from edbatch.graph.spec import Spec, spec_of
 
@@ -140,6 +142,7 @@ def parameter(parameter: Parameter) -> Expression:
 _rows: dict[Spec, tuple[int, Spec]] = {}
 
 
+@recorded(recorder.LOOKUP)
 def lookup(table: LookupParameters, index: int) -> Expression:
     """One row of a look-up table; look-ups of different rows are one type and one batch.
 
@@ -161,40 +164,36 @@ def lookup(table: LookupParameters, index: int) -> Expression:
         array([4., 5.], dtype=float32)
     """
     graph = current_graph()
-    try:
-        type_id, spec = _rows[table.spec]
-        rows = table.spec.shape[0]
-    except (KeyError, AttributeError):
-        if not isinstance(table, LookupParameters):
-            raise EdBatchError(f"lookup: expected look-up parameters, got {shown(table)}") from None
-        shape = table.spec.shape
-        type = intern(LOOKUP, (), (table.spec,), spec_of(shape[1:], table.spec.dtype))
-        type_id, spec = _rows[table.spec] = (type.id, type.out)
-        table.spec.enters(_rows, table.spec)
-        rows = shape[0]
+    if not isinstance(table, LookupParameters):
+        raise EdBatchError(f"lookup: expected look-up parameters, got {shown(table)}")
+    type, rows = _row_type(table), table.spec.shape[0]
+    lookup.learn((table.spec,), type.id, type.out, None, 0, 0, rows)
     if index.__class__ is not int or not 0 <= index < rows:
         if is_integers(index):
             graph, numbers = numbered(graph, index)
-            return graph.add(TYPES[type_id], (), (numbers.used_in(rows, f"lookup in {table.name}"),))
+            return graph.add(type, (), (numbers.used_in(rows, f"lookup in {table.name}"),))
         if index is not None and is_advanced(index):
             raise EdBatchError(
                 f"lookup({table.spec!r}, {shown(index)}): expected an integer, got {index.__class__.__name__}; several "
                 f"rows, as a matrix, are {table.name}[{shown(index)}]; as expressions, an array of integers says which"
             )
         index = checked_index(index, rows, f"lookup({table.spec!r}, {shown(index)})")
-    node = graph.n
-    graph.n = node + 1
-    graph.types.append(type_id)
-    graph.integers.append(index)
-    handle = graph.handle
-    return handle(graph, node, spec)
+    return graph.add(type, (), (index,))
 
 
+def _row_type(table: LookupParameters) -> NodeType:
+    shape = table.spec.shape
+    return intern(LOOKUP, (), (table.spec,), spec_of(shape[1:], table.spec.dtype))
+
+
+@recorded(recorder.LOOKUP)
 def _rows_of(table: LookupParameters, key: Any) -> Expression:
     """A row, what an index with more parts shows of it, or several rows as a matrix."""
     if key.__class__ is tuple:
         return _part_of_row(table, key)
     if key.__class__ is int or key is None or not is_advanced(key):
+        type = _row_type(table)
+        _rows_of.learn((table.spec,), type.id, type.out, None, 0, 0, table.spec.shape[0])
         return lookup(table, key)
     return stack([lookup(table, row) for row in key])
 

@@ -16,6 +16,7 @@ from edbatch.graph.operand import Operand
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import reshape, transpose, unsqueeze
 from edbatch.graph.record import constant_node, graph_of, record, to_node, to_operand
+from edbatch.graph.recorder import FIXED, recorded
 from edbatch.graph.sources import ZEROS
 from edbatch.graph.spec import Shape
 
@@ -150,7 +151,6 @@ _dot_call = binary(DOT)
 outer = binary(OUTER)
 
 # Per weight and bias, if both are parameters: from the spec of x to (type id, result spec).
-_affine_types: dict[Any, dict[Any, dict[Any, tuple[int, Any]]]] = {}
 
 
 def matmul(a: Any, b: Any) -> Expression:
@@ -180,6 +180,7 @@ def matmul(a: Any, b: Any) -> Expression:
     return _matmul_call(a, b)
 
 
+@recorded(FIXED, 3)
 def affine(weight: Any, x: Any, bias: Any) -> Expression:
     """`weight @ x + bias` as one node: the bias is added in place.
 
@@ -200,28 +201,12 @@ def affine(weight: Any, x: Any, bias: Any) -> Expression:
         >>> y.value()
         array([3.5], dtype=float32)
     """
-    try:
-        type_id, spec = _affine_types[weight.spec][bias.spec][x.spec]
-    except (KeyError, AttributeError):
-        pass
-    else:
-        graph = x.graph
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        graph.operands.append(x.id)
-        handle = graph.handle
-        return handle(graph, node, spec)
-    return _affine_remembered(weight, x, bias)
-
-
-def _affine_remembered(weight: Any, x: Any, bias: Any) -> Expression:
-    out = record(AFFINE, (weight, x, bias))
-    if isinstance(weight, Parameter) and isinstance(bias, Parameter) and isinstance(x, Expression):
-        by_bias = _affine_types.setdefault(weight.spec, {}).setdefault(bias.spec, {})
-        by_bias[x.spec] = (out.graph.type_of(out).id, out.spec)
-        weight.spec.enters(_affine_types, weight.spec)
-        bias.spec.enters(_affine_types[weight.spec], bias.spec)
+    operands = (weight, x, bias)
+    out = record(AFFINE, operands)
+    if all(isinstance(one, Expression | Parameter) for one in operands) and any(
+        isinstance(one, Expression) for one in operands
+    ):
+        affine.learn(tuple([one.spec for one in operands]), out.graph.type_of(out).id, out.spec)
     return out
 
 

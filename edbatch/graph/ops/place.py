@@ -13,6 +13,7 @@ from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.shape import checked_axis, reshape, split
 from edbatch.graph.record import entries_of, graph_of, record, to_node, to_operands
+from edbatch.graph.recorder import PLACE, caller
 from edbatch.graph.spec import Shape
 
 
@@ -68,36 +69,9 @@ STACK = declare(
 
 
 def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]:
-    """The fast way for ops that put operands side by side: per axis, a trie of operand specs."""
-    tries: dict[Any, Any] = {}
+    """The caller of ops that put operands side by side."""
 
-    def call(xs: Any, axis: int) -> Expression:
-        if xs.__class__ is Expression:  # its entries are no list of expressions
-            return remember(xs, axis)
-        try:
-            graph = xs[0].graph
-            if axis.__class__ is not int:  # True is equal to 1
-                return remember(xs, axis)
-            trie = tries[axis]
-            for x in xs:
-                if x.graph is not graph:
-                    return remember(xs, axis)
-                trie = trie[x.spec]
-            type_id, spec = trie[None]
-        except (KeyError, AttributeError, TypeError, IndexError):
-            pass
-        else:
-            node = graph.n
-            graph.n = node + 1
-            graph.types.append(type_id)
-            operands = graph.operands
-            for x in xs:
-                operands.append(x.id)
-            handle = graph.handle
-            return handle(graph, node, spec)
-        return remember(xs, axis)
-
-    def remember(given: Iterable[Any], axis: int) -> Expression:
+    def slow(given: Iterable[Any], axis: int) -> Expression:
         is_one = isinstance(given, Operand) and not isinstance(given, ExpressionArray)
         xs = [] if is_one else entries_of(given)
         if not xs or given is xs[0]:
@@ -108,12 +82,10 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
             return call([x if x.shape else reshape(to_node(graph, x), 1) for x in listed], axis)
         out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))
         if axis.__class__ is int and all(isinstance(x, Expression) for x in xs):
-            trie = tries.setdefault(axis, {})
-            for x in xs:
-                trie = trie.setdefault(x.spec, {})
-            trie[None] = (graph.type_of(out).id, out.spec)
+            call.learn(tuple([x.spec for x in xs]), graph.type_of(out).id, out.spec, axis)
         return out
 
+    call = caller(PLACE, slow)
     return call
 
 

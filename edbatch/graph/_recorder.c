@@ -1,0 +1,1006 @@
+// Recording in C: expressions, the columns of a graph, and callers that append a node where an inline cache knows its
+// type. What a cache does not know goes to a function in Python, which records the node and tells the cache.
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <structmember.h>
+
+#define NODE_BITS 32
+#define WAYS 4      // entries of a cache that a key may be in
+#define ENTRIES 64  // of a cache; a power of two
+#define MOST 16     // operands of a caller, arguments of a cell
+
+typedef struct {
+    PyObject *column, *builder, *expression, *caller, *cell;
+    PyObject *parameter;          // the class of parameters
+    PyObject *top, *value;        // where the graph that is open is found, and the name of its attribute
+    PyObject *spec, *last_call, *recorded;  // names
+} State;
+
+static State S;  // one interpreter: the module refuses to be loaded in others
+
+// ---------------------------------------------------------------------------------------------------------- columns
+
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    Py_ssize_t n, room, exports, shape, stride;
+    int width;  // bytes of an integer: 4 or 8
+} Column;
+
+static int column_reserve(Column *c, Py_ssize_t more) {
+    if (c->n + more <= c->room) return 0;
+    if (c->exports) {
+        PyErr_SetString(PyExc_BufferError, "a column that an array sees cannot grow");
+        return -1;
+    }
+    if (more > PY_SSIZE_T_MAX / 4 / c->width - c->n) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    Py_ssize_t room = 2 * (c->n + more) + 32;
+    char *data = PyMem_Realloc(c->data, room * c->width);
+    if (data == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    c->data = data;
+    c->room = room;
+    return 0;
+}
+
+// An entry that is put where there is room.
+static inline void column_put(Column *c, int64_t x) {
+    if (c->width == 4) ((int32_t *)c->data)[c->n++] = (int32_t)x;
+    else ((int64_t *)c->data)[c->n++] = x;
+}
+
+static int as_entry(Column *c, PyObject *item, int64_t *out) {
+    long long x = PyLong_AsLongLong(item);
+    if (x == -1 && PyErr_Occurred()) return -1;
+    if (c->width == 4 && (x < INT32_MIN || x > INT32_MAX)) {
+        PyErr_SetString(PyExc_OverflowError, "an integer of more than 32 bits");
+        return -1;
+    }
+    *out = x;
+    return 0;
+}
+
+static PyObject *column_append(Column *c, PyObject *item) {
+    int64_t x;
+    if (as_entry(c, item, &x) || column_reserve(c, 1)) return NULL;
+    column_put(c, x);
+    Py_RETURN_NONE;
+}
+
+// Read all before any is appended: reading may run code, and may fail.
+static int column_extend_by(Column *c, PyObject *items) {
+    PyObject *fast = PySequence_Fast(items, "expected integers");
+    if (fast == NULL) return -1;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+    int64_t few[64], *found = n <= 64 ? few : PyMem_Malloc(n * sizeof(int64_t));
+    int failed = found == NULL;
+    if (failed) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < n && !failed; i++) {
+        if (i >= PySequence_Fast_GET_SIZE(fast)) {
+            PyErr_SetString(PyExc_RuntimeError, "a list changed while it was read");
+            failed = 1;
+        } else failed = as_entry(c, PySequence_Fast_GET_ITEM(fast, i), found + i);
+    }
+    failed = failed || column_reserve(c, n);
+    for (Py_ssize_t i = 0; i < n && !failed; i++) column_put(c, found[i]);
+    if (found != few) PyMem_Free(found);
+    Py_DECREF(fast);
+    return failed ? -1 : 0;
+}
+
+static PyObject *column_extend(Column *c, PyObject *items) {
+    if (column_extend_by(c, items)) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *column_iadd(Column *c, PyObject *items) {
+    if (column_extend_by(c, items)) return NULL;
+    return Py_NewRef((PyObject *)c);
+}
+
+static PyObject *column_clear(Column *c, PyObject *none) {
+    if (c->exports) {
+        PyErr_SetString(PyExc_BufferError, "a column that an array sees cannot be cleared");
+        return NULL;
+    }
+    c->n = 0;
+    Py_RETURN_NONE;
+}
+
+static Py_ssize_t column_length(Column *c) { return c->n; }
+
+static PyObject *column_item(Column *c, Py_ssize_t at) {
+    if (at < 0 || at >= c->n) {
+        PyErr_SetString(PyExc_IndexError, "there are not so many nodes");
+        return NULL;
+    }
+    return PyLong_FromLongLong(c->width == 4 ? ((int32_t *)c->data)[at] : ((int64_t *)c->data)[at]);
+}
+
+static PyObject *column_subscript(Column *c, PyObject *key) {
+    if (PySlice_Check(key)) {
+        Py_ssize_t start, stop, step;
+        if (PySlice_Unpack(key, &start, &stop, &step) < 0) return NULL;
+        Py_ssize_t n = PySlice_AdjustIndices(c->n, &start, &stop, step);
+        PyObject *found = PyList_New(n);
+        for (Py_ssize_t i = 0; found != NULL && i < n; i++) {
+            PyObject *x = column_item(c, start + i * step);
+            if (x == NULL) Py_CLEAR(found);
+            else PyList_SET_ITEM(found, i, x);
+        }
+        return found;
+    }
+    Py_ssize_t at = PyNumber_AsSsize_t(key, PyExc_IndexError);
+    if (at == -1 && PyErr_Occurred()) return NULL;
+    return column_item(c, at < 0 ? at + c->n : at);
+}
+
+static int column_buffer(Column *c, Py_buffer *view, int flags) {
+    if (PyBuffer_FillInfo(view, (PyObject *)c, c->data ? c->data : (char *)c, c->n * c->width, 0, flags)) return -1;
+    c->exports++;
+    c->shape = c->n;  // which stays while there are exports
+    view->itemsize = c->width;
+    if (flags & PyBUF_FORMAT) view->format = c->width == 4 ? "i" : "q";
+    if (flags & PyBUF_ND) view->shape = &c->shape;
+    if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES) {
+        c->stride = c->width;
+        view->strides = &c->stride;
+    }
+    return 0;
+}
+
+static void column_release(Column *c, Py_buffer *view) { c->exports--; }
+
+static PyObject *column_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    int width;
+    if (!PyArg_ParseTuple(args, "i", &width)) return NULL;
+    if (width != 4 && width != 8) {
+        PyErr_SetString(PyExc_ValueError, "expected a width of 4 or 8 bytes");
+        return NULL;
+    }
+    Column *c = (Column *)type->tp_alloc(type, 0);
+    if (c != NULL) c->width = width;
+    return (PyObject *)c;
+}
+
+static void column_dealloc(Column *c) {
+    PyTypeObject *type = Py_TYPE(c);
+    PyMem_Free(c->data);
+    type->tp_free(c);
+    Py_DECREF(type);
+}
+
+static PyMethodDef column_methods[] = {
+    {"append", (PyCFunction)column_append, METH_O, "Append an integer."},
+    {"extend", (PyCFunction)column_extend, METH_O, "Append several integers, or none if one of them is none."},
+    {"clear", (PyCFunction)column_clear, METH_NOARGS, "Have no integers."},
+    {0},
+};
+static PyType_Slot column_slots[] = {
+    {Py_tp_doc, "A column of integers of `width` bytes that grows; arrays see it without a copy."},
+    {Py_tp_new, column_new},
+    {Py_tp_dealloc, column_dealloc},
+    {Py_tp_methods, column_methods},
+    {Py_sq_length, column_length},
+    {Py_sq_item, column_item},
+    {Py_sq_inplace_concat, column_iadd},
+    {Py_mp_length, column_length},
+    {Py_mp_subscript, column_subscript},
+    {Py_bf_getbuffer, column_buffer},
+    {Py_bf_releasebuffer, column_release},
+    {0},
+};
+static PyType_Spec column_spec = {"edbatch.graph._recorder.Column", sizeof(Column), 0, Py_TPFLAGS_DEFAULT, column_slots};
+
+// ------------------------------------------------------------------------------------------------ graphs, expressions
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *types, *operands, *integers;  // columns; in graphs that are not run, or note lines, lists
+    PyObject *expression_class, *constants, *serial, *dtype;
+    long long n;
+    char careful;
+} Builder;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *graph, *spec;
+    long long id;
+} Handle;
+
+static void builder_dealloc(Builder *g) {
+    PyTypeObject *type = Py_TYPE(g);
+    PyObject **fields[] = {&g->types, &g->operands, &g->integers, &g->expression_class, &g->constants, &g->serial, &g->dtype};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) Py_CLEAR(*fields[i]);
+    type->tp_free(g);
+    Py_DECREF(type);
+}
+
+static PyMemberDef builder_members[] = {
+    {"types", T_OBJECT_EX, offsetof(Builder, types)},
+    {"operands", T_OBJECT_EX, offsetof(Builder, operands)},
+    {"integers", T_OBJECT_EX, offsetof(Builder, integers)},
+    {"handle", T_OBJECT_EX, offsetof(Builder, expression_class)},
+    {"constants", T_OBJECT_EX, offsetof(Builder, constants)},
+    {"serial", T_OBJECT_EX, offsetof(Builder, serial)},
+    {"dtype", T_OBJECT_EX, offsetof(Builder, dtype)},
+    {"n", T_LONGLONG, offsetof(Builder, n)},
+    {"careful", T_BOOL, offsetof(Builder, careful)},
+    {0},
+};
+static PyType_Slot builder_slots[] = {
+    {Py_tp_doc, "What of a graph is read and written by recording."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, builder_dealloc},
+    {Py_tp_members, builder_members},
+    {0},
+};
+static PyType_Spec builder_spec = {
+    "edbatch.graph._recorder.Builder", sizeof(Builder), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, builder_slots};
+
+static void handle_dealloc(Handle *x) {
+    PyTypeObject *type = Py_TYPE(x);
+    PyObject *graph = x->graph, *spec = x->spec;
+    type->tp_free(x);
+    Py_DECREF(type);
+    Py_XDECREF(graph);
+    Py_XDECREF(spec);
+}
+
+static inline int is_handle(PyObject *x) { return Py_TYPE(x)->tp_dealloc == (destructor)handle_dealloc; }
+
+static PyObject *handle_made(PyTypeObject *type, PyObject *graph, long long id, PyObject *spec) {
+    int is_plain = type->tp_dealloc == (destructor)handle_dealloc;
+    Handle *x = is_plain ? PyObject_New(Handle, type) : (Handle *)type->tp_alloc(type, 0);
+    if (x == NULL) return NULL;
+    x->graph = Py_NewRef(graph);
+    x->spec = Py_NewRef(spec);
+    x->id = id;
+    return (PyObject *)x;
+}
+
+static PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    static char *names[] = {"graph", "id", "spec", NULL};
+    PyObject *graph, *spec;
+    long long id;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OLO", names, &graph, &id, &spec)) return NULL;
+    return handle_made(type, graph, id, spec);
+}
+
+static PyObject *handle_vectorcall(PyObject *type, PyObject *const *args, size_t flags, PyObject *names) {
+    Py_ssize_t n = PyVectorcall_NARGS(flags);
+    if (n == 3 && names == NULL) {
+        long long id = PyLong_AsLongLong(args[1]);
+        if (id == -1 && PyErr_Occurred()) return NULL;
+        return handle_made((PyTypeObject *)type, args[0], id, args[2]);
+    }
+    PyObject *given = PyTuple_New(n), *keywords = names != NULL ? PyDict_New() : NULL, *found = NULL;
+    if (given != NULL && (names == NULL || keywords != NULL)) {
+        int failed = 0;
+        for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(given, i, Py_NewRef(args[i]));
+        for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names) && !failed; i++)
+            failed = PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, i), args[n + i]);
+        if (!failed) found = handle_new((PyTypeObject *)type, given, keywords);
+    }
+    Py_XDECREF(given);
+    Py_XDECREF(keywords);
+    return found;
+}
+
+// A subclass that adds no fields is made and freed as fast as this class, and unseen by the garbage collector: it holds
+// the graph, which holds no expressions.
+static PyObject *handle_init_subclass(PyObject *type, PyObject *args, PyObject *keywords) {
+    PyTypeObject *made = (PyTypeObject *)type;
+    int is_plain = made->tp_basicsize == sizeof(Handle) && !made->tp_dictoffset && !made->tp_weaklistoffset;
+    if (!is_plain || made->tp_del != NULL || made->tp_finalize != NULL) Py_RETURN_NONE;
+    made->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
+    made->tp_traverse = NULL;
+    made->tp_clear = NULL;
+    made->tp_free = PyObject_Free;
+    made->tp_dealloc = (destructor)handle_dealloc;
+    if (made->tp_new == handle_new && made->tp_init == PyBaseObject_Type.tp_init) made->tp_vectorcall = handle_vectorcall;
+    Py_RETURN_NONE;
+}
+
+static PyMemberDef handle_members[] = {
+    {"graph", T_OBJECT_EX, offsetof(Handle, graph), READONLY},
+    {"id", T_LONGLONG, offsetof(Handle, id), READONLY},
+    {"spec", T_OBJECT_EX, offsetof(Handle, spec), READONLY},
+    {0},
+};
+static PyMethodDef handle_methods[] = {
+    {"__init_subclass__", (PyCFunction)(void (*)(void))handle_init_subclass, METH_CLASS | METH_VARARGS | METH_KEYWORDS, NULL},
+    {0},
+};
+static PyType_Slot handle_slots[] = {
+    {Py_tp_doc, "Handle(graph, id, spec)\n--\n\nA node of a graph, perhaps seen through a view, and its spec."},
+    {Py_tp_new, handle_new},
+    {Py_tp_dealloc, handle_dealloc},
+    {Py_tp_members, handle_members},
+    {Py_tp_methods, handle_methods},
+    {0},
+};
+static PyType_Spec handle_spec = {
+    "edbatch.graph._recorder.Handle", sizeof(Handle), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, handle_slots};
+
+// A graph that nodes are appended to here; NULL: one that Python has to see to.
+static inline Builder *builder_of(PyObject *graph) {
+    if (!PyObject_TypeCheck(graph, (PyTypeObject *)S.builder)) return NULL;
+    Builder *g = (Builder *)graph;
+    PyTypeObject *column = (PyTypeObject *)S.column;
+    int ready = g->types && Py_TYPE(g->types) == column && g->operands && Py_TYPE(g->operands) == column && g->integers && Py_TYPE(g->integers) == column;
+    return ready && g->expression_class && PyType_Check(g->expression_class) && ((PyTypeObject *)g->expression_class)->tp_dealloc == (destructor)handle_dealloc ? g : NULL;
+}
+
+// Append a node, wholly or not at all; the id of it, or -1.
+static inline long long node_appended(Builder *g, int32_t type, const int64_t *operands, Py_ssize_t n_operands, const int64_t *integers, Py_ssize_t n_integers) {
+    Column *types = (Column *)g->types, *ids = (Column *)g->operands, *numbers = (Column *)g->integers;
+    if (column_reserve(types, 1) || column_reserve(ids, n_operands) || column_reserve(numbers, n_integers)) return -1;
+    column_put(types, type);
+    memcpy(ids->data + 8 * ids->n, operands, 8 * n_operands);
+    ids->n += n_operands;
+    for (Py_ssize_t i = 0; i < n_integers; i++) column_put(numbers, integers[i]);
+    return g->n++;
+}
+
+static inline PyObject *expression_of(Builder *g, long long id, PyObject *spec) {
+    return handle_made((PyTypeObject *)g->expression_class, (PyObject *)g, id, spec);
+}
+
+// The graph of the innermost `with` block, as `Blocks` keeps it; a new reference.
+static PyObject *current_graph(void) {
+    PyObject *block = NULL, *graph;
+    if (PyContextVar_Get(S.top, NULL, &block) < 0 || block == NULL) return NULL;
+    graph = PyObject_GetAttr(block, S.value);
+    Py_DECREF(block);
+    return graph;
+}
+
+// ----------------------------------------------------------------------------------------------------------- callers
+
+enum { FIXED, ATTRIBUTE, VIEW, INDEX, LIST, PLACE, LOOKUP };  // kinds
+
+typedef struct {
+    PyObject *specs[3];   // of the operands; of PLACE a tuple of those of all
+    PyObject *argument;   // an attribute, or None
+    PyObject *out;        // spec of the result
+    long long view, step, bound;  // of VIEW: through which the operand is seen, and what is added to its id
+    int32_t type;
+} Entry;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *dict, *weak, *slow, *standard;
+    Entry *entries;
+    int kind, n;  // of FIXED, how many operands
+} Caller;
+
+static void entry_clear(Entry *e) {
+    for (int i = 0; i < 3; i++) Py_CLEAR(e->specs[i]);
+    Py_CLEAR(e->argument);
+    Py_CLEAR(e->out);
+}
+
+static PyObject *slowly(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+    return PyObject_Vectorcall(c->slow, args, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+}
+
+// Whether two arguments are the same literal: of one type, and equal to the bit.
+static int same_literal(PyObject *a, PyObject *b) {
+    if (a == b) return 1;
+    if (Py_TYPE(a) != Py_TYPE(b)) return 0;
+    if (PyLong_CheckExact(a)) {
+        int over_a, over_b;
+        long long x = PyLong_AsLongLongAndOverflow(a, &over_a), y = PyLong_AsLongLongAndOverflow(b, &over_b);
+        return x == y && !over_a && !over_b;
+    }
+    if (PyFloat_CheckExact(a)) {
+        double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
+        return memcmp(&x, &y, sizeof x) == 0;
+    }
+    if (PyUnicode_CheckExact(a)) return PyUnicode_Compare(a, b) == 0;
+    if (PyTuple_CheckExact(a)) {
+        Py_ssize_t n = PyTuple_GET_SIZE(a);
+        if (n != PyTuple_GET_SIZE(b)) return 0;
+        for (Py_ssize_t i = 0; i < n; i++)
+            if (!same_literal(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return 0;
+        return 1;
+    }
+    if (PySlice_Check(a)) {
+        PySliceObject *x = (PySliceObject *)a, *y = (PySliceObject *)b;
+        return same_literal(x->start, y->start) && same_literal(x->stop, y->stop) && same_literal(x->step, y->step);
+    }
+    return 0;
+}
+
+static size_t literal_hash(PyObject *a) {
+    if (PyLong_CheckExact(a)) {
+        int over;
+        return (size_t)PyLong_AsLongLongAndOverflow(a, &over) * 31 + 7;
+    }
+    if (PySlice_Check(a)) return literal_hash(((PySliceObject *)a)->start) * 17 + literal_hash(((PySliceObject *)a)->stop) + 3;
+    if (PyTuple_CheckExact(a)) {
+        size_t h = 11;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); i++) h = h * 33 + literal_hash(PyTuple_GET_ITEM(a, i));
+        return h;
+    }
+    return (size_t)Py_TYPE(a) >> 4;
+}
+
+static inline size_t spread(size_t h) { return (h ^ (h >> 6) ^ (h >> 15)) * 0x9E3779B1u >> 3; }
+
+static inline Entry *entry_found(Caller *c, PyObject *const *specs, int n, PyObject *argument, long long view) {
+    if (c->entries == NULL) return NULL;
+    size_t h = (size_t)view + (argument != NULL ? literal_hash(argument) : 0);
+    for (int i = 0; i < n; i++) h = h * 5 + ((size_t)specs[i] >> 4);
+    h = spread(h);
+    for (int way = 0; way < WAYS; way++) {
+        Entry *e = c->entries + ((h + way) & (ENTRIES - 1));
+        if (e->out == NULL || e->view != view) continue;
+        int same = 1;
+        for (int i = 0; i < n; i++) same &= e->specs[i] == specs[i];
+        if (same && (argument == NULL || same_literal(e->argument, argument))) return e;
+    }
+    return NULL;
+}
+
+// The place of a new entry: a free one, or the one that its hash names.
+static Entry *entry_for(Caller *c, PyObject *const *specs, int n, PyObject *argument, long long view) {
+    if (c->entries == NULL && (c->entries = PyMem_Calloc(ENTRIES, sizeof(Entry))) == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    Entry *found = entry_found(c, specs, n, argument, view);
+    if (found != NULL) return found;
+    size_t h = (size_t)view + (argument != NULL ? literal_hash(argument) : 0);
+    for (int i = 0; i < n; i++) h = h * 5 + ((size_t)specs[i] >> 4);
+    h = spread(h);
+    for (int way = 0; way < WAYS; way++) {
+        found = c->entries + ((h + way) & (ENTRIES - 1));
+        if (found->out == NULL) return found;
+    }
+    return c->entries + (h & (ENTRIES - 1));
+}
+
+// The spec of an operand (a new reference), and if it is an expression its graph and id; NULL without an error: neither
+// that nor a parameter.
+static inline PyObject *operand_of(PyObject *x, PyObject **graph, int64_t *ids, int *n_ids) {
+    if (is_handle(x)) {
+        Handle *e = (Handle *)x;
+        if (*graph == NULL) *graph = e->graph;
+        else if (*graph != e->graph) return NULL;
+        ids[(*n_ids)++] = e->id;
+        return Py_NewRef(e->spec);
+    }
+    if (S.parameter != NULL && PyObject_TypeCheck(x, (PyTypeObject *)S.parameter)) return PyObject_GetAttr(x, S.spec);
+    return NULL;
+}
+
+// A number that is a node of the graph already, by its value: its spec (a new reference) and id; NULL: there is none.
+static PyObject *number_of(PyObject *x, PyObject *graph, int64_t *ids, int *n_ids) {
+    Builder *g = builder_of(graph);
+    if (g == NULL || g->constants == NULL || !PyDict_CheckExact(g->constants)) return NULL;
+    double value;
+    if (PyFloat_CheckExact(x)) value = PyFloat_AS_DOUBLE(x);
+    else {
+        int over;
+        long long whole = PyLong_AsLongLongAndOverflow(x, &over);
+        if (over || whole > (1LL << 53) || whole < -(1LL << 53)) return NULL;
+        value = (double)whole;
+    }
+    if (value == 0 || value != value) return NULL;
+    PyObject *key = PyFloat_FromDouble(value), *found;
+    if (key == NULL) return NULL;
+    found = PyDict_GetItemWithError(g->constants, key);
+    Py_DECREF(key);
+    if (found == NULL || !PyTuple_CheckExact(found) || PyTuple_GET_SIZE(found) != 2) return NULL;
+    ids[(*n_ids)++] = PyLong_AsLongLong(PyTuple_GET_ITEM(found, 0));
+    return Py_NewRef(PyTuple_GET_ITEM(found, 1));
+}
+
+static inline int is_number(PyObject *x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
+
+static PyObject *call_fixed(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+    int n = c->n, n_ids = 0;
+    if (PyVectorcall_NARGS(flags) != n || names != NULL) return slowly(c, args, flags, names);
+    PyObject *specs[3] = {NULL, NULL, NULL}, *graph = NULL, *found = NULL;
+    int64_t ids[3];
+    Entry *e = NULL;
+    if (n == 2 && is_number(args[0]) && is_handle(args[1])) specs[0] = number_of(args[0], ((Handle *)args[1])->graph, ids, &n_ids);
+    else specs[0] = operand_of(args[0], &graph, ids, &n_ids);
+    for (int i = 1; i < n && specs[i - 1] != NULL; i++) {
+        if (n == 2 && graph != NULL && is_number(args[i])) specs[i] = number_of(args[i], graph, ids, &n_ids);
+        else specs[i] = operand_of(args[i], &graph, ids, &n_ids);
+    }
+    Builder *g = specs[n - 1] != NULL && graph != NULL ? builder_of(graph) : NULL;
+    if (g != NULL) e = entry_found(c, specs, n, NULL, 0);
+    if (e != NULL) {
+        long long node = node_appended(g, e->type, ids, n_ids, NULL, 0);
+        if (node >= 0) found = expression_of(g, node, e->out);
+    }
+    for (int i = 0; i < n; i++) Py_XDECREF(specs[i]);
+    if (found != NULL) return found;
+    if (PyErr_Occurred()) return NULL;
+    return slowly(c, args, flags, names);
+}
+
+// One operand, and an argument that may be left out.
+static PyObject *call_with_argument(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+    Py_ssize_t n = PyVectorcall_NARGS(flags);
+    if (n < 1 || n > 2 || names != NULL || !is_handle(args[0])) return slowly(c, args, flags, names);
+    Handle *x = (Handle *)args[0];
+    PyObject *argument = n == 2 ? args[1] : c->standard;
+    if (c->kind == VIEW) {
+        Entry *e = argument != NULL ? entry_found(c, &x->spec, 1, argument, x->id >> NODE_BITS) : NULL;
+        if (e == NULL) return slowly(c, args, flags, names);
+        return handle_made(Py_TYPE(x), x->graph, x->id + e->step, e->out);
+    }
+    Builder *g = builder_of(x->graph);
+    Entry *e = g != NULL && argument != NULL ? entry_found(c, &x->spec, 1, argument, 0) : NULL;
+    if (e == NULL) return slowly(c, args, flags, names);
+    int64_t id = x->id;
+    long long node = node_appended(g, e->type, &id, 1, NULL, 0);
+    return node < 0 ? NULL : expression_of(g, node, e->out);
+}
+
+static inline int small_index(PyObject *x, long long bound, int64_t *out) {
+    if (!PyLong_CheckExact(x)) return 0;
+    int over;
+    long long found = PyLong_AsLongLongAndOverflow(x, &over);
+    *out = found;
+    return !over && found >= 0 && found < bound;
+}
+
+static PyObject *call_index(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+    if (PyVectorcall_NARGS(flags) != 2 || names != NULL) return slowly(c, args, flags, names);
+    int64_t id = 0, index;
+    int n_ids = 0;
+    PyObject *graph = NULL, *spec = NULL, *found = NULL;
+    if (c->kind == LOOKUP) {
+        if (S.parameter == NULL || !PyObject_TypeCheck(args[0], (PyTypeObject *)S.parameter)) return slowly(c, args, flags, names);
+        spec = PyObject_GetAttr(args[0], S.spec);
+        graph = spec != NULL ? current_graph() : NULL;
+        if (graph == NULL) {
+            Py_XDECREF(spec);
+            return NULL;
+        }
+    } else if (is_handle(args[0])) {
+        spec = Py_NewRef(((Handle *)args[0])->spec);
+        graph = Py_NewRef(((Handle *)args[0])->graph);
+        id = ((Handle *)args[0])->id;
+        n_ids = 1;
+    } else return slowly(c, args, flags, names);
+    Builder *g = builder_of(graph);
+    Entry *e = g != NULL ? entry_found(c, &spec, 1, NULL, 0) : NULL;
+    if (e != NULL && small_index(args[1], e->bound, &index)) {
+        long long node = node_appended(g, e->type, &id, n_ids, &index, 1);
+        if (node >= 0) found = expression_of(g, node, e->out);
+    }
+    Py_DECREF(spec);
+    Py_DECREF(graph);
+    if (found != NULL) return found;
+    if (PyErr_Occurred()) return NULL;
+    return slowly(c, args, flags, names);
+}
+
+// A list of expressions of one graph: of one spec (LIST), or of those of an entry (PLACE).
+static PyObject *call_list(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+    Py_ssize_t given = PyVectorcall_NARGS(flags);
+    if (given < 1 || given > 1 + (c->kind == PLACE) || names != NULL) return slowly(c, args, flags, names);
+    PyObject *xs = args[0];
+    if (!PyList_CheckExact(xs) && !PyTuple_CheckExact(xs)) return slowly(c, args, flags, names);
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(xs);
+    PyObject **items = PySequence_Fast_ITEMS(xs);
+    if (n == 0 || !is_handle(items[0])) return slowly(c, args, flags, names);
+    PyObject *graph = ((Handle *)items[0])->graph, *first = ((Handle *)items[0])->spec;
+    Builder *g = builder_of(graph);
+    if (g == NULL || (c->kind == PLACE && n > MOST)) return slowly(c, args, flags, names);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *x = items[i];
+        int fits = is_handle(x) && ((Handle *)x)->graph == graph && (c->kind == PLACE || ((Handle *)x)->spec == first);
+        if (!fits) return slowly(c, args, flags, names);
+    }
+    Entry *e = NULL;
+    if (c->kind == LIST) e = entry_found(c, &first, 1, NULL, 0);
+    else if (c->entries != NULL) {
+        PyObject *argument = given == 2 ? args[1] : c->standard;
+        for (Py_ssize_t at = 0; at < ENTRIES && c->entries[at].out != NULL && e == NULL; at++) {
+            PyObject *specs = c->entries[at].specs[0];
+            int same = PyTuple_GET_SIZE(specs) == n && same_literal(c->entries[at].argument, argument);
+            for (Py_ssize_t i = 0; i < n && same; i++) same = PyTuple_GET_ITEM(specs, i) == ((Handle *)items[i])->spec;
+            if (same) e = c->entries + at;
+        }
+    }
+    if (e == NULL) return slowly(c, args, flags, names);
+    Column *types = (Column *)g->types, *ids = (Column *)g->operands;
+    if (column_reserve(types, 1) || column_reserve(ids, n + 1)) return NULL;
+    if (c->kind == LIST) column_put(ids, n);
+    for (Py_ssize_t i = 0; i < n; i++) column_put(ids, ((Handle *)items[i])->id);
+    column_put(types, e->type);
+    return expression_of(g, g->n++, e->out);
+}
+
+static const vectorcallfunc calls[] = {
+    (vectorcallfunc)call_fixed, (vectorcallfunc)call_with_argument, (vectorcallfunc)call_with_argument, (vectorcallfunc)call_index,
+    (vectorcallfunc)call_list, (vectorcallfunc)call_list, (vectorcallfunc)call_index,
+};
+
+static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    int kind, n;
+    PyObject *slow, *standard;
+    if (!PyArg_ParseTuple(args, "iiOO", &kind, &n, &slow, &standard)) return NULL;
+    if (kind < FIXED || kind > LOOKUP || n < 1 || n > 3) {
+        PyErr_SetString(PyExc_ValueError, "expected a kind of caller, and one to three operands");
+        return NULL;
+    }
+    Caller *c = (Caller *)type->tp_alloc(type, 0);
+    if (c == NULL) return NULL;
+    c->kind = kind;
+    c->n = n;
+    c->slow = Py_NewRef(slow);
+    c->standard = Py_NewRef(standard);
+    c->vectorcall = calls[kind];
+    return (PyObject *)c;
+}
+
+// learn(specs, type, out, argument, view, step, bound)
+static PyObject *caller_learn(Caller *c, PyObject *args) {
+    PyObject *specs, *out, *argument = Py_None;
+    int type;
+    long long view = 0, step = 0, bound = 0;
+    if (!PyArg_ParseTuple(args, "O!iO|OLLL", &PyTuple_Type, &specs, &type, &out, &argument, &view, &step, &bound)) return NULL;
+    PyObject *keys[3] = {NULL, NULL, NULL};
+    int n = (int)PyTuple_GET_SIZE(specs);
+    Entry *e = NULL;
+    if (c->kind == PLACE) {
+        if (n > MOST) Py_RETURN_NONE;
+        if (c->entries == NULL && (c->entries = PyMem_Calloc(ENTRIES, sizeof(Entry))) == NULL) return PyErr_NoMemory();
+        for (int at = 0; at < ENTRIES && e == NULL; at++)
+            if (c->entries[at].out == NULL) e = c->entries + at;
+        if (e == NULL) e = c->entries + (spread((size_t)specs >> 4) & (ENTRIES - 1));
+        keys[0] = specs;
+        n = 1;
+    } else {
+        if (n < 1 || n > 3) {
+            PyErr_SetString(PyExc_ValueError, "expected one to three specs");
+            return NULL;
+        }
+        for (int i = 0; i < n; i++) keys[i] = PyTuple_GET_ITEM(specs, i);
+        int has_argument = c->kind == ATTRIBUTE || c->kind == VIEW;
+        e = entry_for(c, keys, n, has_argument ? argument : NULL, view);
+        if (e == NULL) return NULL;
+    }
+    Entry old = *e;
+    for (int i = 0; i < 3; i++) e->specs[i] = Py_XNewRef(keys[i]);
+    e->argument = Py_NewRef(argument);
+    e->out = Py_NewRef(out);
+    e->type = type;
+    e->view = view;
+    e->step = step;
+    e->bound = bound;
+    entry_clear(&old);
+    Py_RETURN_NONE;
+}
+
+static int caller_traverse(Caller *c, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(c));
+    Py_VISIT(c->dict);
+    Py_VISIT(c->slow);
+    Py_VISIT(c->standard);
+    return 0;  // specs hold no callers
+}
+
+static int caller_clear(Caller *c) {
+    Py_CLEAR(c->dict);
+    Py_CLEAR(c->slow);
+    Py_CLEAR(c->standard);
+    return 0;
+}
+
+static void caller_dealloc(Caller *c) {
+    PyTypeObject *type = Py_TYPE(c);
+    PyObject_GC_UnTrack(c);
+    if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
+    caller_clear(c);
+    for (int i = 0; c->entries != NULL && i < ENTRIES; i++) entry_clear(c->entries + i);
+    PyMem_Free(c->entries);
+    type->tp_free(c);
+    Py_DECREF(type);
+}
+
+static PyObject *bound(PyObject *self, PyObject *owner, PyObject *type) {
+    return owner == NULL ? Py_NewRef(self) : PyMethod_New(self, owner);
+}
+
+// Functions are pickled and copied by their names.
+static PyObject *by_name(PyObject *self, PyObject *none) { return PyObject_GetAttrString(self, "__qualname__"); }
+
+static PyObject *repr_of(PyObject *self) {
+    PyObject *name = PyObject_GetAttrString(self, "__qualname__");
+    if (name == NULL) {
+        PyErr_Clear();
+        return PyUnicode_FromFormat("<function at %p>", self);
+    }
+    PyObject *found = PyUnicode_FromFormat("<function %U at %p>", name, self);
+    Py_DECREF(name);
+    return found;
+}
+
+static PyMethodDef caller_methods[] = {
+    {"learn", (PyCFunction)caller_learn, METH_VARARGS, "Have operands of these specs, and an argument, be recorded here."},
+    {"__reduce__", by_name, METH_NOARGS, NULL},
+    {0},
+};
+static PyMemberDef caller_members[] = {
+    {"slow", T_OBJECT_EX, offsetof(Caller, slow), READONLY},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Caller, dict), READONLY},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Caller, weak), READONLY},
+    {0},
+};
+static PyGetSetDef with_dict[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {0}};
+static PyType_Slot caller_slots[] = {
+    {Py_tp_new, caller_new},
+    {Py_tp_dealloc, caller_dealloc},
+    {Py_tp_traverse, caller_traverse},
+    {Py_tp_clear, caller_clear},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_descr_get, bound},
+    {Py_tp_repr, repr_of},
+    {Py_tp_methods, caller_methods},
+    {Py_tp_members, caller_members},
+    {Py_tp_getset, with_dict},
+    {0},
+};
+#define CALLABLE (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR)
+static PyType_Spec caller_spec = {"edbatch.graph._recorder.Caller", sizeof(Caller), 0, CALLABLE, caller_slots};
+
+// ------------------------------------------------------------------------------------------------------------- cells
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *dict, *weak, *slow;
+    PyObject *kept, *place, *watched, *missing;  // where the owner's last call is: in a dictionary or, if None, its own
+    uint32_t integers, defaulted;                // which arguments are integers; which attributes may be missing
+    int n, is_method;
+} Cell;
+
+static PyObject *cell_slowly(Cell *c, PyObject *const *args, size_t flags, PyObject *names) {
+    return PyObject_Vectorcall(c->slow, args, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+}
+
+// The last call, if this one is like it, a new reference: (specs, type, form, out, watched, serial); else NULL.
+static PyObject *last_call(Cell *c, PyObject *owner) {
+    PyObject *own = c->kept != Py_None ? Py_NewRef(c->kept) : PyObject_GenericGetDict(owner, NULL);
+    if (own == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    PyObject *last = PyDict_CheckExact(own) ? PyDict_GetItemWithError(own, c->place) : NULL, *call = NULL;
+    if (last != NULL && (call = PyObject_GetAttr(last, S.last_call)) == NULL) PyErr_Clear();
+    int like = call != NULL && PyTuple_CheckExact(call);
+    Py_ssize_t at = c->n + 3, n = PyTuple_GET_SIZE(c->watched);
+    like = like && PyTuple_GET_SIZE(call) > at + n;
+    for (Py_ssize_t i = 0; i < n && like; i++) {
+        PyObject *found = PyDict_GetItemWithError(own, PyTuple_GET_ITEM(c->watched, i));
+        if (found == NULL && c->defaulted >> i & 1) found = c->missing;
+        like = found == PyTuple_GET_ITEM(call, at + i);
+    }
+    Py_DECREF(own);
+    if (like) return call;
+    Py_XDECREF(call);
+    return NULL;
+}
+
+static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObject *names) {
+    int n = c->n, first = c->is_method;
+    if (PyVectorcall_NARGS(flags) != n + first || names != NULL) return cell_slowly(c, args, flags, names);
+    PyObject *const *given = args + first;
+    PyObject *graph = NULL, *call, *found = NULL;
+    int64_t ids[MOST], integers[MOST];
+    int n_ids = 0, n_integers = 0, like = 1;
+    for (int i = 0; i < n && graph == NULL; i++)
+        if (!(c->integers >> i & 1)) {
+            if (!is_handle(given[i])) return cell_slowly(c, args, flags, names);
+            graph = Py_NewRef(((Handle *)given[i])->graph);
+        }
+    int has_expressions = graph != NULL;
+    if (graph == NULL && (graph = current_graph()) == NULL) return NULL;
+    Builder *g = builder_of(graph);
+    if (g == NULL || g->careful || (call = last_call(c, first ? args[0] : NULL)) == NULL) {
+        Py_DECREF(graph);
+        return PyErr_Occurred() ? NULL : cell_slowly(c, args, flags, names);
+    }
+    for (int i = 0; i < n && like; i++) {
+        PyObject *want = PyTuple_GET_ITEM(call, i), *x = given[i];
+        if (c->integers >> i & 1) {
+            int over;
+            like = PyLong_CheckExact(want) && small_index(x, PyLong_AsLongLongAndOverflow(want, &over), integers + n_integers++);
+        } else {
+            like = is_handle(x) && ((Handle *)x)->spec == want && ((Handle *)x)->graph == graph;
+            if (like) ids[n_ids++] = ((Handle *)x)->id;
+        }
+    }
+    Py_ssize_t size = PyTuple_GET_SIZE(call), watched = PyTuple_GET_SIZE(c->watched);
+    like = like && size == n + 3 + watched + !has_expressions + 1;
+    like = like && (has_expressions || PyTuple_GET_ITEM(call, size - 2) == g->dtype);
+    like = like && PyTuple_GET_ITEM(call, size - 1) == g->serial;
+    if (like) {
+        long type = PyLong_AsLong(PyTuple_GET_ITEM(call, n)), form = PyLong_AsLong(PyTuple_GET_ITEM(call, n + 1));
+        PyObject *out = PyTuple_GET_ITEM(call, n + 2);
+        long long node = node_appended(g, (int32_t)type, ids, n_ids, integers, n_integers);
+        if (node < 0) found = NULL;
+        else if (form == 1) found = expression_of(g, node, out);
+        else if (form == 2) {
+            PyObject *a = expression_of(g, node + PyLong_AsLongLong(PyTuple_GET_ITEM(out, 0)), PyTuple_GET_ITEM(out, 1));
+            PyObject *b = expression_of(g, node + PyLong_AsLongLong(PyTuple_GET_ITEM(out, 2)), PyTuple_GET_ITEM(out, 3));
+            found = a != NULL && b != NULL ? PyTuple_Pack(2, a, b) : NULL;
+            Py_XDECREF(a);
+            Py_XDECREF(b);
+        } else {
+            PyObject *id = PyLong_FromLongLong(node);
+            found = id != NULL ? PyObject_CallMethodObjArgs(out, S.recorded, graph, id, NULL) : NULL;
+            Py_XDECREF(id);
+        }
+    }
+    Py_DECREF(call);
+    Py_DECREF(graph);
+    if (found != NULL || PyErr_Occurred()) return found;
+    return cell_slowly(c, args, flags, names);
+}
+
+// configure(slow, kept, place, watched, missing, n, is_method, integers, defaulted)
+static PyObject *cell_configure(Cell *c, PyObject *args) {
+    PyObject *slow, *kept, *place, *watched, *missing;
+    int n, is_method;
+    unsigned integers, defaulted;
+    if (!PyArg_ParseTuple(args, "OOUO!OiiII", &slow, &kept, &place, &PyTuple_Type, &watched, &missing, &n, &is_method, &integers, &defaulted)) return NULL;
+    if (n < 0 || n > MOST || PyTuple_GET_SIZE(watched) > 32 || (kept != Py_None && !PyDict_CheckExact(kept)) || (kept == Py_None && !is_method)) {
+        PyErr_SetString(PyExc_ValueError, "expected up to 16 arguments and 32 attributes, and an owner or a dictionary");
+        return NULL;
+    }
+    PyObject *old[] = {c->slow, c->kept, c->place, c->watched, c->missing};
+    Py_INCREF(place);
+    PyUnicode_InternInPlace(&place);
+    c->slow = Py_NewRef(slow);
+    c->kept = Py_NewRef(kept);
+    c->place = place;
+    c->watched = Py_NewRef(watched);
+    c->missing = Py_NewRef(missing);
+    c->n = n;
+    c->is_method = is_method;
+    c->integers = integers;
+    c->defaulted = defaulted;
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++) Py_XDECREF(old[i]);
+    Py_RETURN_NONE;
+}
+
+// become(another cell)
+static PyObject *cell_become(Cell *c, PyObject *other) {
+    if (Py_TYPE(other) != Py_TYPE(c)) {
+        PyErr_SetString(PyExc_TypeError, "expected a cell");
+        return NULL;
+    }
+    Cell *o = (Cell *)other;
+    PyObject *args = Py_BuildValue("(OOOOOiiII)", o->slow, o->kept, o->place, o->watched, o->missing, o->n, o->is_method, o->integers, o->defaulted);
+    PyObject *done = args != NULL ? cell_configure(c, args) : NULL;
+    Py_XDECREF(args);
+    return done;
+}
+
+static PyObject *cell_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    Cell *c = (Cell *)type->tp_alloc(type, 0);
+    if (c == NULL) return NULL;
+    PyObject *done = cell_configure(c, args);
+    if (done == NULL) {
+        Py_DECREF(c);
+        return NULL;
+    }
+    Py_DECREF(done);
+    c->vectorcall = (vectorcallfunc)cell_call;
+    return (PyObject *)c;
+}
+
+static int cell_traverse(Cell *c, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(c));
+    Py_VISIT(c->dict);
+    Py_VISIT(c->slow);
+    Py_VISIT(c->kept);
+    Py_VISIT(c->watched);
+    Py_VISIT(c->missing);
+    return 0;
+}
+
+static int cell_clear(Cell *c) {
+    Py_CLEAR(c->dict);
+    Py_CLEAR(c->slow);
+    Py_CLEAR(c->kept);
+    Py_CLEAR(c->watched);
+    Py_CLEAR(c->missing);
+    return 0;
+}
+
+static void cell_dealloc(Cell *c) {
+    PyTypeObject *type = Py_TYPE(c);
+    PyObject_GC_UnTrack(c);
+    if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
+    cell_clear(c);
+    Py_CLEAR(c->place);
+    type->tp_free(c);
+    Py_DECREF(type);
+}
+
+static PyMethodDef cell_methods[] = {
+    {"become", (PyCFunction)cell_become, METH_O, "Do what another does."},
+    {"__reduce__", by_name, METH_NOARGS, NULL},
+    {0},
+};
+static PyMemberDef cell_members[] = {
+    {"slow", T_OBJECT_EX, offsetof(Cell, slow), READONLY},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Cell, vectorcall), READONLY},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Cell, dict), READONLY},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Cell, weak), READONLY},
+    {0},
+};
+static PyType_Slot cell_slots[] = {
+    {Py_tp_new, cell_new},
+    {Py_tp_dealloc, cell_dealloc},
+    {Py_tp_traverse, cell_traverse},
+    {Py_tp_clear, cell_clear},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_descr_get, bound},
+    {Py_tp_repr, repr_of},
+    {Py_tp_methods, cell_methods},
+    {Py_tp_members, cell_members},
+    {Py_tp_getset, with_dict},
+    {0},
+};
+static PyType_Spec cell_spec = {"edbatch.graph._recorder.Cell", sizeof(Cell), 0, CALLABLE, cell_slots};
+
+// ------------------------------------------------------------------------------------------------------------ module
+
+// connect(the class of parameters, the variable of the innermost block)
+static PyObject *connect(PyObject *module, PyObject *args) {
+    PyObject *parameter, *top;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyType_Type, &parameter, &PyContextVar_Type, &top)) return NULL;
+    Py_XSETREF(S.parameter, Py_NewRef(parameter));
+    Py_XSETREF(S.top, Py_NewRef(top));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"connect", connect, METH_VARARGS, "Say what parameters are, and where the graph is found that is open."},
+    {0},
+};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_recorder", "Recording in C; see `recorder`.", -1, functions};
+
+PyMODINIT_FUNC PyInit__recorder(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (module == NULL) return NULL;
+    struct { PyType_Spec *spec; PyObject **held; const char *name; } types[] = {
+        {&column_spec, &S.column, "Column"}, {&builder_spec, &S.builder, "Builder"}, {&handle_spec, &S.expression, "Handle"},
+        {&caller_spec, &S.caller, "Caller"}, {&cell_spec, &S.cell, "Cell"},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        *types[i].held = PyType_FromSpec(types[i].spec);
+        if (*types[i].held == NULL || PyModule_AddObjectRef(module, types[i].name, *types[i].held) < 0) return NULL;
+    }
+    static const char *kinds[] = {"FIXED", "ATTRIBUTE", "VIEW", "INDEX", "LIST", "PLACE", "LOOKUP"};
+    for (int i = 0; i <= LOOKUP; i++)
+        if (PyModule_AddIntConstant(module, kinds[i], i) < 0) return NULL;
+    S.value = PyUnicode_InternFromString("value");
+    S.spec = PyUnicode_InternFromString("spec");
+    S.last_call = PyUnicode_InternFromString("call");
+    S.recorded = PyUnicode_InternFromString("recorded");
+    return S.value && S.spec && S.last_call && S.recorded ? module : NULL;
+}

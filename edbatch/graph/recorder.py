@@ -1,0 +1,390 @@
+"""Recording: what is done for every node, in C where the extension was built, else in Python, with the same results.
+
+A caller knows, for the specs of its operands, the type of the node that a call adds (an inline cache). What it does not
+know or expect - a first call, an array, a parameter alone, an expression of another graph - goes to its slow function,
+which records the node and has the caller learn it.
+
+The environment variable `EDBATCH_PURE_PYTHON`, if it is set to 1, leaves the extension aside.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from functools import update_wrapper
+from types import FunctionType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from edbatch.base.exact import kinds
+from edbatch.graph.spec import ParameterSpec
+
+_c: Any = None
+if os.environ.get("EDBATCH_PURE_PYTHON") != "1":
+    with suppress(ImportError):  # there was no compiler
+        from edbatch.graph import _recorder as _c
+
+#: Whether recording is in C.
+IN_C = _c is not None
+
+#: The id of an expression: the number of its node, and above so many bits the view it is seen through.
+NODE_BITS = 32
+
+# What callers take: one to three operands; one, and an argument; one that is shown through a view; one, and an index; a
+# list of one spec; a list of any; a table, and an index.
+FIXED, ATTRIBUTE, VIEW, INDEX, LIST, PLACE, LOOKUP = range(7)
+
+
+class _Builder:
+    """What of a graph is read and written by recording.
+
+    Attributes:
+        types, operands, integers: columns, see `graph.columns.Columns`.
+        handle: the class of its expressions.
+        constants, serial, dtype, n, careful: see `graph.columns.Columns`.
+    """
+
+    __slots__ = ("careful", "constants", "dtype", "handle", "integers", "n", "operands", "serial", "types")
+
+
+class _Handle(msgspec.Struct, gc=False, eq=False):
+    """A node of a graph, perhaps seen through a view, and its spec.
+
+    Without garbage collection it is built in a third of the time of a class with __slots__; it holds the graph, the
+    graph holds no expressions, so there is no cycle to collect.
+    """
+
+    graph: Any
+    id: int
+    spec: Any
+
+
+Builder: Any = _c.Builder if IN_C else _Builder
+Handle: Any = _c.Handle if IN_C else _Handle
+
+
+def new_columns() -> tuple[Any, Any, Any]:
+    """Columns of types, operands and integers."""
+    return (_c.Column(4), _c.Column(8), _c.Column(8)) if IN_C else ([], [], [])
+
+
+def as_taken(column: Any) -> Any:
+    """A column as an array that sees it, which nothing is appended to any more; lists stay lists."""
+    return column if isinstance(column, list) else np.asarray(column)
+
+
+def connect(parameter: type, top: ContextVar[Any]) -> None:
+    """Say what parameters are, and where the graph is found that is open."""
+    if IN_C:
+        _c.connect(parameter, top)
+    _top.append(top)
+
+
+_top: list[ContextVar[Any]] = []
+
+
+def caller(kind: int, slow: Callable[..., Any], operands: int = 1, default: Any = None) -> Any:
+    """A caller, which has `learn(specs, type, out, argument, view, step, bound)`.
+
+    Args:
+        kind: what it takes.
+        slow: what is called with what it does not know.
+        operands: of `FIXED`, how many.
+        default: of the argument.
+    """
+    if IN_C:
+        return _c.Caller(kind, operands, slow, default)
+    made = _fixed(slow, operands) if kind == FIXED else _MADE[kind](slow, default)
+    made.slow = slow
+    return made
+
+
+def cell_caller(slow: Callable[..., Any], *compared: Any) -> Any:
+    """The caller of a cell: in Python it is the slow function, which compares the same.
+
+    Args:
+        compared: where last calls are kept (None: by the owner), under which name, attributes that are looked at, what
+            stands for one that is missing, how many arguments there are besides the owner, whether there is an owner,
+            which arguments are integers, and which attributes may be missing, as bits of an integer.
+    """
+    return _c.Cell(slow, *compared) if IN_C else slow
+
+
+def become(call: Any, other: Any) -> None:
+    """Have a cell's caller do what another does."""
+    if isinstance(call, FunctionType):
+        call.__code__ = other.__code__
+    else:
+        call.become(other)
+
+
+def recorded(kind: int, operands: int = 1) -> Callable[[Callable[..., Any]], Any]:
+    """Make a caller of the function below, which it is called like, and which is its slow function."""
+
+    def make(slow: Callable[..., Any]) -> Any:
+        return update_wrapper(caller(kind, slow, operands), slow)
+
+    return make
+
+
+def documented(call: Any, module: str, name: str, doc: str, argument: str = "") -> Any:
+    """Give a caller its public name and docstring; a function around it would cost a third of the call.
+
+    Args:
+        argument: what the function's `argument` is called, for callers who name it and for `inspect.signature`.
+    """
+    for one in {call, call.slow}:
+        if argument and isinstance(one, FunctionType):
+            names = tuple(argument if known == "argument" else known for known in one.__code__.co_varnames)
+            one.__code__ = one.__code__.replace(co_varnames=names)
+            one.__annotations__[argument] = one.__annotations__.pop("argument", Any)
+    slow = call.slow
+    slow.__name__ = slow.__qualname__ = name
+    slow.__doc__, slow.__module__ = doc, module
+    return update_wrapper(call, slow)
+
+
+def _learning(call: Any, entries: dict[Any, Any], key_of: Callable[..., Any], value_of: Callable[..., Any]) -> Any:
+    """Have a function learn entries of a dictionary."""
+
+    def learn(
+        specs: tuple[Any, ...], type: int, out: Any, argument: Any = None, view: int = 0, step: int = 0, bound: int = 0
+    ) -> None:
+        key = key_of(specs, argument, view)
+        entries[key] = value_of(type, out, step, bound)
+        for spec in specs:
+            if isinstance(spec, ParameterSpec):
+                spec.enters(entries, key)
+
+    call.learn = learn
+    return call
+
+
+def _fixed(slow: Callable[..., Any], n: int) -> Any:
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call_one(x: Any) -> Any:
+        try:
+            type_id, spec = entries[x.spec]
+        except (KeyError, AttributeError):
+            pass
+        else:
+            graph = x.graph
+            if graph is not None:
+                node = graph.n
+                graph.n = node + 1
+                graph.types.append(type_id)
+                graph.operands.append(x.id)
+                handle = graph.handle
+                return handle(graph, node, spec)
+        return slow(x)
+
+    def call_several(*xs: Any, **keywords: Any) -> Any:
+        try:
+            type_id, spec = entries[tuple([x.spec for x in xs])]
+        except (KeyError, AttributeError):
+            return slow(*xs, **keywords)
+        graph = None
+        ids = []
+        for x in xs:
+            if x.graph is not None:
+                if graph is None:
+                    graph = x.graph
+                elif x.graph is not graph:
+                    return slow(*xs)
+                ids.append(x.id)
+        if graph is None:
+            return slow(*xs)
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.operands += ids
+        handle = graph.handle
+        return handle(graph, node, spec)
+
+    if n == 1:
+        return _learning(call_one, entries, lambda specs, *_: specs[0], lambda type, out, *_: (type, out))
+    if n == 2:
+
+        def call_two(a: Any, b: Any) -> Any:
+            try:
+                type_id, spec = entries[a.spec, b.spec]
+            except (KeyError, AttributeError):
+                pass
+            else:
+                graph = a.graph
+                if b.graph is graph and graph is not None:
+                    operands = graph.operands
+                    operands.append(a.id)
+                    operands.append(b.id)
+                elif b.graph is None and graph is not None:  # a parameter
+                    graph.operands.append(a.id)
+                elif graph is None and b.graph is not None:
+                    graph = b.graph
+                    graph.operands.append(b.id)
+                else:
+                    return slow(a, b)
+                node = graph.n
+                graph.n = node + 1
+                graph.types.append(type_id)
+                handle = graph.handle
+                return handle(graph, node, spec)
+            return slow(a, b)
+
+        return _learning(call_two, entries, lambda specs, *_: specs, lambda type, out, *_: (type, out))
+    return _learning(call_several, entries, lambda specs, *_: specs, lambda type, out, *_: (type, out))
+
+
+def _attribute(slow: Callable[..., Any], default: Any) -> Any:
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(x: Any, argument: Any = default) -> Any:
+        try:
+            type_id, spec = entries[x.spec, argument, kinds(argument)]
+        except (KeyError, AttributeError, TypeError):
+            pass
+        else:
+            graph = x.graph
+            if graph is not None:
+                node = graph.n
+                graph.n = node + 1
+                graph.types.append(type_id)
+                graph.operands.append(x.id)
+                handle = graph.handle
+                return handle(graph, node, spec)
+        return slow(x, argument)
+
+    return _learning(
+        call,
+        entries,
+        lambda specs, argument, _: (specs[0], argument, kinds(argument)),
+        lambda type, out, *_: (type, out),
+    )
+
+
+def _view(slow: Callable[..., Any], default: Any) -> Any:
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(x: Any, argument: Any = default) -> Any:
+        try:
+            step, spec = entries[x.spec, x.id >> NODE_BITS, argument, kinds(argument)]
+        except (KeyError, AttributeError, TypeError):
+            pass
+        else:
+            handle = x.graph.handle
+            return handle(x.graph, x.id + step, spec)
+        return slow(x, argument)
+
+    def key_of(specs: tuple[Any, ...], argument: Any, view: int) -> Any:
+        return specs[0], view, argument, kinds(argument)
+
+    return _learning(call, entries, key_of, lambda type, out, step, _: (step, out))
+
+
+def _index(slow: Callable[..., Any], default: Any) -> Any:
+    entries: dict[Any, tuple[int, Any, int]] = {}
+
+    def call(x: Any, index: Any) -> Any:
+        try:
+            type_id, spec, bound = entries[x.spec]
+            graph = x.graph
+            if index.__class__ is not int or not 0 <= index < bound or graph is None:
+                return slow(x, index)
+        except (KeyError, AttributeError, TypeError):
+            pass
+        else:
+            node = graph.n
+            graph.n = node + 1
+            graph.types.append(type_id)
+            graph.operands.append(x.id)
+            graph.integers.append(index)
+            handle = graph.handle
+            return handle(graph, node, spec)
+        return slow(x, index)
+
+    return _learning(call, entries, lambda specs, *_: specs[0], lambda type, out, step, bound: (type, out, bound))
+
+
+def _list(slow: Callable[..., Any], default: Any) -> Any:
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(xs: Any) -> Any:
+        try:
+            graph, first = xs[0].graph, xs[0].spec
+            type_id, spec = entries[first]
+            for x in xs:
+                if x.graph is not graph or x.spec is not first:
+                    return slow(xs)
+            ids = [x.id for x in xs]
+        except (KeyError, AttributeError, TypeError, IndexError):
+            pass
+        else:
+            if graph is not None and xs.__class__ in (list, tuple):
+                node = graph.n
+                graph.n = node + 1
+                graph.types.append(type_id)
+                operands = graph.operands
+                operands.append(len(ids))
+                operands += ids
+                handle = graph.handle
+                return handle(graph, node, spec)
+        return slow(xs)
+
+    return _learning(call, entries, lambda specs, *_: specs[0], lambda type, out, *_: (type, out))
+
+
+def _place(slow: Callable[..., Any], default: Any) -> Any:
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(xs: Any, axis: Any = default) -> Any:
+        if xs.__class__ not in (list, tuple):
+            return slow(xs, axis)
+        try:
+            type_id, spec = entries[(*[x.spec for x in xs], axis, axis.__class__)]
+            graph = xs[0].graph
+            for x in xs:
+                if x.graph is not graph:
+                    return slow(xs, axis)
+        except (KeyError, AttributeError, TypeError):
+            pass
+        else:
+            if graph is not None:
+                node = graph.n
+                graph.n = node + 1
+                graph.types.append(type_id)
+                graph.operands += [x.id for x in xs]
+                handle = graph.handle
+                return handle(graph, node, spec)
+        return slow(xs, axis)
+
+    return _learning(
+        call, entries, lambda specs, axis, _: (*specs, axis, axis.__class__), lambda type, out, *_: (type, out)
+    )
+
+
+def _lookup(slow: Callable[..., Any], default: Any) -> Any:
+    entries: dict[Any, tuple[int, Any, int]] = {}
+
+    def call(table: Any, index: Any) -> Any:
+        try:
+            type_id, spec, bound = entries[table.spec]
+        except (KeyError, AttributeError):
+            return slow(table, index)
+        graph = _top[0].get().value
+        if index.__class__ is not int or not 0 <= index < bound or graph is None:
+            return slow(table, index)
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.integers.append(index)
+        handle = graph.handle
+        return handle(graph, node, spec)
+
+    return _learning(call, entries, lambda specs, *_: specs[0], lambda type, out, step, bound: (type, out, bound))
+
+
+_MADE = {ATTRIBUTE: _attribute, VIEW: _view, INDEX: _index, LIST: _list, PLACE: _place, LOOKUP: _lookup}
