@@ -7,6 +7,7 @@ together, and runs each batch as one kernel.
 from typing import TYPE_CHECKING, Any
 
 from edbatch.base.later import imported as _imported
+from edbatch.config import show_config
 from edbatch.devices import device
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.graph.array import array
@@ -85,6 +86,7 @@ __all__ = [
     "run",
     "schedules",
     "seed",
+    "show_config",
     "serving",
     "training",
     "values",

@@ -35,6 +35,10 @@ class Table:
     def __str__(self) -> str:
         return self._format("simple")
 
+    def plain(self) -> str:
+        """The rows alone."""
+        return tabulate.tabulate(self.rows, (), "plain", colalign=self.align, disable_numparse=True)
+
     def _repr_html_(self) -> str:
         return self._format("html")
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from edbatch.base.later import Later
 from edbatch.base.table import Table
+from edbatch.graph.recorder import IN_C
 from edbatch.memory.plan.format import GATHER, STRIDED, Plan
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.advice_types import Use, short
@@ -137,6 +138,8 @@ class Report:
             rows.insert(1, ("device", self.device))
         if self.threads:
             rows.insert(1, ("threads", self.threads))
+        if not IN_C:
+            rows.insert(1, ("recording", "in Python; see edbatch.show_config()"))
         if self.fallbacks:
             rows.append(("states unknown to the FSM", f"{self.fallbacks:,}"))
         if self.rounds:
