@@ -10,6 +10,7 @@ The environment variable `EDBATCH_PURE_PYTHON`, if it is set to 1, leaves the ex
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -23,8 +24,10 @@ import numpy as np
 from edbatch.base.exact import kinds
 from edbatch.graph.spec import ParameterSpec
 
+# The extension needs the lock that free-threaded builds of Python go without.
+_has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
 _c: Any = None
-if os.environ.get("EDBATCH_PURE_PYTHON") != "1":
+if os.environ.get("EDBATCH_PURE_PYTHON") != "1" and _has_lock:
     with suppress(ImportError):  # there was no compiler
         from edbatch.graph import _recorder as _c
 
