@@ -6,7 +6,7 @@ What is read is a number, a list by columns, or an array of float64 whose last a
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from edbatch.dynet.implicit import STALE, DynetError, DynetIndexError, DynetType
 from edbatch.errors import EdBatchError, EdBatchWarning, shown
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.record import parameter_node
+from edbatch.graph.recorder import IN_C
 
 _ALL = slice(None)
 
@@ -99,6 +100,9 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
         >>> dy.close_cg()
     """
 
+    if not TYPE_CHECKING and IN_C:
+        __slots__ = ()
+
     #: The class of inputs that may be set, see `Columns.handle`.
     of_inputs: ClassVar[type[Any]]
 
@@ -160,6 +164,9 @@ class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):  # typ
         >>> dy.close_cg()
     """
 
+    if not TYPE_CHECKING and IN_C:
+        __slots__ = ()
+
     def _count(self) -> int:
         return len(self)
 
@@ -174,6 +181,9 @@ class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):  # typ
 
 class SettableExpression(Expression, gc=False, eq=False):
     """An input whose value may be set anew; what depends on it is computed again when it is next read."""
+
+    if not TYPE_CHECKING and IN_C:
+        __slots__ = ()
 
     def set(self, value: Any) -> None:
         """Give it another value of as many entries."""

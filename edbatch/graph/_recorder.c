@@ -311,9 +311,9 @@ static PyObject *handle_init_subclass(PyObject *type, PyObject *args, PyObject *
 }
 
 static PyMemberDef handle_members[] = {
-    {"graph", T_OBJECT_EX, offsetof(Handle, graph), READONLY},
-    {"id", T_LONGLONG, offsetof(Handle, id), READONLY},
-    {"spec", T_OBJECT_EX, offsetof(Handle, spec), READONLY},
+    {"graph", T_OBJECT_EX, offsetof(Handle, graph)},
+    {"id", T_LONGLONG, offsetof(Handle, id)},
+    {"spec", T_OBJECT_EX, offsetof(Handle, spec)},
     {0},
 };
 static PyMethodDef handle_methods[] = {

@@ -44,10 +44,7 @@ class Expression(Handle, Operand, gc=False, eq=False):
         graph: Columns
         id: int  # node, and above it the view it is seen through: see graph.views
         spec: Spec
-
-        def __init__(self, graph: Columns, id: int, spec: Spec) -> None: ...
-
-    if IN_C:
+    elif IN_C:
         __slots__ = ()
 
     #: The class of arrays of expressions of this class, see `Columns.handle`.

@@ -55,7 +55,7 @@ class ExpressionArray(Expression, gc=False, eq=False):
         array([1.5, 2. ], dtype=float32)
     """
 
-    if IN_C:
+    if not TYPE_CHECKING and IN_C:
         __slots__ = ()
 
     # Its graph is one whose nodes each stand for n; so all that takes an expression takes an array, and does no more.

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import update_wrapper
+from importlib import import_module
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -29,7 +30,7 @@ _has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
 _c: Any = None
 if os.environ.get("EDBATCH_PURE_PYTHON") != "1" and _has_lock:
     with suppress(ImportError):  # there was no compiler
-        from edbatch.graph import _recorder as _c
+        _c = import_module("edbatch.graph._recorder")
 
 #: Whether recording is in C.
 IN_C = _c is not None
@@ -42,32 +43,35 @@ NODE_BITS = 32
 FIXED, ATTRIBUTE, VIEW, INDEX, LIST, PLACE, LOOKUP = range(7)
 
 
-class _Builder:
-    """What of a graph is read and written by recording.
+if TYPE_CHECKING or not IN_C:
 
-    Attributes:
-        types, operands, integers: columns, see `graph.columns.Columns`.
-        handle: the class of its expressions.
-        constants, serial, dtype, n, careful: see `graph.columns.Columns`.
-    """
+    class Builder:
+        """What of a graph is read and written by recording; see `graph.columns.Columns`."""
 
-    __slots__ = ("careful", "constants", "dtype", "handle", "integers", "n", "operands", "serial", "types")
+        __slots__ = ("careful", "constants", "dtype", "handle", "integers", "n", "operands", "serial", "types")
 
+        careful: bool
+        constants: dict[Any, tuple[int, Any]]
+        dtype: np.dtype
+        handle: Any
+        integers: Any
+        n: int
+        operands: Any
+        serial: int
+        types: Any
 
-class _Handle(msgspec.Struct, gc=False, eq=False):
-    """A node of a graph, perhaps seen through a view, and its spec.
+    class Handle(msgspec.Struct, gc=False, eq=False):
+        """A node of a graph, perhaps seen through a view, and its spec.
 
-    Without garbage collection it is built in a third of the time of a class with __slots__; it holds the graph, the
-    graph holds no expressions, so there is no cycle to collect.
-    """
+        Without garbage collection it is built in a third of the time of a class with __slots__; it holds the graph, the
+        graph holds no expressions, so there is no cycle to collect.
+        """
 
-    graph: Any
-    id: int
-    spec: Any
-
-
-Builder: Any = _c.Builder if IN_C else _Builder
-Handle: Any = _c.Handle if IN_C else _Handle
+        graph: Any
+        id: int
+        spec: Any
+else:
+    Builder, Handle = _c.Builder, _c.Handle
 
 
 def new_columns() -> tuple[Any, Any, Any]:

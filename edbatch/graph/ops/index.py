@@ -139,5 +139,5 @@ def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
 
 
 _call: Any = recorded(VIEW)(_getitem) if IN_C else _getitem
-Expression.__getitem__ = _call  # type: ignore[attr-defined]
-Parameter.__getitem__ = _parameter_getitem  # type: ignore[attr-defined]
+for _class, _getter in ((Expression, _call), (Parameter, _parameter_getitem)):
+    setattr(_class, "__getitem__", _getter)  # noqa: B010 (mypy knows that they have none)

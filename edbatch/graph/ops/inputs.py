@@ -208,4 +208,4 @@ def _part_of_row(table: LookupParameters, key: tuple[Any, ...]) -> Expression:
     return row[key[1:]] if len(key) > 1 else row
 
 
-LookupParameters.__getitem__ = _rows_of  # type: ignore[method-assign, assignment]
+LookupParameters.__getitem__ = _rows_of  # type: ignore[method-assign]
