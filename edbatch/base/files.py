@@ -104,15 +104,18 @@ def _own_temporary(target: Path, mode: int | None) -> BinaryIO:
     """
     opener = partial(os.open, mode=0o666 if mode is None else 0o600)
     while True:
-        path = str(target.parent / f".{target.name}.{os.urandom(4).hex()}.part")
+        path, file = str(target.parent / f".{target.name}.{os.urandom(4).hex()}.part"), None
         try:
-            # After a Ctrl-C, a descriptor alone would stay open, and locked.
             file = open(path, "xb", opener=opener)  # noqa: SIM115 (it is returned open)
+            # Before it was locked, another process may have deleted it.
+            if not _lock(file.fileno(), wait=True) or os.path.exists(path):
+                return file
         except FileExistsError:
             continue
-        # Before it was locked, another process may have deleted it.
-        if not _lock(file.fileno(), wait=True) or os.path.exists(path):
-            return file
+        except BaseException:  # a Ctrl-C: open, it would stay locked
+            if file is not None:
+                file.close()
+            raise
         file.close()
 
 

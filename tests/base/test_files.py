@@ -45,7 +45,6 @@ def test_what_killed_processes_left_is_deleted(tmp_path):
     assert path.read_text() == "ours"
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files that nobody closes
 def test_what_interrupts_left_is_deleted(tmp_path):
     path = tmp_path / "m.safetensors"
     line = 1
