@@ -4,7 +4,9 @@ import os
 import stat
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from edbatch.errors import EdBatchError, shown
 
@@ -67,8 +69,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
         before = _mode_of(target)
         mode = before if mode is None else mode
         _delete_abandoned(target)
-        descriptor, temporary = _own_temporary(target, mode)
-        with os.fdopen(descriptor, "wb") as file:
+        with _own_temporary(target, mode) as file:
+            temporary = file.name
             file.write(encoded)
             file.flush()
             os.fsync(file.fileno())
@@ -94,23 +96,27 @@ def _mode_of(target: Path) -> int | None:
     return stat.S_IMODE(found)
 
 
-def _own_temporary(target: Path, mode: int | None) -> tuple[int, str]:
+def _own_temporary(target: Path, mode: int | None) -> BinaryIO:
     """A new file beside `target`, locked as long as it is open: a lock ends with its process, however that ends.
 
     It is private, or (mode None) as the user's mask wants a new file; to ask for the mask would be to change it for
     what other threads make meanwhile.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    opener = partial(os.open, mode=0o666 if mode is None else 0o600)
     while True:
-        path = str(target.parent / f".{target.name}.{os.urandom(4).hex()}.part")
+        path, file = str(target.parent / f".{target.name}.{os.urandom(4).hex()}.part"), None
         try:
-            descriptor = os.open(path, flags, 0o666 if mode is None else 0o600)
+            file = open(path, "xb", opener=opener)  # noqa: SIM115 (it is returned open)
+            # Before it was locked, another process may have deleted it.
+            if not _lock(file.fileno(), wait=True) or os.path.exists(path):
+                return file
         except FileExistsError:
             continue
-        # Before it was locked, another process may have deleted it.
-        if not _lock(descriptor, wait=True) or os.path.exists(path):
-            return descriptor, path
-        os.close(descriptor)
+        except BaseException:  # a Ctrl-C: open, it would stay locked
+            if file is not None:
+                file.close()
+            raise
+        file.close()
 
 
 def _delete_abandoned(target: Path) -> None:

@@ -41,6 +41,8 @@ OPTIONS: Options = {
 def run(arguments: argparse.Namespace) -> None:
     """Compute, compare, print, draw."""
     check_output(arguments.svg)
+    if not arguments.svg.lower().endswith(".svg"):
+        raise EdBatchError(f"{arguments.svg}: expected a name that ends with .svg")
     with eb.options(threads=1):
         rows = {model: _rows(model, arguments.samples, arguments.hidden) for model in MODELS}
     for row in (every := [row for of in rows.values() for row in of]):

@@ -15,7 +15,7 @@ from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
 from edbatch.cli.arguments import Options, check_output, number, option
 from edbatch.cli.output import counted, print_json, print_table
-from edbatch.cli.samples import CHECKPOINT, MODEL, print_heading, read_samples, read_saved
+from edbatch.cli.samples import CHECKPOINT, MODEL, VOCABULARY, print_heading, read_samples, read_saved
 from edbatch.errors import EdBatchError
 
 compare = Later("edbatch.cli.compare")
@@ -76,7 +76,8 @@ def run(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace) -> dict[str, Any]:
     workload = workloads.get_workload(arguments.model)
     if arguments.out is not None:
-        check_output(arguments.out, *(arguments.data or ()), arguments.policy or "")
+        saved_in = [arguments.load / name for name in (CHECKPOINT, VOCABULARY)] if arguments.load else []
+        check_output(arguments.out, *(arguments.data or ()), arguments.policy or "", *saved_in)
     if arguments.load and arguments.hidden:
         raise EdBatchError("--hidden: expected without --load, which says it")
     chosen: Any = None if arguments.policy is None else eb.get_policy(arguments.policy)

@@ -167,7 +167,8 @@ def complain(problem: str, heals: bool = False) -> None:
 def environment() -> bytes:
     """What compiled code depends on beside its source: versions, processor, settings of the compiler."""
     settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT)
-    form = "functions are numbered at random"  # what another release has kept otherwise is not found
+    # What another release has kept otherwise is not found.
+    form = "functions are numbered at random, named tuples made without Python"
     known = (
         form, sys.implementation.cache_tag, platform.python_version(), np.__version__, numba.__version__,
         llvmlite.__version__, cpu_target.target_context.codegen().magic_tuple(), settings,

@@ -36,7 +36,7 @@ with compiling:
     from numba.core.caching import NullCache
     from numba.core.compiler import CompileResult
 
-    from edbatch.compiling import cache
+    from edbatch.compiling import boxing, cache  # noqa: F401 (what is boxed so)
     from edbatch.compiling.fingerprint import DIGEST, callees, fingerprint, type_text
     from edbatch.compiling.library import our_libraries
     from edbatch.compiling.shown import shown

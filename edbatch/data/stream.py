@@ -58,7 +58,10 @@ class Stream(Generic[_Sample]):
                 is_empty = False
                 yield sample
             elif not skip_bad:
-                raise sample
+                try:
+                    raise sample
+                finally:
+                    del sample  # its traceback has this frame: as a circle they would keep the file open
             else:
                 self.skipped += 1
                 self.first_skipped = self.first_skipped or str(sample)

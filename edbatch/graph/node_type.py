@@ -121,7 +121,8 @@ def node_type(op: Op, attributes: Attributes, operands: tuple[Spec, ...]) -> Nod
     try:
         if len(dtypes) > 1:
             raise EdBatchError(
-                "operands mix float32 and float64; use one dtype for the ParameterCollection and the Graph"
+                "operands mix float32 and float64; "
+                "expected the same dtype in eb.ParameterCollection(dtype=...) and eb.Graph(dtype=...)"
             )
         out = spec_of(checked_result(op, [operand.shape for operand in operands], dict(attributes)), dtypes.pop())
     except EdBatchError as error:

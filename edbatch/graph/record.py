@@ -68,7 +68,7 @@ def _of_both(name: str, position: int, graph: Columns, other: Columns) -> Column
     for one in (graph, other):
         if isinstance(one, Trace) and one.has_ended:
             raise EdBatchError(f"{name}: operand {position}: {one.leaked}" if one is other else f"{name}: {one.leaked}")
-    hint = ""
+    hint = "; expected all operands from one graph: of a value of another, give eb.input(x.value())"
     if graph.base is not None and graph.base is other.base:
         hint = "; a vertex function is of one vertex: what others compute it gathers, of an array it pulls an entry"
     if isinstance(graph, Trace) or isinstance(other, Trace):

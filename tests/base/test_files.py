@@ -10,6 +10,7 @@ import pytest
 
 from edbatch.base.files import write_atomically
 from edbatch.errors import EdBatchError
+from tests.interrupts import Interrupt
 
 WRITING = """
 import os, sys
@@ -42,6 +43,16 @@ def test_what_killed_processes_left_is_deleted(tmp_path):
     write_atomically(path, "ours")
     assert set(os.listdir(tmp_path)) == {path.name, *others}
     assert path.read_text() == "ours"
+
+
+def test_what_interrupts_left_is_deleted(tmp_path):
+    path = tmp_path / "m.safetensors"
+    line = 1
+    while Interrupt(line).run(lambda: write_atomically(path, "ours")):
+        line += 1
+        write_atomically(path, "ours")
+        assert os.listdir(tmp_path) == [path.name], line
+    assert line > 10
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="cannot replace a file that is open")

@@ -37,6 +37,7 @@ FILES = {
     "short": "short\n",
     "divides.py": "import edbatch\nvalue = 1 / 0\n",
     "other/vocabulary.json": '{"model": "tree-rnn", "hidden": 4, "known": {}}',
+    "other/checkpoint.safetensors": "",
     "odd/vocabulary.json": '{"model": "tree-rnn", "hidden": "4", "known": {}}',
 }
 SAVED = "expected what edbatch train --save writes"
@@ -44,6 +45,7 @@ REPLACED = "expected another file to write than one that is read"
 TRAINABLE = ", ".join(name for name in WORKLOADS if name != "tree-fc")
 CASES = [
     ("demo --svg none/a.svg", "none/a.svg: cannot be written (there is no folder none)"),
+    ("demo --svg a.png", "a.png: expected a name that ends with .svg"),
     ("run bert", "no model is named 'bert'; expected one of tree-lstm, "),
     ("run tree-lst", "no model is named 'tree-lst'; did you mean 'tree-lstm'?"),
     ("run tree-lstm --data broken.txt", "broken.txt:2: column 7: expected a word and ')'"),
@@ -57,6 +59,8 @@ CASES = [
     ("run tree-lstm --data trees.txt --out trees.txt", f"trees.txt: {REPLACED}"),
     ("run tree-lstm --data trees.txt --out link", f"link: {REPLACED}"),
     ("run tree-lstm --load other", "other: holds a tree-rnn; expected one, got tree-lstm"),
+    ("run tree-rnn --load other --out other/vocabulary.json", f"other/vocabulary.json: {REPLACED}"),
+    ("run tree-rnn --load other --out other/checkpoint.safetensors", f"other/checkpoint.safetensors: {REPLACED}"),
     ("run tree-rnn --load other --hidden 8", "--hidden: expected without --load, which says it"),
     ("run tree-rnn --load none", "none/vocabulary.json: cannot be read"),
     ("run tree-rnn --load odd", f"odd/vocabulary.json: {SAVED}"),

@@ -155,7 +155,7 @@ NUMBERS = [
     ("eb.softmax([x, far])", Error, "another graph"), ("eb.gather(x, far, 0)", Error, "another graph"),
     ("eb.weighted_sum([far[0]], [x])", Error, "another graph"), ("eb.attention(x, [far], [x])", Error, "another graph"),
     ("eb.attention(far, pair, pair)", Error, "another graph"),
-    ("xs * far[:2]", Error, "operand 1 is an expression of another graph"),
+    ("xs * far[:2]", Error, "operand 1 is an expression of another graph; expected all…eb.input(x.value())"),
     ("eb.array([xs, far[:2]])", Error, "part 1 is of another graph"),
     ("eb.forward([x, far])", Error, "value 1: an expression of another graph"),
 ]

@@ -320,9 +320,9 @@ class ParameterCollection:
 
 def _checked_name(name: Any) -> str:
     """A name that checkpoints and policies can hold."""
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str):
         raise EdBatchError(f"parameter {shown(name)}: expected a name, got {type(name).__name__}")
-    if not name.isprintable() or name == "__metadata__":
+    if not name or not name.isprintable() or name == "__metadata__":
         raise EdBatchError(f"parameter {name!r}: expected a name that files can hold")
     if any(part.startswith(TRAINER) for part in name.split(".")):  # of any part of a model, which may be saved alone
         raise EdBatchError(f"parameter {name!r}: names that begin with {TRAINER!r} are the trainer's in checkpoints")

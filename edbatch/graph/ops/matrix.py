@@ -77,7 +77,12 @@ AFFINE = declare(
         "affine",
         _affine_shape,
         gradient=_affine_gradient,
-        samples=(Sample(((3, 4), (4,), (3,))), Sample(((3, 4), (4, 2), (3, 2)))),
+        samples=(
+            Sample(((3, 4), (4,), (3,))),
+            Sample(((3, 4), (4, 2), (3, 2))),
+            Sample(((4,), (4,), ())),
+            Sample(((4,), (4, 2), (2,))),
+        ),
     )
 )
 
@@ -185,7 +190,7 @@ def affine(weight: Any, x: Any, bias: Any) -> Expression:
     """`weight @ x + bias` as one node: the bias is added in place.
 
     Args:
-        weight: [m, k].
+        weight: [m, k] or [k].
         x: [k] or [k, n].
         bias: of the shape of `weight @ x`.
 

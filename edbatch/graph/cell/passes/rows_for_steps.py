@@ -28,7 +28,8 @@ def rows_for_steps(body: Body) -> Body:
     for number, node in enumerate(body.nodes):
         name, specs = node.type.op.name, node.type.operands
         operands: list[Operand] = [x if isinstance(x, ParameterSpec) else made.readable(x) for x in operands_of(node)]
-        if name == "affine" and not (isinstance(specs[0], ParameterSpec) and len(specs[1].shape) == 1):
+        ranks = [len(spec.shape) for spec in specs]
+        if name == "affine" and not (isinstance(specs[0], ParameterSpec) and ranks[:2] == [2, 1]):
             product = made.new("matmul", made.factors(operands[:2]))
             made.add(number, made.node("add", [product, operands[2]]))
         elif name in ("matmul", "affine"):

@@ -1,0 +1,37 @@
+"""How arrays and named tuples come back from compiled code: without a line of Python, at which interrupts come.
+
+Numba's own code asks Python for their classes, and calls that of a named tuple. What an interrupt left there in the
+place of a class or a tuple was used as if it were one, and the process could end.
+"""
+
+# mypy: disable-error-code="no-untyped-call,import-untyped"
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numba  # noqa: F401 (as a whole, and first: threads may be importing it)
+from numba.core import boxing, pythonapi, serialize, types
+
+
+def _named_tuple(kind: Any, value: Any, c: Any) -> Any:
+    """The Python object that a named tuple becomes."""
+    if kind.instance_class.__bases__ != (tuple,):  # it may have a `__new__` of its own
+        return boxing.box_namedtuple(kind, value, c)
+    new, cls = (
+        c.env_manager.read_const(c.env_manager.add_const(constant)) for constant in (tuple.__new__, kind.instance_class)
+    )
+    items = boxing.box_tuple(kind, value, c)
+    args = c.pyapi.tuple_pack([cls, items])
+    made = c.pyapi.call(new, args)
+    c.pyapi.decref(args)
+    c.pyapi.decref(items)
+    return made
+
+
+for _kind in (types.NamedTuple, types.NamedUniTuple):
+    pythonapi._boxers.functions[_kind] = _named_tuple
+
+# Python's cache is written in C: from the second time on, a class is found there.
+serialize._numba_unpickle = cache(serialize._numba_unpickle)
