@@ -5,11 +5,12 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version
 
-from threadpoolctl import threadpool_info
-
+from edbatch.base.later import Later
 from edbatch.base.table import Table
-from edbatch.compiling.cache import cache_folder, works
 from edbatch.graph.recorder import IN_C
+
+cache = Later("edbatch.compiling.cache")
+threadpoolctl = Later("threadpoolctl")
 
 
 def show_config() -> None:
@@ -27,13 +28,14 @@ def show_config() -> None:
     """
     from edbatch import __version__
 
-    blas = [f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info() if pool["user_api"] == "blas"]
+    pools = threadpoolctl.threadpool_info()
+    blas = [f"{pool['internal_api']} {pool['version']}" for pool in pools if pool["user_api"] == "blas"]
     rows = [
         ("edbatch", __version__),
         ("python", f"{platform.python_version()}, {platform.machine()}"),
         *((name, version(name)) for name in ("numpy", "numba")),
         ("blas", ", ".join(sorted(set(blas))) or "unknown"),
         ("recording", "in C" if IN_C else "in Python, which is slower: it was installed without a C compiler"),
-        ("compiled code", str(cache_folder()) if works() else "not kept"),
+        ("compiled code", str(cache.cache_folder()) if cache.works() else "not kept"),
     ]
     print(Table(("", ""), rows, ("left", "left")).plain())

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from edbatch.compiling.compiled import in_python
+from edbatch.kernels.backend import Lists
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.language.given import INTEGER, PLACE, given_of
 from edbatch.kernels.tables import Rows, at_index, operand_rows, placed
@@ -127,7 +128,6 @@ class FakeBackend:
 
     adds_in_groups, block_bytes = False, 200  # blocks are of a few calls
     empty, zeros, to_host = map(staticmethod, (np.empty, np.zeros, np.copy))
-    indices = staticmethod(lambda plan, first=0: plan.tables.indices.copy())
     address = staticmethod(lambda array: array.ctypes.data)
     threads = staticmethod(lambda asked: "")
     active = computing = synchronize = staticmethod(lambda *options: nullcontext())  # all is done at once
@@ -152,10 +152,16 @@ class FakeBackend:
     def squares(self, arrays):
         return lambda: np.array([np.square(x, dtype=np.float64).sum() for x in arrays])
 
-    def run_batches(self, first, stop, plan, indices, memory, programs, scratch):
+    @staticmethod
+    def lists(plan, integers, first=0, first_integer=0):
+        indices, integers = plan.tables.indices.copy(), integers.copy()
+        address = integers.ctypes.data - 4 * first_integer
+        return Lists(indices.ctypes.data, address, (indices, integers))
+
+    def run_batches(self, first, stop, plan, lists, memory, programs, scratch):
         directories = plan.entries, memory.entries, programs.directory.entries
         with in_python():
-            run_batches(np.zeros(0), first, stop, indices.ctypes.data, scratch, *directories)
+            run_batches(np.zeros(0), first, stop, lists.indices, lists.integers, scratch, *directories)
 
     def add_all(self, rows, whole):
         whole += rows.sum(axis=0)

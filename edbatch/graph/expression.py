@@ -145,6 +145,9 @@ class Expression(Handle, Operand, gc=False, eq=False):
     __ne__ = __eq__
     __hash__ = object.__hash__
 
+    def __copy__(self) -> Expression:
+        return type(self)(self.graph, self.id, self.spec)
+
     def __reduce__(self) -> NoReturn:
         self.graph.__reduce__()
         raise AssertionError("a graph refuses to be copied")

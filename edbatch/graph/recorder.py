@@ -10,7 +10,6 @@ The environment variable `EDBATCH_PURE_PYTHON`, if it is set to 1, leaves the ex
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -25,10 +24,8 @@ import numpy as np
 from edbatch.base.exact import kinds
 from edbatch.graph.spec import ParameterSpec
 
-# The extension needs the lock that free-threaded builds of Python go without.
-_has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
 _c: Any = None
-if os.environ.get("EDBATCH_PURE_PYTHON") != "1" and _has_lock:
+if os.environ.get("EDBATCH_PURE_PYTHON") != "1":
     with suppress(ImportError):  # there was no compiler
         _c = import_module("edbatch.graph._recorder")
 
@@ -104,7 +101,9 @@ def caller(kind: int, slow: Callable[..., Any], operands: int = 1, default: Any 
         default: of the argument.
     """
     if IN_C:
-        return _c.Caller(kind, operands, slow, default)
+        made = _c.Caller(kind, operands, slow, default)
+        made.__wrapped__ = slow  # whose signature is that of the caller
+        return made
     made = _fixed(slow, operands) if kind == FIXED else _MADE[kind](slow, default)
     made.slow = slow
     return made

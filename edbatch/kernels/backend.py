@@ -22,8 +22,20 @@ if TYPE_CHECKING:  # Numba takes long to import; parameters are made without
     from edbatch.kernels.tables import Memory, Programs
 
 Array: TypeAlias = Any  # of the device
-Indices: TypeAlias = Any  # a plan's index buffer, for `run_batches`
 Order: TypeAlias = Literal["C", "F"]
+
+
+class Lists(NamedTuple):
+    """What a plan's batches index with, and the integers that they read, on the device.
+
+    Attributes:
+        indices, integers: the addresses of both; of what is not there, too.
+        held: that lives as long.
+    """
+
+    indices: int
+    integers: int
+    held: Any
 
 
 class KernelCall(NamedTuple):
@@ -86,11 +98,8 @@ class Backend(Protocol):
     def stage(self, out: Array, values: list[np.ndarray]) -> None:
         """Copy an array of the host into each row."""
 
-    def indices(self, plan: Told[Plan], first: int = 0) -> Indices:
-        """A plan's index buffer on the device: there are the entries from `first` on."""
-
-    def integers(self, values: np.ndarray, first: int = 0) -> Indices:
-        """Integers (int32) that a plan's batches read, on the device: those from `first` on."""
+    def lists(self, plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
+        """A plan's index buffer, and the integers (int32) that its batches read, on the device: those from there on."""
 
     # Kernels
 
@@ -106,8 +115,8 @@ class Backend(Protocol):
     # Running
 
     def run_batches(
-        self, first: int, stop: int, plan: Told[Plan], indices: Indices, integers: Indices, memory: Told[Memory],
-        programs: ProgramTables, scratch: int,
+        self, first: int, stop: int, plan: Told[Plan], lists: Lists, memory: Told[Memory], programs: ProgramTables,
+        scratch: int,
     ) -> None:  # fmt: skip
         """Run the batches of a plan from `first` on, up to `stop`; see `kernels.interpreter`."""
 

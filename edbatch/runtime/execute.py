@@ -73,7 +73,7 @@ class Executor:
                 known.ready = programs.ready(kinds, size)
         scratch, _ = self._store.scratch.take(size, _BYTES)
         memory, values = self._memory(types), self._graph.integers[plan.integers[begin.integers : end.integers]]
-        tables = plan, backend.indices(plan, begin.indices), backend.integers(values, begin.integers), memory
+        tables = plan, backend.lists(plan, values, begin.indices, begin.integers), memory
         if not self._graph.check_nan and self._profile is None:
             backend.run_batches(first, last, *tables, programs, scratch)
             return

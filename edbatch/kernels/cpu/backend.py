@@ -12,7 +12,7 @@ import numpy as np
 
 from edbatch.base.later import Later
 from edbatch.kernels import row_kernels
-from edbatch.kernels.backend import Backend, KernelCall, Order, ProgramTables
+from edbatch.kernels.backend import Backend, KernelCall, Lists, Order, ProgramTables
 from edbatch.kernels.language.ir import Kernel
 from edbatch.memory.plan.format import Plan
 
@@ -77,16 +77,10 @@ class NumPyBackend:
             out[row] = value
 
     @staticmethod
-    def indices(plan: Told[Plan], first: int = 0) -> int:
-        """The address of the host's."""
-        address: int = plan.entries.item(3)[0]
-        return address
-
-    @staticmethod
-    def integers(values: np.ndarray, first: int = 0) -> int:
-        """The address of the host's; counted from the first that there would be."""
-        address: int = values.__array_interface__["data"][0]  # in a tenth of the time that `ctypes` takes
-        return address - values.itemsize * first
+    def lists(plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
+        """Those of the host."""
+        address: int = integers.__array_interface__["data"][0]
+        return Lists(plan.entries.item(3)[0], address - integers.itemsize * first_integer, integers)
 
     @staticmethod
     def handles(wanted: Sequence[Kernel]) -> list[int]:
@@ -114,12 +108,12 @@ class NumPyBackend:
 
     @staticmethod
     def run_batches(
-        first: int, stop: int, plan: Told[Plan], indices: int, integers: int, memory: Told[Memory],
-        programs: ProgramTables, scratch: int,
+        first: int, stop: int, plan: Told[Plan], lists: Lists, memory: Told[Memory], programs: ProgramTables,
+        scratch: int,
     ) -> None:  # fmt: skip
         """See `Backend`."""
         tables = plan.entries, memory.entries, programs.directory.entries
-        _emitter.run_batches(_pool.device(), first, stop, indices, integers, scratch, *tables)
+        _emitter.run_batches(_pool.device(), first, stop, lists.indices, lists.integers, scratch, *tables)
 
     def add_all(self, rows: Any, whole: Any) -> None:
         """See `Backend`."""

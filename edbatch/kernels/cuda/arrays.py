@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from edbatch.compiling.directory import Told
-from edbatch.kernels.backend import Order
+from edbatch.kernels.backend import Lists, Order
 from edbatch.kernels.cuda.driver import Driver
-from edbatch.kernels.cuda.indices import IndexLists, Indices
+from edbatch.kernels.cuda.indices import BYTES, IndexLists
 from edbatch.memory.plan.format import Plan
 
 
@@ -58,13 +58,12 @@ class CudaArrays:
         """See `Backend`."""
         self._driver.upload(np.stack(values), out)
 
-    def indices(self, plan: Told[Plan], first: int = 0) -> Indices:
-        """See `Backend`."""
-        return self.integers(plan.tables.indices[first:], first)
-
-    def integers(self, values: np.ndarray, first: int = 0) -> Indices:
-        """See `Backend`."""
-        return self._lists.upload_plan(values).counted_from(first)
+    def lists(self, plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
+        """See `Backend`; both are uploaded at once."""
+        indices = plan.tables.indices[first:]
+        held = self._lists.upload_plan(np.concatenate([indices, integers]))
+        begin = held.at(len(indices))
+        return Lists(held.at(0) - BYTES * first, begin - BYTES * first_integer, held)
 
     def active(self) -> AbstractContextManager[Any]:
         """See `Backend`."""

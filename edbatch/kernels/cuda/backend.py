@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from edbatch.compiling.directory import Told
-from edbatch.kernels.backend import Backend, KernelCall, ProgramTables
+from edbatch.kernels.backend import Backend, KernelCall, Lists, ProgramTables
 from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
 from edbatch.kernels.cuda.arrays import CudaArrays
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver, Recording
 from edbatch.kernels.cuda.geometry import lanes_of_lists
-from edbatch.kernels.cuda.indices import Indices
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.cuda.source import common
 from edbatch.kernels.cuda.source import rows as rows_source
@@ -172,8 +171,8 @@ class CudaBackend(CudaArrays):
         return run
 
     def run_batches(
-        self, first: int, stop: int, plan: Told[Plan], indices: Indices, integers: Indices, memory: Told[Memory],
-        programs: ProgramTables, scratch: int,
+        self, first: int, stop: int, plan: Told[Plan], lists: Lists, memory: Told[Memory], programs: ProgramTables,
+        scratch: int,
     ) -> None:  # fmt: skip
         """See `Backend`."""
 
@@ -183,7 +182,7 @@ class CudaBackend(CudaArrays):
                 gpu = gpu.copy()
                 gpu[Gpu.STREAM], gpu[Gpu.BLAS] = recording.stream, recording.blas
             tables = plan.entries, memory.entries, programs.directory.entries
-            emitter.run_batches(gpu, first, stop, indices.address, integers.address, scratch, *tables)
+            emitter.run_batches(gpu, first, stop, lists.indices, lists.integers, scratch, *tables)
             check(gpu)
 
         batches, operands, segments, *_ = plan.tables
@@ -192,7 +191,7 @@ class CudaBackend(CudaArrays):
         if not self._own.record or not programs.runs_whole(batches):
             enqueue_all()
             return
-        words = (indices.address, integers.address, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
+        words = (lists.indices, lists.integers, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
         key = hashlib.blake2b(repr(words).encode(), digest_size=16)
         for table in (batches, operands, segments, *memory.tables, programs.directory.tables.tasks):
             key.update(np.ascontiguousarray(table).data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Any, Self
+from typing import Any
 from weakref import finalize
 
 import numpy as np
@@ -28,11 +28,6 @@ class Indices:
     def at(self, position: int) -> int:
         """The address of an entry; of none for a negative position."""
         return 0 if position < 0 else self.address + BYTES * position
-
-    def counted_from(self, first: int) -> Self:
-        """The same list, the end of one of which so many entries, that come before, are not on the device."""
-        self.address -= BYTES * first
-        return self
 
 
 class IndexLists:

@@ -87,12 +87,10 @@ class BackwardPlan:
         end = self._way.batches
         if not end:
             return
-        values = self._graph.integers[plan.tables.integers]
-        indices, integers = backend.indices(plan), backend.integers(values)
+        tables = plan, backend.lists(plan, self._graph.integers[plan.tables.integers]), self._route.memory
         scratch, _ = self._store.scratch.take(self._way.ready.scratch, _BYTES)
         each = 1 if self._graph.check_nan else end
         for begin in range(0, end, each):
-            tables = plan, indices, integers, self._route.memory
             backend.run_batches(begin, begin + each, *tables, self.programs, scratch)
             if self._graph.check_nan:
                 self._check_batch(plan.tables, begin)

@@ -59,6 +59,6 @@ def run_program(
     made = Directory(plan)
     scratch = pool.acquire(programs.scratch(made, 0, 1), np.dtype(np.uint8))
     values = np.ascontiguousarray(integers, np.int32)
-    tables = made, backend.indices(made), backend.integers(values), Directory(memory)
+    tables = made, backend.lists(made, values), Directory(memory)
     backend.run_batches(0, 1, *tables, programs, address(scratch))
     pool.release(scratch)

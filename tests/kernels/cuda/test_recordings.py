@@ -10,7 +10,7 @@ import edbatch as eb
 from edbatch.compiling.directory import Directory
 from edbatch.errors import EdBatchWarning
 from edbatch.graph.cell.stacking import stacked
-from edbatch.kernels.cuda.indices import Indices
+from edbatch.kernels.backend import Lists
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.program import ARGUMENT_OF, EXTENT, POSITION, SLOT, TASK, Task, step_table
 from edbatch.kernels.row_kernels import adding_rows
@@ -196,13 +196,13 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
         now = base | changed
         table = programs(cuda.backend, now["version"], now["adds"])
         tables = Directory(Plan(*(now[name] for name in plan), np.zeros(4, np.int32), np.zeros(4, np.int32)))
-        lists = Indices(None, now["address"]), Indices(None, now["integers"])
+        lists = Lists(now["address"], now["integers"], None)
         memory = Memory(
             *(now[name] for name in ("windows", "arenas", "results")), now["kept"].copy(), now["scattered"],
             now["words"],
         )  # fmt: skip
         with cuda.backend.computing(True, now["precision"], 0):
-            cuda.backend.run_batches(0, now["stop"], tables, *lists, Directory(memory), table, now["scratch"])
+            cuda.backend.run_batches(0, now["stop"], tables, lists, Directory(memory), table, now["scratch"])
         return keys.pop()
 
     want = key()
