@@ -15,7 +15,7 @@ import pytest
 import edbatch as eb
 
 PUBLIC = {name: getattr(eb, name) for name in eb.__all__}
-FUNCTIONS = {name: function for name, function in PUBLIC.items() if inspect.isfunction(function)}
+FUNCTIONS = {name: function for name, function in PUBLIC.items() if inspect.isroutine(function)}
 CLASSES = {name: kind for name, kind in PUBLIC.items() if inspect.isclass(kind)}
 
 

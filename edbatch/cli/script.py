@@ -77,7 +77,7 @@ def served(source: str) -> tuple[eb.ParameterCollection, Callable[[Any], Any]]:
 def _function(source: str, module: ModuleType, name: str) -> Callable[[], Any]:
     found = getattr(module, name, None)
     if not callable(found):
-        its = (value for value in vars(module).values() if inspect.isfunction(value))
+        its = (value for value in vars(module).values() if inspect.isroutine(value))
         there = [value.__name__ for value in its if value.__module__ == module.__name__]
         raise EdBatchError(f"{source}: no function {name!r}; there are {', '.join(there) or 'none'}")
     return found

@@ -12,6 +12,7 @@ import numpy as np
 
 from edbatch.dynet.implicit import DynetError, DynetIndexError, DynetTypeError
 from edbatch.errors import EdBatchError, shown
+from edbatch.graph.recorder import CALLERS
 
 _RAW = TypeError, ValueError, AttributeError, IndexError, KeyError, ZeroDivisionError, OverflowError
 
@@ -90,7 +91,7 @@ def guard(names: dict[str, Any]) -> None:
     for name, found in list(names.items()):
         if name.startswith("_") or not getattr(found, "__module__", "").startswith("edbatch.dynet"):
             continue
-        if isinstance(found, FunctionType):
+        if isinstance(found, FunctionType) or isinstance(found, CALLERS):
             names[name] = guarded(found, found.__name__)
             names[name].__module__, names[name].__qualname__ = "edbatch.dynet", name  # where pickles look for it
         elif isinstance(found, type):

@@ -32,6 +32,9 @@ if os.environ.get("EDBATCH_PURE_PYTHON") != "1":
 #: Whether recording is in C.
 IN_C = _c is not None
 
+#: Classes of callers that are no functions, but know the one that they are called like as `__wrapped__`.
+CALLERS: tuple[Any, ...] = (_c.Caller, _c.Cell) if IN_C else ()
+
 #: The id of an expression: the number of its node, and above so many bits the view it is seen through.
 NODE_BITS = 32
 
@@ -193,24 +196,18 @@ def _fixed(slow: Callable[..., Any], n: int) -> Any:
         try:
             type_id, spec = entries[tuple([x.spec for x in xs])]
         except (KeyError, AttributeError):
-            return slow(*xs, **keywords)
-        graph = None
-        ids = []
-        for x in xs:
-            if x.graph is not None:
-                if graph is None:
-                    graph = x.graph
-                elif x.graph is not graph:
-                    return slow(*xs)
-                ids.append(x.id)
-        if graph is None:
-            return slow(*xs)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        graph.operands += ids
-        handle = graph.handle
-        return handle(graph, node, spec)
+            pass
+        else:
+            graphs = {x.graph for x in xs if x.graph is not None}
+            if len(graphs) == 1:
+                (graph,) = graphs
+                node = graph.n
+                graph.n = node + 1
+                graph.types.append(type_id)
+                graph.operands += [x.id for x in xs if x.graph is not None]
+                handle = graph.handle
+                return handle(graph, node, spec)
+        return slow(*xs, **keywords)
 
     if n == 1:
         return _learning(call_one, entries, lambda specs, *_: specs[0], lambda type, out, *_: (type, out))
@@ -319,6 +316,8 @@ def _list(slow: Callable[..., Any], default: Any) -> Any:
     entries: dict[Any, tuple[int, Any]] = {}
 
     def call(xs: Any) -> Any:
+        if xs.__class__ not in (list, tuple):
+            return slow(xs)
         try:
             graph, first = xs[0].graph, xs[0].spec
             type_id, spec = entries[first]
@@ -329,7 +328,7 @@ def _list(slow: Callable[..., Any], default: Any) -> Any:
         except (KeyError, AttributeError, TypeError, IndexError):
             pass
         else:
-            if graph is not None and xs.__class__ in (list, tuple):
+            if graph is not None:
                 node = graph.n
                 graph.n = node + 1
                 graph.types.append(type_id)
@@ -379,16 +378,17 @@ def _lookup(slow: Callable[..., Any], default: Any) -> Any:
         try:
             type_id, spec, bound = entries[table.spec]
         except (KeyError, AttributeError):
-            return slow(table, index)
-        graph = _top[0].get().value
-        if index.__class__ is not int or not 0 <= index < bound or graph is None:
-            return slow(table, index)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        graph.integers.append(index)
-        handle = graph.handle
-        return handle(graph, node, spec)
+            pass
+        else:
+            graph = _top[0].get().value
+            if index.__class__ is int and 0 <= index < bound and graph is not None:
+                node = graph.n
+                graph.n = node + 1
+                graph.types.append(type_id)
+                graph.integers.append(index)
+                handle = graph.handle
+                return handle(graph, node, spec)
+        return slow(table, index)
 
     return _learning(call, entries, lambda specs, *_: specs[0], lambda type, out, step, bound: (type, out, bound))
 

@@ -20,6 +20,7 @@ from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op
+from edbatch.graph.recorder import CALLERS
 
 # What holds no expression of a program, and much else. A function is reached without its globals.
 _ENDS = (ModuleType, type, CodeType, BuiltinFunctionType, Columns, Block, Parameter, ParameterCollection)
@@ -78,6 +79,8 @@ def _held(found: Any) -> Iterator[Any]:
             yield from found.flat
     elif isinstance(found, FunctionType):
         yield from (found.__closure__, found.__defaults__, found.__kwdefaults__, found.__dict__)
+    elif isinstance(found, CALLERS):
+        yield found.__wrapped__
     elif isinstance(found, Cell):
         yield found.function
     elif not isinstance(found, _ENDS + _OF_CELLS):
