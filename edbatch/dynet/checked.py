@@ -91,7 +91,7 @@ def guard(names: dict[str, Any]) -> None:
     for name, found in list(names.items()):
         if name.startswith("_") or not getattr(found, "__module__", "").startswith("edbatch.dynet"):
             continue
-        if isinstance(found, FunctionType) or isinstance(found, CALLERS):
+        if isinstance(found, FunctionType) or isinstance(found, CALLERS):  # noqa: SIM101 (mypy)
             names[name] = guarded(found, found.__name__)
             names[name].__module__, names[name].__qualname__ = "edbatch.dynet", name  # where pickles look for it
         elif isinstance(found, type):
