@@ -1,13 +1,13 @@
 """An eager tape in float64: values are computed where they are written, gradients pulled back op by op.
 
 A parameter may not change while there is something that a lazy graph would still have to compute, or go back through:
-such programs raise `ValueError`.
+such programs raise `ValueError`. So do those that compute a NaN, read or not, in a graph that checks for it.
 """
 
 import numpy as np
 
 from tests.fuzz.definitions import DEFINITIONS
-from tests.fuzz.rounding import rounded
+from tests.fuzz.rounding import is_exact, rounded
 
 _graphs = []  # those that are open, the innermost last
 
@@ -88,6 +88,8 @@ class Expression(Operand):
         for operand, _ in edges:
             if isinstance(operand, Parameter):
                 operand.graphs.add(self.graph)
+        if self.graph.check_nan and is_exact() and np.isnan(self.data).any():
+            raise ValueError("a NaN")
         self.graph.tape.append(self)
         self.graph.pending = True
 
@@ -119,6 +121,7 @@ class Graph:
     """The expressions in the order in which they were made.
 
     Attributes:
+        check_nan: whether a NaN is an error.
         training: whether dropout drops; what is in force when a graph is made.
         pending: whether something has been recorded since it ran.
         ended: whether parameters have changed since.
@@ -126,9 +129,9 @@ class Graph:
 
     training = True
 
-    def __init__(self, policy=None, dtype="float32", **_):
+    def __init__(self, policy=None, dtype="float32", check_nan=False, **_):
         self.training, self.pending, self.ended = self.training, False, False
-        self.tape, self.gradients, self.constants = [], {}, {}
+        self.check_nan, self.tape, self.gradients, self.constants = check_nan, [], {}, {}
 
     def __enter__(self):
         _graphs.append(self)
