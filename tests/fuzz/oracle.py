@@ -146,7 +146,12 @@ def stack(xs, axis=0):
 
 def _counted(index, size):
     """Integers from the beginning; an expression as it is."""
-    return index if isinstance(index, Operand) else np.asarray(index) % size
+    if isinstance(index, Operand):
+        return index
+    index = np.asarray(index)
+    if (index < -size).any() or (index >= size).any():
+        raise IndexError(f"out of range for {size} entries")
+    return index % size
 
 
 def one_hot(index, size):

@@ -93,6 +93,17 @@ def test_equal_numbers_given_to_cells_are_one_constant():
         assert other.gradient().tolist() == [wanted]
 
 
+@pytest.mark.parametrize("index", [-2, 1, [0, -2]])
+def test_integers_beyond_the_entries_are_refused(index):
+    """As where a cell is called with a shorter vector than it was made with."""
+    with oracle.Graph():
+        x = oracle.ones((1,))
+        with pytest.raises(IndexError):
+            oracle.scatter_add(x, index, x, 0)
+        with pytest.raises(IndexError):
+            oracle.one_hot(index, 1)
+
+
 def test_a_nan_is_an_error_where_a_graph_checks_for_it():
     """Whether or not anything reads it."""
     for check_nan in (False, True):
