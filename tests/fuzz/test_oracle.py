@@ -113,6 +113,17 @@ def test_a_nan_is_an_error_where_a_graph_checks_for_it():
                 oracle.sqrt(x)
 
 
+def test_a_nan_in_a_gradient_is_an_error_there_too_and_changes_nothing():
+    p = oracle.Parameter([0.0, 1.0])
+    with oracle.Graph(check_nan=True), np.errstate(all="ignore"):
+        y, z = oracle.sum(p * 2.0), oracle.sum(oracle.sqrt(p * 0.0))
+        y.backward()
+        with pytest.raises(ValueError, match="NaN"):
+            (y + z).backward()
+    assert p.grad().tolist() == [2.0, 2.0]
+    assert y.gradient() == 1.0
+
+
 def test_programs_that_raise_leave_nothing_to_compute():
     """Their parameters may change then."""
     p = oracle.Parameter([1.0])
