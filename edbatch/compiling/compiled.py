@@ -126,11 +126,12 @@ class Small(Compiled):
         """Run it, in Python or compiled."""
         if _interpreting.get():
             return self.py_func(*args)
-        if not self._pays and not self._judge(args):
-            return self._interpret(args)
+        # From here on another thread may make it one of the class `Compiled`, which has no such methods.
+        if not self._pays and not Small._judge(self, args):
+            return Small._interpret(self, args)
         if not self._is_called:
             self.__class__ = Compiled  # type: ignore[assignment]
-        return registry.CPUDispatcher.__call__(self, *args)  # it may be no `Small` any more
+        return registry.CPUDispatcher.__call__(self, *args)
 
     def _judge(self, args: tuple[Any, ...]) -> bool:
         """Whether to use compiled code from now on."""
@@ -147,32 +148,33 @@ class Small(Compiled):
             for function in called - {self}:
                 if hasattr(function, "_is_called"):
                     function.__class__, function._is_called = Small, True
-        self._pays = self._over > 0 or _entries(args) > SMALL
+        self._pays = _over(self) > 0 or _entries(args) > SMALL
         if self._pays:
-            over = self._over
+            over = _over(self)
             beside = [one for one in functions if isinstance(one, Small) and one._interpreted > 0 and not one._pays]
-            for other in sorted(beside, key=lambda one: -one._over):
-                over += other._over
+            for other in sorted(beside, key=lambda one: -_over(one)):
+                over += _over(other)
                 other._pays = over > 0
         return self._pays
-
-    @property
-    def _over(self) -> float:
-        """How much longer it was interpreted than it may."""
-        return self._interpreted - PATIENCE * self._cost
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
         start = processor_time()
         try:
             # Whatever ends it, with its context it is over that this thread interprets.
-            return _plain(copy_context().run(self._in_python, args))
+            return _plain(copy_context().run(_in_python, self, args))
         finally:
             self._interpreted += processor_time() - start
 
-    def _in_python(self, args: tuple[Any, ...]) -> Any:
-        _interpreting.set(True)
-        with np.errstate(over="ignore"):  # compiled integers wrap around in silence
-            return self.py_func(*args)
+
+def _over(function: Small) -> float:
+    """How much longer a function was interpreted than it may."""
+    return function._interpreted - PATIENCE * function._cost
+
+
+def _in_python(function: Small, args: tuple[Any, ...]) -> Any:
+    _interpreting.set(True)
+    with np.errstate(over="ignore"):  # compiled integers wrap around in silence
+        return function.py_func(*args)
 
 
 def _is_callable(result: Any) -> bool:

@@ -269,3 +269,23 @@ def test_an_interrupt_waits_for_the_compiler(monkeypatch):
     assert sent
     assert len(function.overloads) == 1
     assert function(1) == 6
+
+
+@pytest.mark.parametrize("moment", ["_pays", "_cost", "_interpreted", "py_func"])
+@pytest.mark.parametrize("patience", [0.0, 1e3])
+def test_another_thread_may_find_that_compiling_pays_at_any_moment(monkeypatch, moment, patience):
+    """The function becomes one of another class while this thread judges or interprets it."""
+
+    class Judged(this.Small):
+        def __getattribute__(self, name):
+            found = super().__getattribute__(name)
+            if name == moment:
+                self.__class__ = this.Compiled
+            return found
+
+    monkeypatch.setattr(this, "PATIENCE", patience)
+    function = compiled(small=True)(plus_five().py_func)
+    function.__class__ = Judged
+    assert function(1) == 6
+    assert type(function) is this.Compiled
+    assert function(1) == 6

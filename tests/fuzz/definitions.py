@@ -55,7 +55,7 @@ def unary(value, slope, exact=False):
 def axes_of(x, axis):
     if axis is None:
         return tuple(range(x.ndim))
-    return tuple(a % x.ndim for a in ((axis,) if isinstance(axis, int) else axis))
+    return tuple(range(x.ndim)[a] for a in ((axis,) if isinstance(axis, int) else axis))
 
 
 def reduction(value, slope, exact=False):

@@ -137,7 +137,6 @@ class Maker:
         graph.name, graph.options, graph.stale, graph.went_back, graph.silent = name, before, False, False, set()
         graph.switched, graph.made, graph.held = switched, made, []
         graph.statements, graph.inlines = self.statements, "cells=False" in switched
-        graph.is_checked = "check_nan" in made
         self.graphs.append(graph)
         if like is None:
             for shape in [(self.dim,), (self.dim,), (), (2, self.dim)]:
@@ -281,7 +280,10 @@ class Maker:
         else:
             text = f"{new[0]}.backward()"
         for _ in range(self.random.choice([1, 1, 1, 2])):
-            self.say(text, graph.options)
+            try:
+                self.say(text, graph.options)
+            except UNFIT:
+                return
         graph.went_back = True
         self.gradients(graph)
         for name in self.named("p") + self.named("e"):

@@ -146,7 +146,12 @@ def stack(xs, axis=0):
 
 def _counted(index, size):
     """Integers from the beginning; an expression as it is."""
-    return index if isinstance(index, Operand) else np.asarray(index) % size
+    if isinstance(index, Operand):
+        return index
+    index = np.asarray(index)
+    if (index < -size).any() or (index >= size).any():
+        raise IndexError(f"out of range for {size} entries")
+    return index % size
 
 
 def one_hot(index, size):
@@ -213,6 +218,8 @@ def split(x, parts, axis=0):
     """Slices, one after the other."""
     size = x.shape[axis]
     sizes = [size // parts] * parts if isinstance(parts, int) else parts
+    if np.sum(sizes) != size:
+        raise ValueError("sizes that do not add up")
     ends = np.cumsum(sizes)
     before = (slice(None),) * (axis % len(x.shape))
     return [index(x, (*before, slice(int(end - n), int(end)))) for n, end in zip(sizes, ends, strict=True)]
@@ -243,7 +250,6 @@ def parameter(of):
 
 def lookup(table, index):
     def pull(g):
-        table.rows.add(index % len(table.data))
         whole = np.zeros(table.shape)
         whole[index] = g
         return whole

@@ -28,7 +28,6 @@ class Scope:
         integers, numbers: in a cell, arguments that are not.
         inlines: whether bodies of cells are recorded op by op.
         is_of_many: whether it is computed for many at once, which takes no array that is larger than theirs.
-        is_checked: whether a NaN in a gradient is an error.
         said: what values were computed by, and their names.
     """
 
@@ -36,7 +35,7 @@ class Scope:
         self.random, self.names, self.dim, self.before, self.letter = random, names, dim, before, letter
         self.parameters, self.tables = parameters, tables
         self.values, self.integers, self.numbers, self.inlines = [], [], [], False
-        self.is_checked = self.is_of_many = False
+        self.is_of_many = False
         self.statements, self.said = [], []
 
     # What is there.

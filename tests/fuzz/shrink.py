@@ -11,6 +11,7 @@ from tests.fuzz.program import NAME, Program, Statement, _without
 from tests.fuzz.run import Failure, check
 
 OPTIONS = re.compile(r"eb\.options\([^)]*\)")
+ALIAS = re.compile(r"([vu]\d+) = ([a-z]\d+)")
 
 
 def shrunk(program: Program, failure: Failure, test: Callable = check, seconds: float = 120) -> tuple[Program, Failure]:
@@ -25,7 +26,7 @@ def shrunk(program: Program, failure: Failure, test: Callable = check, seconds: 
     end, smaller = monotonic() + seconds, True
     while smaller:
         smaller = False
-        for change in (leave_out(16), leave_out(4), leave_out(1), simplify):
+        for change in (leave_out(128), leave_out(16), leave_out(4), leave_out(1), simplify):
             at = len(program.statements) - 1
             while at >= 0:
                 for candidate in change(program, at):
@@ -63,10 +64,13 @@ def leave_out(size: int) -> Callable:
 
 
 def simplify(program: Program, at: int) -> Iterator[Program]:
-    """The change that makes one statement simpler."""
+    """The change that makes one statement simpler, or leaves out one that only gives a value another name."""
     statements = program.statements
     for simpler in simplified(statements[at]):
         yield replace(program, statements=(*statements[:at], simpler, *statements[at + 1 :]))
+    if found := ALIAS.fullmatch(statements[at].text):
+        others = statements[:at] + statements[at + 1 :]
+        yield replace(program, statements=tuple(renamed(other, *found.groups()) for other in others))
 
 
 def simplified(statement: Statement) -> Iterator[Statement]:
@@ -75,6 +79,9 @@ def simplified(statement: Statement) -> Iterator[Statement]:
         for at in range(len(statement.body) - 1, -1, -1):
             body = _without(statement.body, at)
             yield replace(statement, body=body)
+            if found := ALIAS.fullmatch(statement.body[at].text):
+                others = statement.body[:at] + statement.body[at + 1 :]
+                yield renamed(replace(statement, body=others), *found.groups())
             for line in simplified(statement.body[at]):
                 yield replace(statement, body=(*statement.body[:at], line, *statement.body[at + 1 :]))
         if statement.method:
@@ -90,3 +97,18 @@ def simplified(statement: Statement) -> Iterator[Statement]:
         for name in dict.fromkeys(NAME.findall(right)):
             if name[0] in "vua" and right != name:
                 yield replace(statement, text=f"{left} = {name}")
+
+
+def renamed(statement: Statement, name: str, other: str) -> Statement:
+    """A statement with another name in place of one."""
+
+    def swapped(text: str) -> str:
+        return re.sub(rf"\b{name}\b", other, text)
+
+    return replace(
+        statement,
+        text=swapped(statement.text),
+        body=tuple(renamed(line, name, other) for line in statement.body),
+        returns=swapped(statement.returns),
+        frame=swapped(statement.frame),
+    )

@@ -154,7 +154,7 @@ def run(programs, **_):
     """One after the other."""
     with ExitStack() as opened:
         if not is_open():
-            opened.enter_context(Graph())
+            opened.callback(opened.enter_context(Graph()).run)  # nobody can run it later, whatever is raised here
         for program in programs:
             opened.callback(program.close)
         return [driven(program) for program in programs]

@@ -1,13 +1,15 @@
 """An eager tape in float64: values are computed where they are written, gradients pulled back op by op.
 
 A parameter may not change while there is something that a lazy graph would still have to compute, or go back through:
-such programs raise `ValueError`.
+such programs raise `ValueError`. So do those that compute a NaN, read or not, or have one in a gradient, in a graph
+that checks for it.
 """
 
 import numpy as np
 
 from tests.fuzz.definitions import DEFINITIONS
-from tests.fuzz.rounding import rounded
+from tests.fuzz.rounding import is_exact, rounded
+from tests.fuzz.shapes import FITS
 
 _graphs = []  # those that are open, the innermost last
 
@@ -58,11 +60,7 @@ class Parameter(Operand):
         return np.array(self.gradient)
 
     def zero_grad(self):
-        self.gradient, self.rows, self.has_grad = np.zeros(self.shape), set(), False
-
-    def sparse_grad(self):
-        rows = np.array(sorted(self.rows), np.int64)
-        return (rows, self.gradient[rows]) if len(rows) else None
+        self.gradient, self.has_grad = np.zeros(self.shape), False
 
     is_table = False
 
@@ -88,6 +86,8 @@ class Expression(Operand):
         for operand, _ in edges:
             if isinstance(operand, Parameter):
                 operand.graphs.add(self.graph)
+        if self.graph.check_nan and is_exact() and np.isnan(self.data).any():
+            raise ValueError("a NaN")
         self.graph.tape.append(self)
         self.graph.pending = True
 
@@ -119,6 +119,7 @@ class Graph:
     """The expressions in the order in which they were made.
 
     Attributes:
+        check_nan: whether a NaN is an error.
         training: whether dropout drops; what is in force when a graph is made.
         pending: whether something has been recorded since it ran.
         ended: whether parameters have changed since.
@@ -126,9 +127,9 @@ class Graph:
 
     training = True
 
-    def __init__(self, policy=None, dtype="float32", **_):
+    def __init__(self, policy=None, dtype="float32", check_nan=False, **_):
         self.training, self.pending, self.ended = self.training, False, False
-        self.tape, self.gradients, self.constants = [], {}, {}
+        self.check_nan, self.tape, self.gradients, self.constants = check_nan, [], {}, {}
 
     def __enter__(self):
         _graphs.append(self)
@@ -157,13 +158,17 @@ class Graph:
         if self.ended:
             raise ValueError("parameters have changed")
         self.run()
-        self.gradients = {of: gradient}
+        found = {of: gradient}
         for x in reversed(self.tape):
-            if x in self.gradients:
+            if x in found:
                 for operand, pull in x.edges:
-                    self.give(operand, pull(self.gradients[x]))
+                    self.give(found, operand, pull(found[x]))
+        self.gradients = found  # an error has changed nothing
+        for operand, gradient in found.items():
+            if isinstance(operand, Parameter):
+                operand.gradient, operand.has_grad = operand.gradient + gradient, True
 
-    def give(self, operand, gradient):
+    def give(self, found, operand, gradient):
         """Add up, and take the sum over axes that were broadcast."""
         if gradient is None:
             return
@@ -171,10 +176,9 @@ class Graph:
         gradient = gradient.sum(tuple(range(gradient.ndim - len(operand.shape))))
         axes = tuple(at for at, size in enumerate(operand.shape) if size != gradient.shape[at])
         gradient = rounded(gradient.sum(axes, keepdims=True))
-        if isinstance(operand, Parameter):
-            operand.gradient, operand.has_grad = operand.gradient + gradient, True
-        else:
-            self.gradients[operand] = self.gradients.get(operand, 0.0) + gradient
+        found[operand] = found.get(operand, 0.0) + gradient
+        if self.check_nan and is_exact() and np.isnan(found[operand]).any():
+            raise ValueError("a NaN in a gradient")
 
 
 def apply(name, operands, **attributes):
@@ -186,6 +190,8 @@ def apply(name, operands, **attributes):
     operands = [x if isinstance(x, Operand) else Expression(x) for x in operands]
     if op.view and isinstance(operands[0], Parameter):
         operands = [operands[0].node()]
+    if name in FITS and not FITS[name](*(x.shape for x in operands), **attributes):
+        raise ValueError(f"{name}: shapes that do not fit")
     arrays = [rounded(x.data, op.exact or number) for x, number in zip(operands, plain, strict=True)]
     result = rounded(op.value(*arrays, **attributes), op.exact)
 

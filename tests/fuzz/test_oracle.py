@@ -1,5 +1,6 @@
 """The oracle is right: its derivatives are those of its values, its values and derivatives those of PyTorch."""
 
+from contextlib import nullcontext
 from random import Random
 
 import numpy as np
@@ -90,6 +91,51 @@ def test_equal_numbers_given_to_cells_are_one_constant():
             y = oracle.sum(one * 3.0)
         y.backward()
         assert other.gradient().tolist() == [wanted]
+
+
+@pytest.mark.parametrize("index", [-2, 1, [0, -2]])
+def test_integers_beyond_the_entries_are_refused(index):
+    """As where a cell is called with a shorter vector than it was made with."""
+    with oracle.Graph():
+        x = oracle.ones((1,))
+        with pytest.raises(IndexError):
+            oracle.scatter_add(x, index, x, 0)
+        with pytest.raises(IndexError):
+            oracle.one_hot(index, 1)
+
+
+def test_a_nan_is_an_error_where_a_graph_checks_for_it():
+    """Whether or not anything reads it."""
+    for check_nan in (False, True):
+        with oracle.Graph(check_nan=check_nan), np.errstate(invalid="ignore"):
+            x = oracle.input([-1.0, 1.0])
+            with pytest.raises(ValueError, match="NaN") if check_nan else nullcontext():
+                oracle.sqrt(x)
+
+
+def test_a_nan_in_a_gradient_is_an_error_there_too_and_changes_nothing():
+    p = oracle.Parameter([0.0, 1.0])
+    with oracle.Graph(check_nan=True), np.errstate(all="ignore"):
+        y, z = oracle.sum(p * 2.0), oracle.sum(oracle.sqrt(p * 0.0))
+        y.backward()
+        with pytest.raises(ValueError, match="NaN"):
+            (y + z).backward()
+    assert p.grad().tolist() == [2.0, 2.0]
+    assert y.gradient() == 1.0
+
+
+def test_programs_that_raise_leave_nothing_to_compute():
+    """Their parameters may change then."""
+    p = oracle.Parameter([1.0])
+
+    async def program():
+        await oracle.sum(p)
+        oracle.reshape(p * 2.0, (3,))
+
+    with pytest.raises(ValueError, match="reshape"):
+        oracle.run([program()])
+    p.set_value([2.0])
+    assert p.value().tolist() == [2.0]
 
 
 def test_rounding_shows_what_depends_on_it():
