@@ -132,7 +132,7 @@ def test_precisions(cuda, precision):
 
 def test_real_data(cuda, data_folder):
     workload = WORKLOADS["tree-lstm"]
-    samples = workload.read(*(data_folder / path for path in workload.folder))[:8]
+    samples = workload.open_files(*(data_folder / path for path in workload.folder)).take(8)
     mine, peer = (results(make("tree-lstm", where, samples=samples), range(8)) for where in (cuda, "cpu"))
     compare(mine, peer)
 
