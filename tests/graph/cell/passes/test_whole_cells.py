@@ -163,23 +163,3 @@ def test_a_second_cell_uses_what_it_can_of_a_stack():
     with eb.Graph(policy="sufficient", dtype="float64"):
         changed = second(eb.input([1.0, 2.0, 3.0])).value()
     np.testing.assert_allclose(changed, values[1][1] ** 2, rtol=1e-12)
-
-
-def test_two_cells_that_want_different_stacks():
-    model = eb.ParameterCollection(seed=0)
-    a, b, c = (model.add_parameters((3, 3), name=name) for name in "abc")
-
-    @eb.cell
-    def first(x):
-        return a @ x + b @ x
-
-    @eb.cell
-    def second(x):
-        return (c @ x) * (b @ x) + a @ x
-
-    values = []
-    for options in ({}, {"cells": False}):
-        with eb.options(**options), eb.Graph(policy="sufficient"):
-            x = eb.input([1.0, 2.0, 3.0])
-            values.append(eb.forward([first(x), second(x), second(x[::-1])]))
-    np.testing.assert_allclose(values[0], values[1], rtol=1e-6)
