@@ -65,10 +65,10 @@ def runs(op, sample, every):
     Args:
         every: however operands lie, and under all options; otherwise as they are found in other ways than on the CPU.
     """
-    several = ["parameter", "parameter first"] * (len(sample.shapes) > 1 and not op.variadic)
+    several = ["parameter"] * (len(sample.shapes) > 1 and not op.variadic)
     found = [(gradients_read_in_cells, "rows")]
     found += [(gradients, how) for how in (test_ops.OPERANDS if every else ["shuffled", *several])]
-    found += [(edges, how) for how in ("nodes", "arguments", "inside")[: 3 if every else 2]]
+    found += [(edges, how) for how in ("arguments", "nodes", "inside")[: 3 if every else 1]]
     if every and not op.variadic and op.gradient is not no_gradient and op.name != "scale_gradient":
         found += [(between_products, how) for how in ("recompute", "cells")]
     return found
