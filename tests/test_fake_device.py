@@ -8,8 +8,9 @@ from edbatch import devices
 from edbatch.models.workloads import WORKLOADS
 from tests import fake_device
 from tests.arrays import on_host
-from tests.graph.test_ops import CASES
+from tests.graph.test_ops import CASES, one_of_each
 from tests.kernels.cuda import test_ops as on_gpu
+from tests.kernels.cuda.test_ops import SOME
 
 pytestmark = [pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient"), pytest.mark.cpu]
 
@@ -33,7 +34,7 @@ def check(fake, function, *arguments, unit=1.0):
         np.testing.assert_allclose(got, want, rtol=1e-4 * unit, atol=2e-5 * unit)
 
 
-@pytest.mark.parametrize(("op", "sample"), CASES)
+@pytest.mark.parametrize(("op", "sample"), one_of_each(CASES, -1))
 def test_every_op(fake, op, sample):
     for how, dtype in [("rows", "float64"), ("shuffled", "float32")]:
         unit = 1 if dtype == "float32" else 1e-7
@@ -41,7 +42,9 @@ def test_every_op(fake, op, sample):
         check(fake, on_gpu.gradients, op, sample, how, dtype, how == "rows", unit=unit)
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in SOME)) for name in WORKLOADS]
+)
 def test_models(fake, name):
     check(fake, lambda: [x for found in on_gpu.of_workload(name) for x in found])
 

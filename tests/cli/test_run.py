@@ -16,6 +16,7 @@ from edbatch.data.tagged import random_tagged, write_tagged
 from edbatch.data.trees import write_trees
 from edbatch.models.workloads import WORKLOADS
 
+SOME = {"tree-lstm", "tagger", "td-tree-lstm", "parser", "mixture-of-experts"}  # a label or many; graphs or programs
 SMALL = ("--hidden", 4, "--batch-size", 4)
 
 
@@ -97,7 +98,9 @@ def test_predictions_do_not_depend_on_policy_or_batch_size(edbatch_json, trees, 
         assert [float(p) for _, p in other] == pytest.approx([float(p) for _, p in read[0]], abs=2e-6)
 
 
-@pytest.mark.parametrize("model", WORKLOADS)
+@pytest.mark.parametrize(
+    "model", [pytest.param(name, marks=[pytest.mark.slow] * (name not in SOME)) for name in WORKLOADS]
+)
 def test_every_model_runs_and_predicts(edbatch, edbatch_json, tmp_path, model):
     out = tmp_path / "predictions.txt"
     result = edbatch_json("run", model, "--limit", 5, *SMALL, "--out", out)

@@ -174,19 +174,18 @@ def post(body, declared=None):
 
 @pytest.mark.cpu
 @pytest.mark.parametrize(
-    ("sent", "answer"),
+    ("sent", "answer", "number"),
     [
-        (b"", b""),
-        (b"POST / HT", b""),
-        (b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 "),
-        (post(b'"half', 40), b"HTTP/1.1 503 "),
-        (post(b'"goes on"'), b"HTTP/1.1 503 "),
-        (post(b'"blocks"'), b"HTTP/1.1 503 "),
-        (post(b'"long"'), None),  # which is not read
+        (b"", b"", signal.SIGINT),
+        (b"POST / HT", b"", signal.SIGTERM),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 ", signal.SIGINT),
+        (post(b'"half', 40), b"HTTP/1.1 503 ", signal.SIGTERM),
+        (post(b'"goes on"'), b"HTTP/1.1 503 ", signal.SIGINT),
+        (post(b'"blocks"'), b"HTTP/1.1 503 ", signal.SIGTERM),
+        (post(b'"long"'), None, signal.SIGINT),  # which is not read
     ],
     ids=["nothing", "half a header", "idle", "half a body", "goes on", "blocks", "slow reader"],
 )
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_within_its_grace(folder, sent, answer, number):
     path, name = folder
     with (

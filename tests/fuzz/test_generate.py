@@ -29,14 +29,14 @@ def sources():
 
 
 def reached(sources, pattern):
-    return sum(re.search(pattern, source) is not None for source in sources)
+    return any(re.search(pattern, source) for source in sources)
 
 
 @pytest.mark.parametrize("name", OPS)
 def test_every_op_is_called(name, sources):
     assert name in CALLS, f"tests/fuzz/calls.py does not say how {name} is called"
     assert hasattr(oracle, name), f"tests/fuzz/oracle.py does not say what {name} means"
-    assert reached(sources, rf"\beb\.{name}\(") >= 1
+    assert reached(sources, rf"\beb\.{name}\(")
 
 
 def test_every_op_is_called_in_cells(sources):
@@ -47,7 +47,7 @@ def test_every_op_is_called_in_cells(sources):
 @pytest.mark.parametrize("name", OPERATORS)
 def test_every_operator_is_used(name, sources):
     assert hasattr(eb.Expression, f"__{name}__")
-    assert reached(sources, OPERATORS[name]) >= 1
+    assert reached(sources, OPERATORS[name])
 
 
 def test_every_method_is_called(sources):
@@ -61,9 +61,9 @@ def test_every_policy_and_option_is_used(sources):
         eb.get_policy("?")
     names = re.search(r"names are (.*)$", str(refused.value))[1].split(", ")
     for policy in [*names, "None"]:
-        assert reached(sources, rf"policy='?{policy}\b") >= 1, policy
+        assert reached(sources, rf"policy='?{policy}\b"), policy
     for name, option in signature(eb.options).parameters.items():
-        assert reached(sources, rf"options\([^)]*\b{name}=(?!{option.default!r})") >= 1, name
+        assert reached(sources, rf"options\([^)]*\b{name}=(?!{option.default!r})"), name
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_every_policy_and_option_is_used(sources):
     ],
 )  # fmt: skip
 def test_what_else_programs_do(what, sources):
-    assert reached(sources, what) >= 1
+    assert reached(sources, what)
 
 
 def test_a_seed_is_a_program():

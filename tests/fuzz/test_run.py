@@ -70,7 +70,7 @@ def test_gradients_that_leak_are_found():
 
 def test_rounding_is_no_error():
     counts, wrong = Counts(), set()
-    for seed, (program, _) in enumerate(programs(100)):
+    for seed, (program, _) in enumerate(programs(50)):
         epsilon = np.finfo(program.dtype).eps
 
         def rounding(code, epsilon=epsilon):

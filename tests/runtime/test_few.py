@@ -24,30 +24,6 @@ def chain(model, length, x=None):
     return h
 
 
-def gradients(model, reads, saves):
-    """Of a chain that is read link by link, or not; and of its input."""
-    with eb.Graph(policy="sufficient"):
-        x = h = eb.input(np.linspace(-1, 1, DIM))
-        for _ in range(6):
-            h = chain(model, 1, h) + eb.parameter(model["b"])
-            if reads:
-                h.value()
-        loss = eb.sum(eb.square(h))
-        if not saves:
-            loss.value()
-        loss.backward()
-        found = [model["W"].grad(), model["b"].grad(), x.gradient(), h.gradient()]
-    model.zero_grad()
-    return found
-
-
-@pytest.mark.parametrize("saves", [False, True])
-def test_reads_in_between_change_no_gradient(model, saves):
-    wants = gradients(model, False, True)
-    for got, want in zip(gradients(model, True, saves), wants, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
-
-
 def test_a_parameter_that_changed_after_the_first_of_many_runs(model):
     with eb.Graph(policy="sufficient"):
         h = chain(model, 1)

@@ -23,7 +23,7 @@ pytestmark = [
         "ignore:Exception ignored in. <function Graph.__del__:pytest.PytestUnraisableExceptionWarning"
     ),
 ]
-MOST = 50  # places of a scenario
+MOST, OF_AN_UPDATE = 30, 200  # places of a scenario
 
 
 @pytest.fixture(autouse=True)
@@ -300,7 +300,7 @@ def check(scenario, folder, most):
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_an_interrupt_at_some_lines(scenario, tmp_path):
-    check(scenario, tmp_path, 4 * MOST if scenario is update else MOST)
+    check(scenario, tmp_path, OF_AN_UPDATE if scenario is update else MOST)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from edbatch.graph.op import OPS, Kind
 from edbatch.kernels.cpu import pool
 from edbatch.models.workloads import WORKLOADS
 from tests.graph.nodes import added, chosen, shapes_of
-from tests.graph.test_ops import cases_of, draw
+from tests.graph.test_ops import cases_of, draw, one_of_each
 from tests.threads import bits_by_threads
 
 pytestmark = pytest.mark.cpu
@@ -46,7 +46,10 @@ def large_batch(op, sample):
     return run
 
 
-@pytest.mark.parametrize(("op", "sample"), cases_of(op for op in OPS.values() if op.kind is Kind.COMPUTE))
+COMPUTED = cases_of(op for op in OPS.values() if op.kind is Kind.COMPUTE)
+
+
+@pytest.mark.parametrize(("op", "sample"), one_of_each(COMPUTED, -1))
 def test_every_op_in_a_large_batch(op, sample):
     assert len(set(bits_by_threads(large_batch(op, sample)))) == 1
 
@@ -169,9 +172,9 @@ with eb.options(threads=3), eb.Graph(policy="sufficient") as graph:
 
 
 def test_python_ends_while_threads_wait():
-    for how in ("", "import sys; sys.exit(3)", "import os; os.kill(os.getpid(), 15)"):
+    for how, status in ("import sys; sys.exit(3)", 3), ("import os; os.kill(os.getpid(), 15)", -15):
         done = subprocess.run([sys.executable, "-c", PROGRAM + how], capture_output=True, text=True, timeout=120)
-        assert done.returncode == {"": 0, "import sys; sys.exit(3)": 3}.get(how, -15)
+        assert done.returncode == status
         assert done.stdout.split()[-1:] in (["3"], []), done.stderr
 
 

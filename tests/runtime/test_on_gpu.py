@@ -112,12 +112,14 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ["tree-lstm", "lattice-lstm"])
+@pytest.mark.parametrize("name", [pytest.param("tree-lstm", marks=pytest.mark.slow), "lattice-lstm"])
 def test_every_way(cuda, name, way):
     compare(results(make(name, cuda), **WAYS[way]), on_cpu(name))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in ("tree-lstm", "child-sum"))) for name in MODELS]
+)
 def test_float64(cuda, name):
     compare(results(make(name, cuda, "float64")), on_cpu(name, "float64"), "float64")
 
@@ -132,7 +134,7 @@ def test_precisions(cuda, precision):
 
 def test_real_data(cuda, data_folder):
     workload = WORKLOADS["tree-lstm"]
-    samples = workload.read(*(data_folder / path for path in workload.folder))[:8]
+    samples = workload.open_files(*(data_folder / path for path in workload.folder)).take(8)
     mine, peer = (results(make("tree-lstm", where, samples=samples), range(8)) for where in (cuda, "cpu"))
     compare(mine, peer)
 

@@ -155,7 +155,15 @@ finished(folder)
 # Replaced are checkpoints after 2, 4 and 5 mini-batches, then the curve, and so on.
 @pytest.mark.cpu  # another process
 @pytest.mark.parametrize(
-    ("where", "number"), [("update", 1), ("update", 8), ("replace", 1), ("replace", 3), ("replace", 4), ("replace", 12)]
+    ("where", "number"),
+    [
+        pytest.param("update", 1, marks=pytest.mark.slow),
+        ("update", 8),
+        ("replace", 1),
+        pytest.param("replace", 3, marks=pytest.mark.slow),
+        ("replace", 4),
+        pytest.param("replace", 12, marks=pytest.mark.slow),
+    ],
 )
 def test_a_killed_run_goes_on_with_the_same_curve(where, number, whole, tmp_path):
     command = [sys.executable, "-c", KILLED, where, str(number), str(tmp_path)]

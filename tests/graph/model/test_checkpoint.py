@@ -340,7 +340,7 @@ def test_a_kill_leaves_a_whole_file(tmp_path):
     W = model.add_parameters((300, 300), name="W")
     trainer = eb.Momentum(model)
     wait = random.Random(1)
-    for _ in range(4):
+    for _ in range(2):
         with subprocess.Popen([sys.executable, "-c", SAVING, path], stdout=subprocess.PIPE, text=True) as process:
             last = int(process.stdout.readline())
             time.sleep(wait.uniform(0.0, 0.05))

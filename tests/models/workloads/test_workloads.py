@@ -68,7 +68,7 @@ def test_real_samples(data_folder, name):
     workload = WORKLOADS[name]
     if not workload.folder:
         pytest.skip("there is no real data for it")
-    samples = workload.read(*(data_folder / path for path in workload.folder))[:6]
+    samples = workload.open_files(*(data_folder / path for path in workload.folder)).take(6)
     batched, _ = run(name, samples, "sufficient")
     np.testing.assert_allclose(batched, run(name, samples, "none")[0], atol=1e-6)
 

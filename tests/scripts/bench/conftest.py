@@ -1,8 +1,15 @@
 """Shared by the tests of experiments."""
 
+import gc
 import json
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def what_others_left_stays_frozen(monkeypatch):
+    """To look for garbage among all that a process of tests keeps takes seconds, see `tests/conftest.py`."""
+    monkeypatch.setattr(gc, "unfreeze", lambda: None)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ ROOT = str(Path(edbatch.__file__).parent.parent)
 
 @pytest.mark.cpu  # other processes
 def test_a_checkout_beside_itself(tables_of):
-    pins = ("record-op", "read-again", "import")
+    pins = ("record-op", "import")
     rows = tables_of(main, "--before", ROOT, "--after", ROOT, "--pin", *pins)["Pins"]
     assert tuple(row["pin"] for row in rows) == pins
     assert all(row["before"] > 0 and row["after / before, median"] > 0 for row in rows)

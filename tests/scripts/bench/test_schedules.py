@@ -1,9 +1,10 @@
 """Schedules over the bound, of mini-batches and of recorded graphs; the fewest batches."""
 
+import numpy as np
 import pytest
 
 from edbatch.policy import TypedGraph, write_graph
-from scripts.bench import schedules
+from scripts.bench import optimal, schedules
 from scripts.bench.optimal import fewest
 
 
@@ -35,8 +36,10 @@ def test_recorded_graphs_are_judged_by_what_the_others_teach(tmp_path, monkeypat
     assert [sorted(map(len, one.others)) for one in found] == [[4, 6], [2, 6], [2, 4]]
 
 
-def test_the_fewest_batches():
+def test_the_fewest_batches(monkeypatch):
     """The strings `ab` and `ba`: whichever begins, one type runs twice."""
+    monkeypatch.setattr(optimal, "_search", optimal._search.py_func)  # compiled in `test_tables`: that takes seconds
     graph = TypedGraph.from_lists(["a", "b", "b", "a"], [[], [0], [], [2]])
-    assert fewest(graph) == (3, True)
-    assert fewest(graph, sets=0) == (2, False)
+    with np.errstate(over="ignore"):  # compiled integers wrap around in silence
+        assert fewest(graph) == (3, True)
+        assert fewest(graph, sets=0) == (2, False)
