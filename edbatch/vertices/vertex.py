@@ -109,7 +109,7 @@ class Vertex:
         self._give("scatter", results)
 
     def push(self, *results: Any) -> None:
-        """Give something to who has called the vertex function; as `scatter`."""
+        """Give something to the caller of the vertex function; as `scatter`."""
         self._give("push", results)
 
     def _input(self, x: Any) -> Any:

@@ -76,7 +76,7 @@ BAD = [  # programs, and what is raised to who asked
     (returns_an_expression, eb.EdBatchError, "expected the program to return values, got an expression"),
     (calls_itself, RecursionError, "recursion"),
     (a_part_fails, OSError, "a part"),
-    (yields_a_number, eb.EdBatchError, "may wait; got 5"),
+    (yields_a_number, eb.EdBatchError, "can await; got 5"),
     (no_more_of_a_list, RuntimeError, "the program raised StopIteration"),
 ]
 
