@@ -324,7 +324,8 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
         label = _checked_target("cross_entropy: label", label)
     target = to_operand("cross_entropy: label", x.graph, label)
     if x.ndim != 1 or target.shape != x.shape:
-        raise EdBatchError(f"cross_entropy({x.spec!r}, {target.spec!r}): expected a vector of scores, and one label or a distribution of as many entries")
+        what = "a vector of scores, and one label or a distribution of as many entries"
+        raise EdBatchError(f"cross_entropy({x.spec!r}, {target.spec!r}): expected {what}")
     scores = log_softmax(x)
     hard = -dot(target, scores)
     return hard if not smoothing else (1 - smoothing) * hard - smoothing * mean(scores, 0)

@@ -139,7 +139,7 @@ def asked(request: Any) -> list[Expression]:
         return _checked("yield", request)
     what = "a coroutine that is not awaited" if isinstance(request, CoroutineType) else shown(request)
     raise EdBatchError(
-        f"expected an expression, `values([...])` or `all(...)`, which are what a program of `run` can await; got {what}"
+        f"expected an expression, `values([...])` or `all(...)`, which a program of `run` can await; got {what}"
     )
 
 

@@ -240,7 +240,7 @@ def test_none_is_left_that_nobody_awaited():
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        (5, "which are what a program of `run` can await; got 5"),
+        (5, "which a program of `run` can await; got 5"),
         ([eb], "yield: value 0: expected an expression, got <module"),
         (None, "got None"),
     ],
