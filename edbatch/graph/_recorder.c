@@ -255,7 +255,10 @@ static void handle_dealloc(Handle *x) {
     Py_XDECREF(spec);
 }
 
-static inline int is_handle(PyObject *x) { return Py_TYPE(x)->tp_dealloc == (destructor)handle_dealloc; }
+// An expression; one whose graph or spec was deleted Python has to refuse.
+static inline int is_handle(PyObject *x) {
+    return Py_TYPE(x)->tp_dealloc == (destructor)handle_dealloc && ((Handle *)x)->graph != NULL && ((Handle *)x)->spec != NULL;
+}
 
 static PyObject *handle_made(PyTypeObject *type, PyObject *graph, long long id, PyObject *spec) {
     int is_plain = type->tp_dealloc == (destructor)handle_dealloc;

@@ -188,6 +188,23 @@ def test_expressions_of_several_graphs_and_none():
             call()
 
 
+@pytest.mark.parametrize("attribute", ["graph", "spec", "id"])
+def test_what_was_deleted_of_an_expression_is_missed(attribute):
+    with eb.Graph():
+        x, y, m = operands()
+        for call in CALLS.values():
+            call(x, y, m)
+        for given in (x, m):
+            try:
+                delattr(given, attribute)
+            except TypeError:
+                return  # it cannot be
+        for name, call in CALLS.items():
+            if name not in ("a row", "a row by index", "a cell of integers"):
+                with pytest.raises((AttributeError, TypeError, eb.EdBatchError)):
+                    call(x, y, m)
+
+
 def test_subclasses_are_recorded_alike():
     class Special(eb.Expression):
         if recorder.IN_C:
