@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
 from edbatch.serving.errors import BatcherError, RequestError
 
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # one that does not end: to the end, or it takes quadratic time
@@ -76,7 +77,7 @@ def _plain(value: Any) -> Any:
     """NumPy's numbers and arrays as JSON has them."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    if isinstance(value, Columns):  # an expression is written field by field, this one first
+    if isinstance(value, Expression | Columns):  # in Python, an expression is written field by field, its graph first
         raise BatcherError("the program returned what holds an expression; expected values, `await x` gives one")
     name = type(value).__name__
     raise BatcherError(f"the program returned what JSON does not know, {name}; expected numbers, texts, lists")
