@@ -109,6 +109,11 @@ class Placed(NamedTuple):
         return self.recording.types
 
     @property
+    def kinds(self) -> frozenset[int]:
+        """As of the recording."""
+        return self.recording.kinds
+
+    @property
     def lines(self) -> list[str]:
         """As of `Recorded`."""
         return self.recording.lines

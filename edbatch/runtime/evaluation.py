@@ -125,15 +125,13 @@ class Evaluation:
             nodes.types[first : nodes.n] = types
         operands, begin = np.array(operands, np.int64), self._n_integers
         self._append_integers(integers)
-        read = decode(first, base, begin, operands, nodes.directory, table.directory)
+        places = first, base, begin, self._n_integers
+        read = decode(*places, operands, nodes.directory, table.directory)
         while read == UNKNOWN:
             table.number(nodes.types[first : nodes.n])
             table.see(operands)
-            read = decode(first, base, begin, operands, nodes.directory, table.directory)
+            read = decode(*places, operands, nodes.directory, table.directory)
         if read != len(operands):
-            raise EdBatchError(DAMAGED)
-        n = int(table.n_integers[nodes.types[first : nodes.n]].sum())
-        if n != len(integers):
             raise EdBatchError(DAMAGED)
 
     def _append_integers(self, integers: Any) -> None:

@@ -12,14 +12,15 @@ UNKNOWN = -2  # a type or a view that the table has not seen
 
 @compiled(small=True)
 def decode(
-    first: int, base: int, integer: int, operands: np.ndarray, node_tables: np.ndarray, type_tables: np.ndarray
-) -> int:
+    first: int, base: int, integer: int, n_integers: int, operands: np.ndarray, node_tables: np.ndarray,
+    type_tables: np.ndarray,
+) -> int:  # fmt: skip
     """Number the types of nodes, and put their operands, and where their integers are, in `args`.
 
     Args:
         first: the number of the first of these nodes, which are the graph's last.
         base: where in `args` theirs begin.
-        integer: where the first of their integers is.
+        integer, n_integers: where the first of their integers is, and how many there are with those before.
         operands: theirs, see `graph.columns.Columns`.
         node_tables: directory of the `NodeColumns` of the graph; of these nodes, ids of types become numbers when all
             is known, and where their operands are is filled in.
@@ -49,7 +50,7 @@ def decode(
             n = operands[at]
             at += 1
         starts[node], counts[node] = to, n
-        if n < 0 or at + n > len(operands) or to + n + known.n_integers[kind] > len(args):
+        if n < 0 or at + n > len(operands) or integer + known.n_integers[kind] > n_integers:
             return -1
         for j in range(at, at + n):
             if operands[j] & 0xFFFFFFFF >= node:  # not recorded before it
@@ -61,7 +62,7 @@ def decode(
             args[to] = integer
             integer += 1
             to += 1
-    return at
+    return at if integer == n_integers else -1
 
 
 @compiled(small=True)

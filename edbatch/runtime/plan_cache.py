@@ -17,7 +17,7 @@ import numpy as np
 from edbatch.base.exclusive import lock
 from edbatch.base.records import packing
 from edbatch.devices import current_device
-from edbatch.graph.columns import Pieces, Recorded, listed_ids
+from edbatch.graph.columns import Pieces, Recorded
 from edbatch.graph.node_type import TYPES
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.policy.heuristics import Heuristic
@@ -209,18 +209,27 @@ def key_of(taken: Recorded | Pieces, policy: Policy | None, splits: bool, *told:
 
 def looks_up(taken: Pieces) -> bool:
     """Whether there is a cell of which what equal look-ups give may be computed once."""
-    return bool(looking) and not all(looking.isdisjoint(listed_ids(chunk.types)) for chunk in taken.chunks)
+    if not looking:
+        return False
+    of_recordings = (chunk.kinds for chunk in taken.chunks if not isinstance(chunk, Recorded))
+    return not (all(map(looking.isdisjoint, of_recordings)) and looking.isdisjoint(taken.types.tolist()))
 
 
 def _repeats_look_ups(taken: Recorded | Pieces) -> bool:
     """Whether plans may compute once what several nodes look up: the structure alone does not say."""
-    if not looking or looking.isdisjoint(listed_ids(taken.types)):
+    if not looking:
         return False
-    kinds, kind_of = np.unique(taken.types, return_inverse=True)
-    n_integers = np.array([TYPES[id].n_integers for id in kinds.tolist()])[kind_of]
-    begins, integers = np.cumsum(n_integers) - n_integers, np.array(taken.integers, np.int64)
-    values = (integers[begins[kind_of == at]] for at, id in enumerate(kinds.tolist()) if id in looking)
-    return any(len(np.unique(found)) <= MOST_DISTINCT * len(found) for found in values)
+    types = np.asarray(taken.types, np.int64)
+    counts = np.bincount(types)
+    present = counts.nonzero()[0].tolist()
+    if looking.isdisjoint(present):
+        return False
+    of_type = np.zeros(len(counts), np.int64)
+    of_type[present] = [TYPES[id].n_integers for id in present]
+    n_integers = of_type[types]
+    begins, integers = np.cumsum(n_integers) - n_integers, np.asarray(taken.integers, np.int64)
+    values = (integers[begins[types == id]].tolist() for id in present if id in looking)
+    return any(len(set(found)) <= MOST_DISTINCT * len(found) for found in values)
 
 
 _ANYONES = object()  # a policy of which nobody knows what it follows from

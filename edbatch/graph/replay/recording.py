@@ -50,7 +50,7 @@ class Recording:
     Attributes:
         n: how many nodes.
         row: where it lies, for the loop that appends it, and the number of its structure.
-        types: of the nodes.
+        types: of the nodes; kinds: each once.
         lines: where they were recorded, if that was noted.
         inputs: arrays of the input nodes.
         drawn: how many integers a call draws.
@@ -65,8 +65,8 @@ class Recording:
     bases: ClassVar[tuple[int, ...]] = ()
 
     __slots__ = (
-        "_given", "_returns_arrays", "_small", "arguments", "constants", "drawn", "form", "inputs", "leaves", "lines",
-        "n", "plain", "row", "single", "types",
+        "_given", "_returns_arrays", "_small", "arguments", "constants", "drawn", "form", "inputs", "kinds", "leaves",
+        "lines", "n", "plain", "row", "single", "types",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, leaves: list[Expression], form: Form) -> None:
@@ -84,7 +84,7 @@ class Recording:
         self._returns_arrays = any(ids is not None for _, ids in arrays)
         self._given = np.array(places.operands + places.integers, np.int64)
         self._small = np.array([*places.types, *places.codes, *places.integer_codes], np.int32)
-        self.types = self._small[: len(places.types)]
+        self.types, self.kinds = self._small[: len(places.types)], frozenset(places.types)
         self.inputs = recorder.inputs
         self.drawn = recorder.drawn
         self.constants = [_finder(key) for key in places.constants]
