@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-from importlib.metadata import version
-
 from edbatch.base.later import Later
 from edbatch.base.table import Table
 from edbatch.graph.recorder import IN_C
@@ -26,6 +23,9 @@ def show_config() -> None:
         python     ...
         recording  in ...
     """
+    import platform  # which take a tenth of the time of `import edbatch`
+    from importlib.metadata import version
+
     from edbatch import __version__
 
     pools = threadpoolctl.threadpool_info()
