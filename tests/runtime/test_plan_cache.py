@@ -2,7 +2,7 @@
 
 import gc
 import random
-from itertools import pairwise
+from itertools import pairwise, permutations
 from weakref import ref
 
 import numpy as np
@@ -142,6 +142,21 @@ def test_what_is_else_is_planned_anew(plans, monkeypatch, structures):
     net.b.freeze(False)
     net.W = net.model.add_parameters((DIM, DIM), name="other")
     check(lambda: whole(net, Net.of_cells, words), 3)
+
+
+@pytest.mark.parametrize("n", [1, 40])
+def test_other_edges(plans, n):
+    """Graphs of equal types are told apart by who reads whom."""
+
+    def run(first, second, third):
+        with eb.Graph(dtype="float64"):
+            xs = [eb.input(np.arange(DIM) + 10.0 * at) for at in range(3)]
+            y = [(xs[first] - xs[second]) * xs[third] for _ in range(n)]
+            return [eb.sum(y).value()]
+
+    for places in permutations(range(3)):
+        check(lambda places=places: run(*places), 3)
+    assert plans.hits >= 6
 
 
 def test_a_way_is_of_its_root():
