@@ -44,7 +44,7 @@ def test_what_it_says_is_so(edbatch, monkeypatch, tmp_path):
     said = " ".join(README.read_text(encoding="utf-8").split())
     assert "trees {1} by depth, {2} by agenda, {4} learned; ".format(*over[0]) in said
     assert "tagger {1}, {2}, {4}; lattices {5}, {6}, {7}.".format(*over[1], *(over[2][at] for at in (1, 2, 4))) in said
-    assert f"{len(WORKLOADS)} models to name" in said
+    assert f"{len(WORKLOADS)}, on your data" in said
     for _, depth, _, _, learned in (trees, tagger, lattices):
         assert depth > 1.8 * learned
     assert trees[2] > 1.8 * trees[4]  # agenda
