@@ -83,10 +83,20 @@ def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = config.getoption("--device")
-    if chosen != "cuda":
+    if chosen == "cuda":
+        need_gpu()
+    else:
         emulate()
     if chosen != "cpu":
         os.environ["EDBATCH_DEVICE"] = "cuda"
+
+
+def need_gpu():
+    """End what asks for a GPU that is not there, with one sentence, before thousands of tests say it."""
+    try:
+        open_driver(0)
+    except EdBatchError as missing:
+        raise pytest.UsageError(f"--device cuda: {missing}") from None
 
 
 def emulate():

@@ -10,6 +10,7 @@ import pytest
 from edbatch.errors import EdBatchError
 from edbatch.kernels.cuda import installed
 from edbatch.kernels.cuda.cupy_driver import open_driver
+from tests.conftest import need_gpu
 from tests.kernels.cuda.fake_cupy import FakeCupy
 
 
@@ -47,6 +48,8 @@ def test_no_driver(monkeypatch):
         f"cuda:0: no NVIDIA driver was found ({installed.DRIVER_LIBRARY} cannot be loaded): install the driver, then "
         "CuPy by `pip install 'edbatch[cuda12]'`, or [cuda13] for CUDA 13"
     )
+    with pytest.raises(pytest.UsageError, match=r"^--device cuda: cuda:0: no NVIDIA driver was found .*CUDA 13$"):
+        need_gpu()
 
 
 @pytest.mark.parametrize(
