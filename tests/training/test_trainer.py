@@ -243,7 +243,8 @@ def test_what_an_update_has_found_is_looked_for_again_where_it_is_another():
         update(a, b, c, table)
     update(a, b)
     update(c)
-    table.accumulator()[0][...] = gradient = random.standard_normal((4, 3))  # of all rows
+    gradient = random.standard_normal((4, 3))  # of all rows
+    table.accumulator()[0][...] = beside(table, gradient)
     want[table] -= 0.125 * gradient
     trainer.update()
     np.testing.assert_allclose(table.value(), want[table], rtol=1e-12)
