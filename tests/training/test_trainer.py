@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import edbatch as eb
 from edbatch.graph.cell.stacking import stacked
+from tests.arrays import beside
 from tests.training.optimizing import give, gradients_of, model_of
 
 
@@ -217,7 +218,7 @@ def test_what_an_update_has_found_is_looked_for_again_where_it_is_another():
                 table.add_rows(np.array([3, 1]), gradient)
                 want[table][[3, 1]] -= rate * gradient
             else:
-                parameter.accumulator()[0][...] += gradient
+                parameter.accumulator()[0][...] += beside(parameter, gradient)
                 want[parameter] -= rate * gradient
             squares += (gradient**2).sum()
         trainer.update()
@@ -242,7 +243,8 @@ def test_what_an_update_has_found_is_looked_for_again_where_it_is_another():
         update(a, b, c, table)
     update(a, b)
     update(c)
-    table.accumulator()[0][...] = gradient = random.standard_normal((4, 3))  # of all rows
+    gradient = random.standard_normal((4, 3))
+    table.accumulator()[0][...] = beside(table, gradient)  # of all rows
     want[table] -= 0.125 * gradient
     trainer.update()
     np.testing.assert_allclose(table.value(), want[table], rtol=1e-12)
