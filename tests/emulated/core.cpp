@@ -1,4 +1,5 @@
-// The functions of CUDA and cuBLAS that enqueue work, on the CPU: with their binary interfaces, and done at once.
+// The functions of CUDA and cuBLAS that enqueue work, on the CPU: with their binary interfaces, and done at once; under
+// other names, as a process that has the real libraries binds names to whatever has them.
 //
 // What would be wrong on a GPU fails here: unknown handles, sizes that CUDA refuses, barriers that not all threads of a
 // block reach, shuffles that not all threads of a warp reach, numbers of types and modes that cuBLAS does not know.
@@ -338,8 +339,8 @@ void emulated_aligned(const void* address, unsigned bytes) {
     if ((uintptr_t)address % bytes) failed = 716;  // CUDA_ERROR_MISALIGNED_ADDRESS
 }
 
-int cuLaunchKernel(const Kernel* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, Stream* stream, void** given, void** extra) {
+int emulated_launch(const Kernel* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                    unsigned bz, unsigned shared, Stream* stream, void** given, void** extra) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     if (!kernels.count(function) || !streams.count(stream)) return 400;  // CUDA_ERROR_INVALID_HANDLE
     if (const int status = refusal(stream)) return status;
@@ -357,10 +358,10 @@ int cuLaunchKernel(const Kernel* function, unsigned gx, unsigned gy, unsigned gz
     return doing();
 }
 
-int cublasGemmStridedBatchedEx(Stream* handle, int transa, int transb, int m, int n, int k, const void* alpha,
-                               const void* a, int atype, int lda, long long stride_a, const void* b, int btype, int ldb,
-                               long long stride_b, const void* beta, void* c, int ctype, int ldc, long long stride_c,
-                               int count, int compute, int algorithm) {
+int emulated_gemm_strided(Stream* handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a,
+                          int atype, int lda, long long stride_a, const void* b, int btype, int ldb, long long stride_b,
+                          const void* beta, void* c, int ctype, int ldc, long long stride_c, int count, int compute,
+                          int algorithm) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     if (!streams.count(handle)) return NOT_INITIALIZED;
     if (refusal(handle)) return EXECUTION_FAILED;
@@ -381,11 +382,11 @@ int cublasGemmStridedBatchedEx(Stream* handle, int transa, int transb, int m, in
                           stride_c, count, bits_lost.at(compute));
 }
 
-int cublasGemmEx(Stream* handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a,
-                 int atype, int lda, const void* b, int btype, int ldb, const void* beta, void* c, int ctype, int ldc,
-                 int compute, int algorithm) {
-    return cublasGemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, a, atype, lda, 0, b, btype, ldb, 0, beta,
-                                      c, ctype, ldc, 0, 1, compute, algorithm);
+int emulated_gemm(Stream* handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a,
+                  int atype, int lda, const void* b, int btype, int ldb, const void* beta, void* c, int ctype, int ldc,
+                  int compute, int algorithm) {
+    return emulated_gemm_strided(handle, transa, transb, m, n, k, alpha, a, atype, lda, 0, b, btype, ldb, 0, beta, c,
+                                 ctype, ldc, 0, 1, compute, algorithm);
 }
 
 // For driver.py

@@ -67,7 +67,7 @@ class EmulatedDriver:
         self.blas = self.stream
         self.launch, self.gemm, self.gemm_strided = (
             ctypes.cast(core()[name], ctypes.c_void_p).value
-            for name in ("cuLaunchKernel", "cublasGemmEx", "cublasGemmStridedBatchedEx")
+            for name in ("emulated_launch", "emulated_gemm", "emulated_gemm_strided")
         )
         self.uploads = self.downloads = self.allocations = self.synchronizations = 0
         self._counts, self._recorded_counts = map(Counts.from_address, (self.stream, self._recorded))
@@ -191,7 +191,7 @@ class EmulatedDriver:
         _, addresses = parameters_of(parameters)
         grid, block = (tuple(sizes) + (1,) * (3 - len(sizes)) for sizes in (grid, block))
         with self.active():
-            status = core().cuLaunchKernel(kernel, *grid, *block, 0, stream or self.stream, addresses, None)
+            status = core().emulated_launch(kernel, *grid, *block, 0, stream or self.stream, addresses, None)
         assert status == 0, f"CUDA error {status}"
 
 
@@ -204,7 +204,7 @@ def _define(kernels):
 
 
 def parameters_of(values):
-    """What `cuLaunchKernel` takes for parameters, and what has to live as long."""
+    """What `emulated_launch` takes for parameters, and what has to live as long."""
     boxes = []
     for value in values:
         if isinstance(value, np.ndarray):

@@ -33,8 +33,8 @@ WARNINGS = [
 # IEEE arithmetic as written: no fused multiply-adds, no functions evaluated by the compiler. Fibers are switched by
 # longjmp, which _FORTIFY_SOURCE refuses.
 OPTIONS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-builtin", "-U_FORTIFY_SOURCE", *WARNINGS]
-# Modules may define one name each, and use what the core defines.
-OPTIONS += ["-undefined", "dynamic_lookup"] if platform.system() == "Darwin" else ["-Wl,-Bsymbolic"]
+# Modules may define the same names.
+OPTIONS += [] if platform.system() == "Darwin" else ["-Wl,-Bsymbolic"]
 # A third of the time that -O1 takes, and tests launch few threads.
 OF_GENERATED = "-O0"
 
@@ -60,11 +60,13 @@ def built(source, *options):
     if "clang" not in COMPILER and platform.system() != "Darwin":
         options.append("-fno-gnu-unique")  # or two modules would share the shared memory of one name
     path = folder() / f"{key_of(options, source)}.so"
+    if platform.system() == "Darwin":
+        options.append(f"-Wl,-install_name,{path}")
     if not path.exists():
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".so")
         os.close(descriptor)
         try:
-            command = [COMPILER, *options, "-x", "c++", "-", "-o", temporary]
+            command = [COMPILER, "-x", "c++", "-", *options, "-o", temporary]
             done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise RuntimeError(done.stderr + source)
@@ -75,9 +77,15 @@ def built(source, *options):
 
 
 @cache
+def core_path():
+    """The library of core.cpp, which modules are linked to: its names are seen by them alone."""
+    return str(built((HERE / "core.cpp").read_text(), "-O2"))
+
+
+@cache
 def core():
-    """The library of core.cpp, whose names modules see."""
-    library = ctypes.CDLL(str(built((HERE / "core.cpp").read_text(), "-O2")), mode=ctypes.RTLD_GLOBAL)
+    """The functions of core.cpp."""
+    library = ctypes.CDLL(core_path())
     pointer = ctypes.c_void_p
     for name, restype, *argtypes in [
         ("emulated_stream", pointer, ctypes.c_int),
@@ -90,7 +98,7 @@ def core():
         ("emulated_replay", ctypes.c_int, pointer, pointer),
         ("emulated_forget_work", None, pointer),
         ("emulated_thread", None, pointer, pointer, pointer, pointer),
-        ("cuLaunchKernel", ctypes.c_int, pointer, *[ctypes.c_uint] * 7, pointer, pointer, pointer),
+        ("emulated_launch", ctypes.c_int, pointer, *[ctypes.c_uint] * 7, pointer, pointer, pointer),
     ]:
         function = library[name]
         setattr(library, name, function)
@@ -100,7 +108,7 @@ def core():
 
 def compiled(source, names):
     """Where the kernels of a source are."""
-    library = ctypes.CDLL(str(built(header() + source + exported(names), "-O1")))
+    library = ctypes.CDLL(str(built(header() + source + exported(names), "-O1", *linked())))
     return [address_in(library, name) for name in names]
 
 
@@ -112,12 +120,12 @@ def generated(source, names):
 
 def compiled_together(kernels):
     """Where generated kernels are, by what `generated` gives; each is compiled once for all processes."""
-    keys = {kernel: key_of(OF_GENERATED, header(), kernel) for kernel in kernels}
+    keys = {kernel: key_of(OF_GENERATED, linked(), header(), kernel) for kernel in kernels}
     new = {kernel: f"kernel_{key}" for kernel, key in keys.items() if not (folder() / key).exists()}
     for head in {head for head, _ in new}:
         named = {name: body for (first, body), name in new.items() if first == head}
         bodies = (f'extern "C" __global__ void {name}({body}' for name, body in named.items())
-        path = built(header() + head + "".join(bodies) + exported(named), OF_GENERATED)
+        path = built(header() + head + "".join(bodies) + exported(named), OF_GENERATED, *linked())
         for name in named:
             link = folder() / f"{name}.{os.getpid()}"
             link.symlink_to(path.name)
@@ -129,10 +137,14 @@ def compiled_together(kernels):
 _library = cache(ctypes.CDLL)
 
 
+def linked():
+    """The options that link a module to the core."""
+    return "-x", "none", core_path()
+
+
 @cache
 def header():
     """What CUDA C++ takes for granted."""
-    core()
     return (HERE / "kernels.h").read_text()
 
 

@@ -1,6 +1,8 @@
 """The emulated GPU computes what a GPU would, and refuses what a GPU would refuse."""
 
 import ctypes
+import re
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -72,6 +74,16 @@ def kernels(driver):
     return dict(zip(NAMES, driver.load(SOURCE, NAMES), strict=True))
 
 
+def test_no_name_is_one_of_nvidias():
+    """CuPy, in the same process, would call what it finds under them."""
+    listed = subprocess.run(["nm", "-D", "--defined-only", libraries.core_path()], capture_output=True, text=True)
+    names = re.findall(r" T (\w+)", listed.stdout)
+    assert {"emulated_launch", "emulated_gemm", "emulated_gemm_strided"} <= set(names)
+    assert not [name for name in names if re.match("cu[A-Zbd]|nv", name)]
+    with pytest.raises(AttributeError):  # nor is a name seen by others
+        ctypes.CDLL(None)["emulated_launch"]
+
+
 def test_it_has_all_that_a_driver_has(driver):
     methods = {name for name, x in vars(Driver).items() if callable(x) and not name.startswith("_")}
     assert {"load", "empty", "capture"} < methods
@@ -130,15 +142,15 @@ def test_every_second_launch_runs_threads_in_another_order(driver, kernels):
 )
 def test_launches_that_cuda_refuses(driver, kernels, sizes, status):
     _, parameters = parameters_of((np.int64(0), np.int64(0), None))
-    assert core().cuLaunchKernel(kernels["increase"], *sizes, driver.stream, parameters, None) == status
+    assert core().emulated_launch(kernels["increase"], *sizes, driver.stream, parameters, None) == status
     assert driver.launches == (status == 0)
 
 
 def test_unknown_handles_are_refused(driver, kernels):
     _, parameters = parameters_of((0, 0, None))
     sizes = (1, 1, 1, 1, 1, 1, 0)
-    assert core().cuLaunchKernel(kernels["increase"] + 8, *sizes, driver.stream, parameters, None) == 400
-    assert core().cuLaunchKernel(kernels["increase"], *sizes, None, parameters, None) == 400
+    assert core().emulated_launch(kernels["increase"] + 8, *sizes, driver.stream, parameters, None) == 400
+    assert core().emulated_launch(kernels["increase"], *sizes, None, parameters, None) == 400
 
 
 def test_a_thread_needs_the_context_of_the_device(kernels):
@@ -147,7 +159,7 @@ def test_a_thread_needs_the_context_of_the_device(kernels):
     first, second = EmulatedDriver(), EmulatedDriver(1)
 
     def status(driver):
-        return core().cuLaunchKernel(kernels["increase"], 1, 1, 1, 1, 1, 1, 0, driver.stream, parameters, None)
+        return core().emulated_launch(kernels["increase"], 1, 1, 1, 1, 1, 1, 0, driver.stream, parameters, None)
 
     def work():
         found = [status(first)]

@@ -1,9 +1,9 @@
-"""NVIDIA's run-time compiler, from the wheel that the test extra names: needs neither a GPU nor a driver."""
+"""NVIDIA's run-time compiler, from a wheel of CUDA 12 or 13: needs neither a GPU nor a driver."""
 
 import ctypes
 import re
 from functools import cache
-from importlib.metadata import files
+from importlib.metadata import distributions
 from typing import NamedTuple
 
 #: As CuPy gives them, ours and its own.
@@ -12,9 +12,10 @@ OPTIONS = ["--std=c++17", "--fmad=false", "-ftz=true", "--device-as-default-exec
 
 @cache
 def library():
-    """libnvrtc."""
-    names = [f for f in files("nvidia-cuda-nvrtc-cu12") or () if f.match("libnvrtc.so.*") or f.match("nvrtc64_*_0.dll")]
-    return ctypes.CDLL(str(names[0].locate()))
+    """libnvrtc: that of the test extra, or the one that CuPy for CUDA 13 came with."""
+    wheels = [*distributions(name="nvidia-cuda-nvrtc-cu12"), *distributions(name="nvidia-cuda-nvrtc")]
+    path = next(f for f in wheels[0].files or () if f.match("libnvrtc.so.*") or f.match("nvrtc64_*_0.dll"))
+    return ctypes.CDLL(str(path.locate()))
 
 
 def check(result):
