@@ -248,10 +248,10 @@ float rounded(float x, int bits_lost) {
     return x != x ? x : y;
 }
 
-// [rows, columns] in float64, by columns, of a matrix that is stored by columns, or by rows where it is turned.
-template <typename T> std::vector<double> wide(const Matrix& x, int number, int rows, int columns, int bits_lost) {
+// [rows, columns], by columns, of a matrix that is stored by columns, or by rows where it is turned.
+template <typename T> std::vector<T> by_columns(const Matrix& x, int number, int rows, int columns, int bits_lost) {
     const T* from = static_cast<const T*>(x.data) + number * x.stride;
-    std::vector<double> all((size_t)rows * columns);
+    std::vector<T> all((size_t)rows * columns);
     for (int j = 0; j < columns; j++) {
         for (int i = 0; i < rows; i++) {
             const T value = x.turned ? from[j + i * x.distance] : from[i + j * x.distance];
@@ -261,23 +261,32 @@ template <typename T> std::vector<double> wide(const Matrix& x, int number, int 
     return all;
 }
 
+// A sum has up to four parts, which are added at its end: how many, and so how it is rounded, depends on the sizes, as
+// in cuBLAS. The same product in a batch of another size is not the same to the last bit.
 template <typename T>
 void multiply(int m, int n, int k, T alpha, Matrix a, Matrix b, T beta, T* c, long long ldc, long long stride, int count,
               int bits_lost) {
+    unsigned mixed = 0;
+    for (const int x : {m, n, k, count, (int)a.turned, (int)b.turned}) mixed = (mixed ^ x) * 0x9e3779b1u;
+    const int parts = 1 + (mixed >> 30);
     for (int number = 0; number < count; number++, c += stride) {
-        const std::vector<double> left = wide<T>(a, number, m, k, bits_lost);
-        const std::vector<double> right = wide<T>(b, number, k, n, bits_lost);
-        std::vector<double> column(m);
+        const std::vector<T> left = by_columns<T>(a, number, m, k, bits_lost);
+        const std::vector<T> right = by_columns<T>(b, number, k, n, bits_lost);
+        std::vector<T> column(m), part(m);
         for (int j = 0; j < n; j++) {
-            std::fill(column.begin(), column.end(), 0.0);
-            for (int l = 0; l < k; l++) {
-                const double factor = right[(size_t)j * k + l];
-                const double* of_left = left.data() + (size_t)l * m;
-                for (int i = 0; i < m; i++) column[i] += of_left[i] * factor;
+            std::fill(column.begin(), column.end(), 0);
+            for (int first = 0; first < parts; first++) {
+                std::fill(part.begin(), part.end(), 0);
+                for (int l = first; l < k; l += parts) {
+                    const T factor = right[(size_t)j * k + l];
+                    const T* of_left = left.data() + (size_t)l * m;
+                    for (int i = 0; i < m; i++) part[i] += of_left[i] * factor;
+                }
+                for (int i = 0; i < m; i++) column[i] += part[i];
             }
             T* out = c + j * ldc;
             for (int i = 0; i < m; i++) {  // what is there is not read if beta is 0
-                out[i] = beta == 0 ? alpha * column[i] : alpha * column[i] + (double)beta * out[i];
+                out[i] = beta == 0 ? alpha * column[i] : alpha * column[i] + beta * out[i];
             }
         }
     }

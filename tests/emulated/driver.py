@@ -6,6 +6,7 @@ beyond an array's ends is noticed.
 
 import contextlib
 import ctypes
+import os
 import threading
 import weakref
 from functools import partial
@@ -71,6 +72,7 @@ class EmulatedDriver:
         self.uploads = self.downloads = self.allocations = self.synchronizations = 0
         self._counts, self._recorded_counts = map(Counts.from_address, (self.stream, self._recorded))
         self._mine = threading.local()
+        self._process = os.getpid()
         self._memory = {}
         self._waiting = None
         with self.active():  # as when a GPU is opened: its context is the thread's
@@ -153,6 +155,7 @@ class EmulatedDriver:
 
     @contextlib.contextmanager
     def active(self):
+        assert os.getpid() == self._process, "CUDA does not work in a process that was forked from one that uses it"
         before = core().emulated_set_device(self._number)
         self._mine.depth = self.depth + 1
         try:
