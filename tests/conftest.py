@@ -17,6 +17,7 @@ from edbatch.graph.options import Options, current_options
 from edbatch.kernels.cuda.cupy_driver import open_driver
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.runtime import learned
+from tests.emulated import libraries
 from tests.interrupts import end_blocks
 
 # What it declares is in the tables while it is tested, and not while other tests are collected.
@@ -67,6 +68,7 @@ def pytest_runtest_setup(item):
 def pytest_addoption(parser):
     help = "where to run: on the CPU, on a GPU, or on a GPU that is emulated (slow; see tests/emulated)"
     parser.addoption("--device", choices=("cpu", "cuda", "emulated"), default="cpu", help=help)
+    parser.addoption("--check-kernels", action="store_true", help="find races in kernels of the emulated GPU (slow)")
 
 
 def pytest_xdist_auto_num_workers(config):
@@ -82,6 +84,7 @@ def pytest_configure(config):
     # A shell has what it runs in the background, or under nohup, ignore interrupts; those of tests would be lost.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    libraries.checks = config.getoption("--check-kernels")
     chosen = config.getoption("--device")
     if chosen == "cuda":
         need_gpu()
@@ -105,9 +108,8 @@ def emulate():
 
     def open_backend(number):
         from tests.emulated.driver import EmulatedDriver
-        from tests.emulated.libraries import COMPILER
 
-        if COMPILER is None:
+        if libraries.COMPILER is None:
             pytest.skip("no C++ compiler on this machine, to emulate a GPU")
         return backend.CudaBackend(EmulatedDriver(number))
 
@@ -128,6 +130,13 @@ def recordings_of_this_test():
     backend = vars(eb.device("cuda")).get("backend")  # if it was opened
     if backend is not None:
         backend.recordings = Recordings(backend._driver)
+
+
+@pytest.fixture(autouse=True)
+def kernels_are_right():
+    """Nothing was found wrong with kernels on the emulated GPU."""
+    yield
+    assert not (found := libraries.reports()), "\n".join(found)
 
 
 @pytest.fixture(autouse=True)
