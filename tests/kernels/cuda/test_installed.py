@@ -104,6 +104,6 @@ def test_no_toolkit(monkeypatch, library, missing):
     monkeypatch.setitem(sys.modules, "cupy", FakeCupy(built=12090, **missing))
     assert re.fullmatch(
         rf"cuda:0: {library} of CUDA 12 cannot be found \([^\n]+\): install NVIDIA's CUDA toolkit 12, or its wheels by "
-        r"`pip install 'cupy-cuda12x\[ctk\]>=14'`",
+        r"`pip install 'edbatch\[cuda12\]'`",
         message(),
     )
