@@ -1,12 +1,6 @@
 """Faults of kernels that may show on a GPU, or not: each kind is found, and named; and none where there is none."""
 
-import numpy as np
-import pytest
-
-from edbatch.kernels.cuda.source import common
-from tests.emulated import libraries
-from tests.emulated.driver import EmulatedDriver
-from tests.emulated.libraries import reports, with_checks
+from tests.emulated.libraries import with_checks
 
 pytestmark = with_checks
 

@@ -62,7 +62,9 @@ class Parameter(Operand):
         self.device = device or current_device()
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
         self._stored: Literal["C", "F"] = self._order if array.ndim == 2 else "C"
-        self.array = array if shares else self.device.backend.from_host(np.array(array, order=self._stored), self._stored)
+        self.array = (
+            array if shares else self.device.backend.from_host(np.array(array, order=self._stored), self._stored)
+        )
         #: The parameter whose storage this one is a part of (its rows `rows`), see `graph.cell.stacking`.
         self.stack: Parameter | None = None
         self.rows = slice(None)
