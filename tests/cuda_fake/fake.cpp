@@ -95,6 +95,10 @@ struct Loaded {
     std::map<std::string, Kernel*> kernels;
 };
 
+struct Function {
+    bool of_cupy, has_run;
+};
+
 struct Failure {
     long after;
     int status;
@@ -113,7 +117,7 @@ std::set<Stream*> streams;
 std::vector<Stream*> default_streams;  // of each device
 std::map<char*, Block> memory, pinned;
 std::vector<Image*> images;
-std::map<Kernel*, bool> functions;  // whether it has run before
+std::map<Kernel*, Function> functions;
 
 void say(const std::string& what) { fprintf(stderr, "fake CUDA: %s\n", what.c_str()); }
 
@@ -513,7 +517,7 @@ int cuModuleLoadData(Loaded** module, const char* bytes) {
             Kernel* made = emulated_kernel();
             emulated_define(made, compiled);
             (*module)->kernels[name] = made;
-            functions[made] = false;
+            functions[made] = {name.compare(0, 4, "cupy") == 0, false};
         }
         return SUCCESS;
     }
@@ -543,12 +547,13 @@ int cuLaunchKernel(Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsign
     const bool grid = gx && gy && gz && gx <= 0x7fffffff && gy <= 65535 && gz <= 65535;
     const bool block = bx && by && bz && bx <= 1024 && by <= 1024 && bz <= 64 && bx * by * bz <= 1024;
     if (!grid || !block || !given || extra) return INVALID_VALUE;
-    if (streams.count(stream) && stream->capture && !known->second) {
+    if (streams.count(stream) && stream->capture && !known->second.has_run) {
         say("a kernel is loaded, as it runs for the first time, while a stream is captured");
         stream->capture->spoilt = true;
         return CAPTURE_UNSUPPORTED;
     }
-    known->second = true;
+    known->second.has_run = true;
+    counts[known->second.of_cupy ? "kernels of CuPy" : "kernels"]++;
     std::vector<std::vector<uint64_t>> copies;
     for (unsigned at = 0; at < kernel->parameters; at++) {
         copies.emplace_back((kernel->sizes[at] + 7) / 8);
