@@ -148,9 +148,14 @@ def compiled_together(kernels):
 _library = cache(ctypes.CDLL)
 
 
+def linked():
+    """The options that link a module to the core."""
+    return "-x", "none", core_path()
+
+
 def options(level):
-    """Of modules, that are linked to the core."""
-    return ("-x", "none", core_path(), *(["-O0", *CHECKING] if checks else [level]))
+    """Of modules."""
+    return (*linked(), *(["-O0", *CHECKING] if checks else [level]))
 
 
 def reports():
