@@ -97,14 +97,14 @@ def on_device(x):
     if not isinstance(x, np.ndarray):
         return x
     if x.base is None:
-        make_known(x)
+        device_address(x)
     return x.view(DeviceArray)
 
 
-def make_known(*arrays):
-    """Have kernels take arrays of the host for memory of the device."""
-    for array in arrays:
-        core().emulated_memory(array.ctypes.data, array.nbytes, 0)
+def device_address(array):
+    """The address of an array of the host, that is memory of the device to kernels from now on."""
+    core().emulated_memory(array.ctypes.data, array.nbytes, 0)
+    return array.ctypes.data
 
 
 def check(x, where):

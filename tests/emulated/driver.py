@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.emulated.arrays import DeviceArray, DeviceFunctions, make_known, plain
+from tests.emulated.arrays import DeviceArray, DeviceFunctions, device_address, plain
 from tests.emulated.libraries import compiled, compiled_together, core, generated
 
 FENCE = 256  # bytes before and after an array
@@ -209,9 +209,7 @@ def parameters_of(values):
     boxes = []
     for value in values:
         if isinstance(value, np.ndarray):
-            if not isinstance(value, DeviceArray):
-                make_known(value)
-            value = value.ctypes.data
+            value = value.ctypes.data if isinstance(value, DeviceArray) else device_address(value)
         if isinstance(value, float | np.float32):
             value = (ctypes.c_float if isinstance(value, np.float32) else ctypes.c_double)(value)
         is_box = isinstance(value, ctypes.Structure | ctypes.c_float | ctypes.c_double)
