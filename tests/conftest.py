@@ -17,6 +17,8 @@ from edbatch.graph.options import Options, current_options
 from edbatch.kernels.cuda.cupy_driver import open_driver
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.runtime import learned
+from tests.cuda_fake import install
+from tests.emulated import libraries
 from tests.interrupts import end_blocks
 
 # What it declares is in the tables while it is tested, and not while other tests are collected.
@@ -55,6 +57,11 @@ def _no_old_garbage():
 
 
 def pytest_runtest_setup(item):
+    if item.config.getoption("--device") == "fake":
+        if install.missing():
+            pytest.skip(install.missing())
+    elif install.HERE in item.path.parents:
+        pytest.skip("run by -m cuda_fake")
     if item.get_closest_marker("cpu") and item.config.getoption("--device") != "cpu":
         pytest.skip("of the CPU alone")
     if item.get_closest_marker("gpu"):
@@ -65,8 +72,11 @@ def pytest_runtest_setup(item):
 
 
 def pytest_addoption(parser):
-    help = "where to run: on the CPU, on a GPU, or on a GPU that is emulated (slow; see tests/emulated)"
-    parser.addoption("--device", choices=("cpu", "cuda", "emulated"), default="cpu", help=help)
+    help = (
+        "where to run: on the CPU, on a GPU, or, slowly, on one that is emulated or faked (tests/emulated, cuda_fake)"
+    )
+    parser.addoption("--device", choices=("cpu", "cuda", "emulated", "fake"), default="cpu", help=help)
+    parser.addoption("--check-kernels", action="store_true", help="find races in kernels of the emulated GPU (slow)")
 
 
 def pytest_xdist_auto_num_workers(config):
@@ -82,11 +92,16 @@ def pytest_configure(config):
     # A shell has what it runs in the background, or under nohup, ignore interrupts; those of tests would be lost.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    libraries.checks = config.getoption("--check-kernels")
+    if config.getoption("markexpr") == "cuda_fake":
+        config.option.device = "fake"
     chosen = config.getoption("--device")
     if chosen == "cuda":
         need_gpu()
-    else:
+    elif chosen in ("cpu", "emulated"):
         emulate()
+    elif chosen == "fake" and not install.missing():
+        install.install()
     if chosen != "cpu":
         os.environ["EDBATCH_DEVICE"] = "cuda"
 
@@ -99,15 +114,26 @@ def need_gpu():
         raise pytest.UsageError(f"--device cuda: {missing}") from None
 
 
+@pytest.hookimpl(tryfirst=True)  # before those without the marker are left out
+def pytest_collection_modifyitems(items):
+    """Everything that needs a GPU runs on one that is faked, too."""
+    for item in items:
+        if (
+            "cuda" in getattr(item, "fixturenames", ())
+            or item.get_closest_marker("gpu")
+            or install.HERE in item.path.parents
+        ):
+            item.add_marker("cuda_fake")
+
+
 def emulate():
     """Have the device "cuda" be an emulated one; opened on first use."""
     from edbatch.kernels.cuda import backend
 
     def open_backend(number):
         from tests.emulated.driver import EmulatedDriver
-        from tests.emulated.libraries import COMPILER
 
-        if COMPILER is None:
+        if libraries.COMPILER is None:
             pytest.skip("no C++ compiler on this machine, to emulate a GPU")
         return backend.CudaBackend(EmulatedDriver(number))
 
@@ -116,7 +142,7 @@ def emulate():
 
 @pytest.fixture(scope="session")
 def cuda():
-    """A GPU: a real one with `--device cuda`, otherwise emulated."""
+    """A GPU: a real one with `--device cuda`, otherwise emulated or faked."""
     device = eb.device("cuda")
     device.backend  # noqa: B018 (or skip)
     return device
@@ -128,6 +154,13 @@ def recordings_of_this_test():
     backend = vars(eb.device("cuda")).get("backend")  # if it was opened
     if backend is not None:
         backend.recordings = Recordings(backend._driver)
+
+
+@pytest.fixture(autouse=True)
+def kernels_are_right():
+    """Nothing was found wrong with kernels on the emulated GPU."""
+    yield
+    assert not (found := libraries.reports()), "\n".join(found)
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ from edbatch.runtime.plan_cache import afresh
 from scripts import data_folder
 from scripts.bench.contest import Task
 from scripts.bench.report import Tables, command
-from scripts.gpu import correctness, measure, robust
+from scripts.gpu import correctness, epochs, measure, robust
 from scripts.gpu.measure import OWN, Point
 from scripts.gpu.suite import run_tests
 from scripts.gpu.worker import Failed, Worker
@@ -73,6 +73,12 @@ def measured(point: Point, device: str, rounds: int) -> list[dict[str, Any]]:
         return measure.measured(task_of(point.model), point, device, rounds, seconds=4)
 
 
+def in_epochs(model: str, device: str, n: int) -> list[dict[str, Any]]:
+    """See `epochs.epochs`."""
+    with at_once():
+        return epochs.epochs(task_of(model), device, 20, 512, n)
+
+
 def points_of(given: argparse.Namespace) -> tuple[list[Point], list[Point]]:
     """Those that come before the tests, and the others, the most important first."""
     batch, hidden = given.batch[0], given.hidden[0]
@@ -100,7 +106,7 @@ class Check:
             given.batch, given.hidden = [20], [512]
         self.given, self._until = given, perf_counter() + 60 * given.minutes
         self.tables: dict[str, list[Any]] = {
-            name: [] for name in ("GPU", "Correctness", "Robust", *TIMES, "Tests", "Failed", "Not run")
+            name: [] for name in ("GPU", "Correctness", "Robust", "Epochs", *TIMES, "Tests", "Failed", "Not run")
         }
         self._worker = Worker()
 
@@ -117,6 +123,10 @@ class Check:
                 self._part(name, self.tables["Correctness"].extend, correct, model, given.device, hidden, size)
             if given.device != "cpu":
                 self._part("robust", self.tables["Robust"].extend, robust.checks, given.device)
+                for n in (20, 200):
+                    self._part(
+                        f"{n} mini-batches", self.tables["Epochs"].extend, in_epochs, "tree-lstm", given.device, n
+                    )
             self._points(first)
             if given.quick:
                 return

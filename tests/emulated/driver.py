@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.emulated.arrays import DeviceArray, DeviceFunctions, plain
+from tests.emulated.arrays import DeviceArray, DeviceFunctions, device_address, plain
 from tests.emulated.libraries import compiled, compiled_together, core, generated
 
 FENCE = 256  # bytes before and after an array
@@ -84,7 +84,7 @@ class EmulatedDriver:
     replayed = property(lambda self: self._counts.replayed)
 
     def load(self, source, names):
-        handles = [core().emulated_kernel() for _ in names]
+        handles = [core().emulated_kernel(name.encode()) for name in names]
         made = generated(source, names)
         if made is None:
             for handle, found in zip(handles, compiled(source, names), strict=True):
@@ -116,6 +116,7 @@ class EmulatedDriver:
         begin = FENCE + -memory.ctypes.data % FENCE
         memory[begin : begin + bytes] = 0xFF  # NaN
         number = self.allocations
+        core().emulated_memory(memory.ctypes.data + begin, bytes, FENCE)
         # Not Python code, which a trace that is made at that moment would watch.
         self._memory[number] = weakref.ref(memory, partial(self._memory.pop, number)), begin, bytes
         return memory[begin : begin + bytes].view(dtype).view(DeviceArray)
@@ -187,7 +188,7 @@ class EmulatedDriver:
         assert not getattr(self._mine, "recording", False), f"{what} while work is recorded"
 
     def run(self, kernel, grid, block, *parameters, stream=None):
-        """Launch a kernel from Python: numbers, None (null), arrays by their addresses, ctypes structures."""
+        """Launch a kernel from Python: numbers, None (null), arrays, ctypes structures."""
         _, addresses = parameters_of(parameters)
         grid, block = (tuple(sizes) + (1,) * (3 - len(sizes)) for sizes in (grid, block))
         with self.active():
@@ -208,7 +209,7 @@ def parameters_of(values):
     boxes = []
     for value in values:
         if isinstance(value, np.ndarray):
-            value = value.ctypes.data
+            value = value.ctypes.data if isinstance(value, DeviceArray) else device_address(value)
         if isinstance(value, float | np.float32):
             value = (ctypes.c_float if isinstance(value, np.float32) else ctypes.c_double)(value)
         is_box = isinstance(value, ctypes.Structure | ctypes.c_float | ctypes.c_double)

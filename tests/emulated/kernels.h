@@ -12,15 +12,20 @@ struct Three {
     unsigned x, y, z;
 };
 extern "C" {
-extern Three blockIdx, blockDim, gridDim, threadIdx;
+extern Three emulated_places[4];
 void emulated_barrier(int line);
 void emulated_exchange(void* value, unsigned size, unsigned mask, unsigned distance, int line);
 void emulated_aligned(const void* address, unsigned bytes);
 }
 
+#define blockIdx emulated_places[0]
+#define blockDim emulated_places[1]
+#define gridDim emulated_places[2]
+#define threadIdx emulated_places[3]
+
 struct int4 {  // as in CUDA, it has to lie at a multiple of 16 bytes
     int x, y, z, w;
-    int4& operator=(const int4& from) {
+    __attribute__((always_inline)) int4& operator=(const int4& from) {
         emulated_aligned(this, 16);
         emulated_aligned(&from, 16);
         x = from.x, y = from.y, z = from.z, w = from.w;
@@ -40,11 +45,20 @@ inline T __shfl_xor_sync(unsigned mask, T value, unsigned distance, int line = _
     return value;
 }
 
-struct Kernel {  // as in core.cpp
+struct Kernel {  // as in threads.cpp
     void (*call)(void** parameters);
     const unsigned* sizes;
     unsigned parameters;
+    const char *shared, *shared_end;
 };
+
+#ifdef __SANITIZE_THREAD__  // the linker's names: all variables without values, which are those of shared memory
+extern "C" __attribute__((visibility("hidden"))) const char __bss_start[], _end[];
+#define UNCHECKED __attribute__((no_sanitize("thread")))
+#else
+constexpr const char *__bss_start = nullptr, *_end = nullptr;
+#define UNCHECKED
+#endif
 
 template <typename F> struct Form;
 template <typename... P> struct Form<void(P...)> {
@@ -52,13 +66,14 @@ template <typename... P> struct Form<void(P...)> {
     static_assert((sizeof(P) + ...) <= 4096, "CUDA passes 4,096 bytes, before 12.1");
     static constexpr unsigned sizes[] = {sizeof(P)...};
 
-    template <void (*kernel)(P...), size_t... I> static void unpack(void** given, std::index_sequence<I...>) {
+    template <void (*kernel)(P...), size_t... I> UNCHECKED static void unpack(void** given, std::index_sequence<I...>) {
         kernel(*static_cast<P*>(given[I])...);
     }
-    template <void (*kernel)(P...)> static void call(void** given) {
+    template <void (*kernel)(P...)> UNCHECKED static void call(void** given) {
         unpack<kernel>(given, std::index_sequence_for<P...>());
     }
-    template <void (*kernel)(P...)> static constexpr Kernel made = {call<kernel>, sizes, sizeof...(P)};
+    template <void (*kernel)(P...)> static constexpr Kernel made = {
+        call<kernel>, sizes, sizeof...(P), __bss_start, _end};
 };
 
 #define EMULATED(NAME) \

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,21 @@ from edbatch.kernels.cuda.pinned import Uploads
 OPTIONS = ("--std=c++17", "--fmad=false")
 
 
-@cache
+_opening = Lock()
+
+
 def open_driver(number: int) -> Driver:
     """The GPU of a number, counted as CUDA does from 0 on; the same driver, and so the same stream, each time.
 
     Raises:
         EdBatchError: CuPy, NVIDIA's driver or libraries, or a GPU of this number are not there.
     """
+    with _opening:  # the cache alone would have two threads open two
+        return _open(number)
+
+
+@cache
+def _open(number: int) -> Driver:
     device = f"cuda:{number}"
     version = installed.check_driver(device)
     try:
@@ -63,10 +72,10 @@ class CuPyDriver:
             # While such a stream is captured, nobody in the process may use the default one: recordings have another.
             self._recorded = cupy.cuda.Stream(non_blocking=True)
         self.stream = self._stream.ptr
-        self._active = _Active(self.name, runtime, device, self._stream)
+        self._number, self._process = number, os.getpid()
         size = cublas.workspace_bytes(int(device.compute_capability[:-1]))
         self._workspace = self.empty(size, np.dtype(np.uint8))
-        with self._active:
+        with self.active():
             self.blas, self._recorded_blas = (
                 cublas.create(blas, stream.ptr, self.address(self._workspace), size)
                 for stream in (self._stream, self._recorded)
@@ -87,7 +96,7 @@ class CuPyDriver:
     def load(self, source: str, names: Sequence[str]) -> list[int]:
         """Compile with NVRTC, or take what it compiled earlier from CuPy's cache on disk."""
         cupy = self.xp
-        with self._active:
+        with self.active():
             try:
                 module = cupy.RawModule(code=source, options=OPTIONS, backend="nvrtc").module
             except cupy.cuda.compiler.CompileException as error:
@@ -105,7 +114,7 @@ class CuPyDriver:
 
     def empty(self, entries: int, dtype: np.dtype) -> Any:
         """From CuPy's memory pool, whose blocks begin at multiples of 512 bytes."""
-        with self._active:
+        with self.active():
             return self.xp.empty(entries, dtype)
 
     def address(self, array: Any) -> int:
@@ -119,12 +128,12 @@ class CuPyDriver:
                 f"{self.name}: {host.nbytes} bytes cannot be copied to an array of {target.nbytes} "
                 f"({'' if target.flags.c_contiguous else 'not '}contiguous)"
             )
-        with self._active:
+        with self.active():
             self._uploads.send(host, self.address(target))
 
     def download(self, array: Any) -> np.ndarray:
         """A copy on the host."""
-        with self._active:
+        with self.active():
             return array.get(stream=self._stream)
 
     def synchronize(self) -> None:
@@ -132,8 +141,13 @@ class CuPyDriver:
         self._stream.synchronize()
 
     def active(self) -> AbstractContextManager[Any]:
-        """Can be entered by any thread, and again inside."""
-        return self._active
+        """Each block remembers what was in use before it, in its thread."""
+        if os.getpid() != self._process:
+            raise EdBatchError(
+                f"{self.name}: this process was forked from one that uses the GPU; CUDA does not work in it: start "
+                "processes by 'spawn', or use the GPU only after the fork"
+            )
+        return _Active(self.xp.cuda, self._number, self._stream)
 
     @contextmanager
     def capture(self) -> Iterator[CuPyRecording]:
@@ -145,7 +159,7 @@ class CuPyDriver:
         """
         runtime, stream = self.xp.cuda.runtime, self._recorded
         recording = CuPyRecording(self, stream.ptr, self._recorded_blas)
-        with self._active:
+        with self.active():
             # Another thread may go on allocating; this one gets an error for what cannot be captured.
             stream.begin_capture(mode=runtime.streamCaptureModeThreadLocal)
             try:
@@ -157,11 +171,11 @@ class CuPyDriver:
             recording.graph = stream.end_capture()
 
     def _pinned(self, size: int) -> np.ndarray:
-        with self._active:
+        with self.active():
             return np.frombuffer(self.xp.cuda.alloc_pinned_memory(size), np.uint8, size)
 
     def _event(self) -> Any:
-        with self._active:
+        with self.active():
             return self.xp.cuda.Event(disable_timing=True)
 
     def _copy(self, target: int, source: int, size: int) -> None:
@@ -186,28 +200,33 @@ class CuPyRecording:
 
 
 class _Active:
-    """CuPy's current device and stream in a block; CuPy keeps what they were before, thread by thread."""
+    """A block with a device and a stream of its own; then those are in use again that were before, in this thread."""
 
-    __slots__ = "_device", "_name", "_process", "_runtime", "_stream"
+    __slots__ = "_before", "_cuda", "_number", "_stream"
 
-    def __init__(self, name: str, runtime: Any, device: Any, stream: Any):
-        self._name, self._runtime, self._device, self._stream = name, runtime, device, stream
-        self._process = os.getpid()
+    def __init__(self, cuda: Any, number: int, stream: Any):
+        self._cuda, self._number, self._stream = cuda, number, stream
+        self._before: tuple[int, Any] = 0, None
 
     def __enter__(self) -> None:
-        if os.getpid() != self._process:
-            raise EdBatchError(
-                f"{self._name}: this process was forked from one that uses the GPU; CUDA does not work in it: start "
-                "processes by 'spawn', or use the GPU only after the fork"
-            )
-        self._device.__enter__()
-        # CuPy leaves out device 0 in a thread that has set none; but a launch by address needs the device's context.
-        self._runtime.setDevice(self._device.id)
-        self._stream.__enter__()
+        # Not CuPy's own blocks: an interrupt after one has begun would leave its device or stream in use for ever.
+        runtime = self._cuda.runtime
+        self._before = runtime.getDevice(), None
+        try:
+            # CuPy leaves out device 0 in a thread that has set none; but a launch by address needs its context.
+            runtime.setDevice(self._number)
+            self._before = self._before[0], self._cuda.get_current_stream()
+            self._stream.use()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *_: object) -> None:
-        self._stream.__exit__()
-        self._device.__exit__()
+        runtime, (device, stream) = self._cuda.runtime, self._before
+        if stream is not None:  # of the device of this block
+            runtime.setDevice(self._number)
+            stream.use()
+        runtime.setDevice(device)
 
 
 def _address(function: Any) -> int:

@@ -9,17 +9,16 @@ import pytest
 
 from edbatch.errors import EdBatchError
 from edbatch.kernels.cuda import installed
-from edbatch.kernels.cuda.cupy_driver import open_driver
+from edbatch.kernels.cuda.cupy_driver import _open, open_driver
 from tests.conftest import need_gpu
-from tests.kernels.cuda.fake_cupy import FakeCupy
 
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    open_driver.cache_clear()
+    _open.cache_clear()
     yield
-    open_driver.cache_clear()
+    _open.cache_clear()
 
 
 def with_driver(monkeypatch, version, status=0):
@@ -30,6 +29,25 @@ def with_driver(monkeypatch, version, status=0):
         return status
 
     monkeypatch.setattr(installed, "cuda_driver", lambda: SimpleNamespace(cuDriverGetVersion=get_version))
+
+
+class Cuda(SimpleNamespace):
+    """`cupy.cuda`, where what it has not is a library that cannot be loaded."""
+
+    def __getattr__(self, name):
+        raise ImportError(f"lib{name}.so.12: cannot open shared object file\nmore")
+
+
+def cupy(built=13000, gpus=1, **found):
+    """As much of CuPy as is asked before a GPU is opened."""
+
+    def count():
+        if not gpus:
+            raise RuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+        return gpus
+
+    runtime = SimpleNamespace(CUDARuntimeError=RuntimeError, getDeviceCount=count, runtimeGetVersion=lambda: built)
+    return SimpleNamespace(__version__="14.2.0", cuda=Cuda(runtime=runtime, **found))
 
 
 def message(number=0):
@@ -82,28 +100,22 @@ NOT_THERE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "cupy", "number", "sentence"), NOT_THERE)
-def test_no_such_gpu(monkeypatch, version, cupy, number, sentence):
+@pytest.mark.parametrize(("version", "there", "number", "sentence"), NOT_THERE)
+def test_no_such_gpu(monkeypatch, version, there, number, sentence):
     with_driver(monkeypatch, version)
-    monkeypatch.setitem(sys.modules, "cupy", FakeCupy(**cupy))
+    monkeypatch.setitem(sys.modules, "cupy", cupy(**there))
     assert message(number) == f"cuda:{number}: {sentence}"
-    if "gpus" in cupy:
+    if "gpus" in there:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
         assert message(number) == f"cuda:{number}: {sentence}, where CUDA_VISIBLE_DEVICES is '2'"
 
 
-@pytest.mark.parametrize(
-    ("library", "missing"),
-    [
-        ("cuBLAS", {"cublas": ImportError("libcublas.so.12: cannot open shared object file\nmore")}),
-        ("NVRTC", {"nvrtc": lambda: (_ for _ in ()).throw(RuntimeError("CuPy failed to load libnvrtc.so.12"))}),
-    ],
-)
-def test_no_toolkit(monkeypatch, library, missing):
+@pytest.mark.parametrize(("library", "found"), [("cuBLAS", {}), ("NVRTC", {"cublas": "found"})])
+def test_no_toolkit(monkeypatch, library, found):
     with_driver(monkeypatch, 12040)
-    monkeypatch.setitem(sys.modules, "cupy", FakeCupy(built=12090, **missing))
+    monkeypatch.setitem(sys.modules, "cupy", cupy(built=12090, **found))
     assert re.fullmatch(
         rf"cuda:0: {library} of CUDA 12 cannot be found \([^\n]+\): install NVIDIA's CUDA toolkit 12, or its wheels by "
-        r"`pip install 'cupy-cuda12x\[ctk\]>=14'`",
+        r"`pip install 'edbatch\[cuda12\]'`",
         message(),
     )
