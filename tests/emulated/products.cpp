@@ -37,28 +37,22 @@ template <typename T> std::vector<double> wide(const Matrix& x, int number, int 
     return all;
 }
 
+// c = alpha a b + beta c, where what was there is not read if beta is 0.
 template <typename T>
-void multiply(int m, int n, int k, T alpha, Matrix a, Matrix b, T beta, T* c, long long ldc, long long stride, int count,
-              int bits_lost) {
-    for (int number = 0; number < count; number++, c += stride) {
+int multiply(int m, int n, int k, double alpha, Matrix a, Matrix b, double beta, Matrix c, int count, int bits_lost) {
+    for (int number = 0; number < count; number++) {
         const std::vector<double> left = wide<T>(a, number, m, k, bits_lost);
         const std::vector<double> right = wide<T>(b, number, k, n, bits_lost);
-        std::vector<double> column(m);
         for (int j = 0; j < n; j++) {
-            std::fill(column.begin(), column.end(), 0.0);
+            std::vector<double> column(m);
             for (int l = 0; l < k; l++) {
-                const double factor = right[(size_t)j * k + l];
-                const double* of_left = left.data() + (size_t)l * m;
-                for (int i = 0; i < m; i++) column[i] += of_left[i] * factor;
+                for (int i = 0; i < m; i++) column[i] += left[(size_t)l * m + i] * right[(size_t)j * k + l];
             }
-            T* out = c + j * ldc;
-            for (int i = 0; i < m; i++) {  // what is there is not read if beta is 0
-                out[i] = beta == 0 ? alpha * column[i] : alpha * column[i] + (double)beta * out[i];
-            }
+            T* const out = (T*)c.data + number * c.stride + j * c.distance;
+            for (int i = 0; i < m; i++) out[i] = alpha * column[i] + (beta == 0 ? 0 : beta * out[i]);
         }
     }
+    return 0;
 }
-
-template <typename T> bool aligned(const void* address) { return (uintptr_t)address % sizeof(T) == 0; }
 
 }  // namespace
