@@ -41,7 +41,7 @@ OPTIONS += [] if platform.system() == "Darwin" else ["-Wl,-Bsymbolic"]
 # A third of the time that -O1 takes, and tests launch few threads.
 OF_GENERATED = "-O0"
 # Reads and writes call functions of the core, and the compiler's own library is not linked.
-CHECKING = ["-fsanitize=thread,bounds", "-nodefaultlibs", "-lm", "-lc", "-g1", "-Wcast-qual", "-DCHECKED"]
+CHECKING = ["-fsanitize=thread,bounds", "-nodefaultlibs", "-lm", "-lc", "-g1", "-Wcast-qual"]
 #: Whether kernels are compiled so; for all tests by `--check-kernels`.
 checks = False
 
