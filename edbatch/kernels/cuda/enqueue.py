@@ -7,7 +7,7 @@ import numpy as np
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.gather import WORD
 from edbatch.kernels.cpu.pointers import int64_address
-from edbatch.kernels.cuda.calls import Gpu, call_launch, launch
+from edbatch.kernels.cuda.calls import Gpu, launch, launch_given
 from edbatch.kernels.cuda.geometry import (
     MOST_BLOCKS_OF_X,
     THREADS,
@@ -21,8 +21,9 @@ from edbatch.kernels.interpreter import MOVE, MOVES
 from edbatch.kernels.tables import PLACE, Listed, Memory, Rows, placed
 
 # Numba takes plain integers for constants.
-_LAUNCH, _STREAM, _PROCESSORS, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.PROCESSORS, Gpu.STATUS))
-_GATHER_KERNEL, _ADD_ALL_FLOAT, _ADD_ALL_DOUBLE = map(int, (Gpu.GATHER, Gpu.ADD_ALL_FLOAT, Gpu.ADD_ALL_DOUBLE))
+_PROCESSORS, _GATHER_KERNEL, _ADD_ALL_FLOAT, _ADD_ALL_DOUBLE = map(
+    int, (Gpu.PROCESSORS, Gpu.GATHER, Gpu.ADD_ALL_FLOAT, Gpu.ADD_ALL_DOUBLE)
+)
 
 BLOCKS_PER_PROCESSOR = 16
 
@@ -43,13 +44,10 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
         most = BLOCKS_PER_PROCESSOR * gpu[_PROCESSORS]
         across = min(across, most)
         down = min(down, parts(most, across))
-        pointer = np.empty(1, np.int64)
-        pointer[0] = int64_address(moves) + 8 * MOVE * first
-        grid = Grid(down, some, across, THREADS, 1)
-        status = call_launch(gpu[_LAUNCH], gpu[_GATHER_KERNEL], grid, gpu[_STREAM], int64_address(pointer))
-        pointer[0] = moves[0, 0]  # or both would be freed before the call: Numba does not know that it reads them
-        if status != 0 and gpu[_STATUS] == 0:
-            gpu[_STATUS] = status
+        given = np.empty(1, np.int64)
+        given[0] = int64_address(moves) + 8 * MOVE * first
+        launch_given(gpu, gpu[_GATHER_KERNEL], Grid(down, some, across, THREADS, 1), given)
+        given[0] = moves[0, 0]  # or both would be freed before the call: Numba does not know that it reads them
 
 
 @compiled
