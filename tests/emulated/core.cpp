@@ -183,10 +183,10 @@ int emulated_replay(Stream* stream, Work* work) {
 
 void emulated_forget_work(Work* work) { delete work; }
 
-// One thread of a grid of any size, which may not wait.
-void emulated_thread(const Kernel* what, const Three* sizes, const Three* places, void** given) {
+// One thread, which may not wait, of a grid of any size: blockIdx, blockDim, gridDim, threadIdx.
+void emulated_thread(const Kernel* what, const Three* places, void** given) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    gridDim = sizes[0], blockDim = sizes[1], blockIdx = places[0], threadIdx = places[1];
+    memcpy(emulated_places, places, sizeof emulated_places);
     what->call(given);
 }
 }

@@ -1,6 +1,5 @@
 """Kernels as CUDA C++: a C++ compiler shows that they mean what NumPy means; see `cuda/test_ops`, too."""
 
-import ctypes
 import sys
 
 import numpy as np
@@ -100,14 +99,7 @@ def test_positions_beyond_32_bits():
     stride = 2**20
     first = (n - 1) * stride + (size - 1)  # row and entry 2^32
     words = filled(kernel, [size], [(array.ctypes.data - 4 * first, 4 * stride, 0) for array in (x, out)])
-    grid, block = (2**31 - 1, 65535, 65535), (4, 4)
-    thread = 2**30, 2**30 % 65535, 2**30 // 65535  # of blocks: row and entry 2^32
-    run_thread(handle, grid, block, thread, (0, 0), n, words_as_structure(words))
+    block = 2**30, 2**30 % 65535, 2**30 // 65535  # of 4 by 4 threads: row and entry 2^32
+    places = (*block, 4, 4, 1, 2**31 - 1, 65535, 65535, 0, 0, 0)
+    run_thread(handle, places, n, np.ctypeslib.as_ctypes(words))
     assert out[0] == 42
-
-
-def words_as_structure(words):
-    class Given(ctypes.Structure):
-        _fields_ = [("v", ctypes.c_longlong * len(words))]
-
-    return Given((ctypes.c_longlong * len(words))(*words.tolist()))
