@@ -28,7 +28,10 @@ from edbatch.kernels.tables import INTEGER_BYTES, Matrix, Memory, Sizes
 from edbatch.memory.plan.format import Plan
 
 #: Those that are written by hand, and where compiled code finds them.
-KERNELS = {"gather": Gpu.GATHER, "add_all_float": Gpu.ADD_ALL_FLOAT, "add_all_double": Gpu.ADD_ALL_DOUBLE}
+KERNELS = {
+    "gather": Gpu.GATHER, "add_all_float": Gpu.ADD_ALL_FLOAT, "add_all_double": Gpu.ADD_ALL_DOUBLE,
+    "squares": Gpu.SQUARES,
+}  # fmt: skip
 
 
 def open_backend(number: int) -> Backend:
@@ -165,11 +168,14 @@ class CudaBackend(CudaArrays):
     def squares(self, arrays: Sequence[Any]) -> Callable[[], Any]:
         """See `Backend`."""
 
+        numbers = np.zeros((len(arrays) + enqueue.SOME, 3), np.int64)
+        for at, x in enumerate(arrays):
+            numbers[at] = self._driver.address(x), x.size, x.itemsize
+
         def run() -> Any:
-            found = self.empty(len(arrays), np.dtype(np.float64))
-            with np.errstate(all="ignore"):
-                for at, x in enumerate(arrays):
-                    found[at] = x @ x
+            found = self.empty(enqueue.PARTS * len(arrays), np.dtype(np.float64))
+            enqueue.squares(self._gpu, numbers, len(arrays), self._driver.address(found))
+            check(self._gpu)
             return found
 
         return run

@@ -31,13 +31,14 @@ class Gpu(IntEnum):
     STREAM = 4
     PROCESSORS = 5  # multiprocessors
     COMPUTE = 6  # of products of float32, see `PRECISIONS`
-    GATHER = 7  # kernels written by hand, the last two of float32 and of float64
+    GATHER = 7  # kernels written by hand, the next two of float32 and of float64
     ADD_ALL_FLOAT = 8
     ADD_ALL_DOUBLE = 9
     STATUS = 10  # the first error of a call; 0: none
     ZERO = 11  # what products are multiplied by: 0 of either dtype, 1 of float32, 1 of float64
     ONE_FLOAT = 12
     ONE_DOUBLE = 13
+    SQUARES = 14  # a kernel written by hand
 
 
 #: cuBLAS' compute types: what a product of float32 matrices may be computed in.

@@ -21,11 +21,12 @@ from edbatch.kernels.interpreter import MOVE, MOVES
 from edbatch.kernels.tables import PLACE, Listed, Memory, Rows, placed
 
 # Numba takes plain integers for constants.
-_PROCESSORS, _GATHER_KERNEL, _ADD_ALL_FLOAT, _ADD_ALL_DOUBLE = map(
-    int, (Gpu.PROCESSORS, Gpu.GATHER, Gpu.ADD_ALL_FLOAT, Gpu.ADD_ALL_DOUBLE)
+_PROCESSORS, _GATHER_KERNEL, _ADD_ALL_FLOAT, _ADD_ALL_DOUBLE, _SQUARES = map(
+    int, (Gpu.PROCESSORS, Gpu.GATHER, Gpu.ADD_ALL_FLOAT, Gpu.ADD_ALL_DOUBLE, Gpu.SQUARES)
 )
 
 BLOCKS_PER_PROCESSOR = 16
+SOME, PARTS = 16, 32  # arrays whose squares a launch adds, and in how many parts each
 
 
 @compiled
@@ -73,6 +74,22 @@ def add_all(gpu: np.ndarray, itemsize: int, n: int, source: int, stride: int, ta
     values = np.array([n, source, stride, target, width], np.int64)
     x, along, down = over_columns(width)
     launch(gpu, kernel, Grid(x, 1, 1, along, down), values, len(values))
+
+
+@compiled
+def squares(gpu: np.ndarray, numbers: np.ndarray, count: int, sums: int) -> None:
+    """Enqueue sums of squares of the first `count` of arrays [at least SOME more, 3], which are passed by value.
+
+    Args:
+        numbers: of each array, its address, size and bytes of an entry.
+        sums: the address of [count, PARTS], float64; see `lists.cu`.
+    """
+    for first in range(0, count, SOME):
+        given, target = np.empty(2, np.int64), np.empty(1, np.int64)
+        target[0] = sums + 8 * PARTS * first
+        given[0], given[1] = int64_address(numbers) + 8 * 3 * first, int64_address(target)
+        launch_given(gpu, gpu[_SQUARES], Grid(PARTS, min(SOME, count - first), 1, THREADS, 1), given)
+        given[0] = numbers[0, 0] + target[0]  # or all would be freed before the call: Numba does not know what it reads
 
 
 @compiled
