@@ -18,6 +18,7 @@ from edbatch.kernels.cuda.cupy_driver import open_driver
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.runtime import learned
 from tests.cuda_fake import install
+from tests.emulated import libraries
 from tests.interrupts import end_blocks
 
 # What it declares is in the tables while it is tested, and not while other tests are collected.
@@ -75,6 +76,7 @@ def pytest_addoption(parser):
         "where to run: on the CPU, on a GPU, or, slowly, on one that is emulated or faked (tests/emulated, cuda_fake)"
     )
     parser.addoption("--device", choices=("cpu", "cuda", "emulated", "fake"), default="cpu", help=help)
+    parser.addoption("--check-kernels", action="store_true", help="find races in kernels of the emulated GPU (slow)")
 
 
 def pytest_xdist_auto_num_workers(config):
@@ -90,15 +92,26 @@ def pytest_configure(config):
     # A shell has what it runs in the background, or under nohup, ignore interrupts; those of tests would be lost.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    libraries.checks = config.getoption("--check-kernels")
     if config.getoption("markexpr") == "cuda_fake":
         config.option.device = "fake"
     chosen = config.getoption("--device")
-    if chosen in ("cpu", "emulated"):
+    if chosen == "cuda":
+        need_gpu()
+    elif chosen in ("cpu", "emulated"):
         emulate()
     elif chosen == "fake" and not install.missing():
         install.install()
     if chosen != "cpu":
         os.environ["EDBATCH_DEVICE"] = "cuda"
+
+
+def need_gpu():
+    """End what asks for a GPU that is not there, with one sentence, before thousands of tests say it."""
+    try:
+        open_driver(0)
+    except EdBatchError as missing:
+        raise pytest.UsageError(f"--device cuda: {missing}") from None
 
 
 @pytest.hookimpl(tryfirst=True)  # before those without the marker are left out
@@ -116,9 +129,8 @@ def emulate():
 
     def open_backend(number):
         from tests.emulated.driver import EmulatedDriver
-        from tests.emulated.libraries import COMPILER
 
-        if COMPILER is None:
+        if libraries.COMPILER is None:
             pytest.skip("no C++ compiler on this machine, to emulate a GPU")
         return backend.CudaBackend(EmulatedDriver(number))
 
@@ -139,6 +151,13 @@ def recordings_of_this_test():
     backend = vars(eb.device("cuda")).get("backend")  # if it was opened
     if backend is not None:
         backend.recordings = Recordings(backend._driver)
+
+
+@pytest.fixture(autouse=True)
+def kernels_are_right():
+    """Nothing was found wrong with kernels on the emulated GPU."""
+    yield
+    assert not (found := libraries.reports()), "\n".join(found)
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import numpy as np
 import edbatch as eb
@@ -37,6 +39,7 @@ def run(*arguments):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.cpu  # other processes
 def test_the_same_without_assertions_and_docstrings():
     want, got = run("-c", PROGRAM), run("-OO", "-c", PROGRAM)
     assert want.returncode == 0, want.stderr

@@ -1,12 +1,13 @@
 """One command that checks and measures EdBatch on a GPU: correctness, then times beside PyTorch, in ten minutes.
 
     EDBATCH_DATA=... python -m scripts.gpu.check --json > gpu.json
+    python -m scripts.gpu.check --quick                       # two minutes: is it right, and one point of each model
     python -m scripts.gpu.check --device cpu --batch 4 --hidden 16 --tests 0     # the same code without a GPU
 
 Needs the extras `bench`, `test`, and `cuda12` or `cuda13`. Three models are compared with the CPU and with float64;
 then the points at which they are compared and those of the paper's table 5 are measured; then tests run on the device;
 then all other points, until `--minutes` are over: what did not run is listed. PyTorch's networks have the same
-parameters.
+parameters. Threads, streams, memory that ends and a process that is killed are tried.
 
 All parts run in a process of their own, which begins anew after one that failed: neither an error, nor a fault that
 ends the process or leaves the GPU unusable, nor a part that takes too long keeps the others from running. Interrupted,
@@ -28,17 +29,20 @@ import torch
 from tqdm import tqdm
 
 from edbatch.compiling.compiled import at_once
+from edbatch.errors import EdBatchError
+from edbatch.kernels.cuda.cupy_driver import open_driver
 from edbatch.runtime.plan_cache import afresh
 from scripts import data_folder
 from scripts.bench.contest import Task
 from scripts.bench.report import Tables, command
-from scripts.gpu import correctness, measure
+from scripts.gpu import correctness, epochs, measure, robust
 from scripts.gpu.measure import OWN, Point
 from scripts.gpu.suite import run_tests
 from scripts.gpu.worker import Failed, Worker
 
 MODELS = ("tree-lstm", "tagger", "lattice-lstm")
 PAPER = {(10, 256): 2.78, (10, 512): 4.70, (20, 256): 3.52, (20, 512): 4.82}  # ms by batch and hidden: its table 5
+TIMES = ("Times", "The paper's table 5")
 LIMIT = 90  # seconds that a part may take
 SAMPLES = 1000  # of which mini-batches are drawn
 
@@ -69,6 +73,12 @@ def measured(point: Point, device: str, rounds: int) -> list[dict[str, Any]]:
         return measure.measured(task_of(point.model), point, device, rounds, seconds=4)
 
 
+def in_epochs(model: str, device: str, n: int) -> list[dict[str, Any]]:
+    """See `epochs.epochs`."""
+    with at_once():
+        return epochs.epochs(task_of(model), device, 20, 512, n)
+
+
 def points_of(given: argparse.Namespace) -> tuple[list[Point], list[Point]]:
     """Those that come before the tests, and the others, the most important first."""
     batch, hidden = given.batch[0], given.hidden[0]
@@ -91,9 +101,12 @@ class Check:
     """
 
     def __init__(self, given: argparse.Namespace) -> None:
+        if given.quick:
+            given.minutes, given.tests, given.rounds = min(given.minutes, 2), 0, min(given.rounds, 5)
+            given.batch, given.hidden = [20], [512]
         self.given, self._until = given, perf_counter() + 60 * given.minutes
         self.tables: dict[str, list[Any]] = {
-            name: [] for name in ("GPU", "Correctness", "Times", "The paper's table 5", "Tests", "Failed", "Not run")
+            name: [] for name in ("GPU", "Correctness", "Robust", "Epochs", *TIMES, "Tests", "Failed", "Not run")
         }
         self._worker = Worker()
 
@@ -108,7 +121,15 @@ class Check:
             for (hidden, size), model in tqdm(list(product(sizes, given.model)), "correctness", disable=None):
                 name = f"{model}, correctness at hidden {hidden}"
                 self._part(name, self.tables["Correctness"].extend, correct, model, given.device, hidden, size)
+            if given.device != "cpu":
+                self._part("robust", self.tables["Robust"].extend, robust.checks, given.device)
+                for n in (20, 200):
+                    self._part(
+                        f"{n} mini-batches", self.tables["Epochs"].extend, in_epochs, "tree-lstm", given.device, n
+                    )
             self._points(first)
+            if given.quick:
+                return
             if given.tests and (left := self._until - perf_counter()) > 0:
                 self.tables["Tests"].append(run_tests(given.device, min(given.tests, left)))
             self._points(others)
@@ -141,14 +162,19 @@ class Check:
 
 def right(tables: Tables) -> bool:
     """Whether nothing is wrong, and nothing failed."""
-    checked = [row["right"] for name in ("Correctness", "Tests") for row in tables.get(name, ())]
+    checked = [row["right"] for name in ("Correctness", "Robust", "Tests") for row in tables.get(name, ())]
     return "Failed" not in tables and all(checked)
 
 
 def tables(given: argparse.Namespace) -> Tables:
     """Everything, or what there is of it if it is ended before."""
-    if given.device != "cpu" and not torch.cuda.is_available():
-        sys.exit(f"--device {given.device}: PyTorch finds no GPU; --device cpu runs without one")
+    if given.device != "cpu":
+        try:
+            open_driver(torch.device(given.device).index or 0)
+        except EdBatchError as missing:
+            sys.exit(str(missing))
+        if not torch.cuda.is_available():
+            sys.exit(f"--device {given.device}: PyTorch {torch.__version__} finds no GPU; install a build for CUDA")
     check = Check(given)
     try:
         check.run()
@@ -162,6 +188,7 @@ main = command(
     tables,
     device={"default": "cuda", "help": "cuda, cuda:1, ... or cpu (default: cuda)"},
     minutes={"type": float, "default": 9, "help": "time for everything (default: 9)"},
+    quick={"action": "store_true", "help": "two minutes: correctness, and each model at batch 20, hidden 512"},
     tests={"type": float, "default": 90, "help": "seconds for tests; 0: none (default: 90)"},
     model=MODELS,
     batch=(64, 1, 16, 256),

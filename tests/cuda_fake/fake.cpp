@@ -30,7 +30,7 @@ struct Emulated;  // its streams
 extern "C" {
 Emulated* emulated_stream(int device);
 int emulated_set_device(int device);
-Kernel* emulated_kernel();
+Kernel* emulated_kernel(const char* name);
 void emulated_define(Kernel* known, const Kernel* compiled);
 int emulated_launch(const Kernel*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Emulated*,
                     void**, void**);
@@ -476,7 +476,7 @@ int cuModuleLoadData(Loaded** module, const char* bytes) {
         if (memcmp(bytes, image->bytes.data(), 64) || memcmp(bytes, image->bytes.data(), image->bytes.size())) continue;
         *module = new Loaded{image, {}};
         for (const auto& [name, compiled] : image->kernels) {
-            Kernel* made = emulated_kernel();
+            Kernel* made = emulated_kernel(name.c_str());
             emulated_define(made, compiled);
             (*module)->kernels[name] = made;
             functions[made] = {name.compare(0, 4, "cupy") == 0, false};

@@ -8,6 +8,8 @@ import types
 
 import numpy as np
 
+from tests.emulated.libraries import core
+
 HOST_SCALARS = (int, float, bool, np.generic)
 #: Arguments that NumPy's functions have and CuPy's lack, in version 13 or 14.
 LACKING = {"take": {"mode"}, "einsum": {"out"}, "repeat": set()}
@@ -90,9 +92,19 @@ def on_device(x):
     """The same memory as the device's; a scalar becomes an array, as in CuPy."""
     if isinstance(x, tuple | list):
         return type(x)(map(on_device, x))
-    if isinstance(x, np.ndarray):
-        return x.view(DeviceArray)
-    return np.asarray(x).view(DeviceArray) if isinstance(x, np.generic) else x
+    if isinstance(x, np.generic):
+        x = np.asarray(x)
+    if not isinstance(x, np.ndarray):
+        return x
+    if x.base is None:
+        device_address(x)
+    return x.view(DeviceArray)
+
+
+def device_address(array):
+    """The address of an array of the host, that is memory of the device to kernels from now on."""
+    core().emulated_memory(array.ctypes.data, array.nbytes, 0)
+    return array.ctypes.data
 
 
 def check(x, where):

@@ -3,33 +3,13 @@
 //
 // What would be wrong on a GPU fails here: unknown handles, sizes that CUDA refuses, barriers that not all threads of a
 // block reach, shuffles that not all threads of a warp reach, numbers of types and modes that cuBLAS does not know.
-#include <setjmp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <ucontext.h>
-
-#include <algorithm>
 #include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <set>
-#include <vector>
-
-struct Three {
-    unsigned x, y, z;
-};
-extern "C" {
-Three blockIdx, blockDim, gridDim, threadIdx;
-}
 
 namespace {
 
-struct Kernel {
-    void (*call)(void** parameters);
-    const unsigned* sizes;
-    unsigned parameters;
+struct Handle : Kernel {
+    std::string name;
 };
 
 using Work = std::vector<std::function<int()>>;
@@ -52,167 +32,11 @@ int refusal(const Stream* stream) {
 }
 
 std::mutex one_at_a_time;
-std::set<const Kernel*> kernels;
+std::set<const Handle*> kernels;
 std::set<Stream*> streams;
 
-// Threads of a block. A fiber runs threads one after the other, as a plain loop; where one has to wait, its fiber stays
-// with it, and another fiber begins the next threads. A warp that may go on goes as far as it can, before others move;
-// every second launch runs blocks, warps and threads from the last to the first: so that missing barriers show.
-
-enum Wait { NO, BLOCK, WARP };
-constexpr size_t STACK = 64 * 1024;
-constexpr unsigned WARP_SIZE = 32;
-
-struct Fiber {
-    std::unique_ptr<char[]> stack{new char[STACK]};
-    ucontext_t start;
-    jmp_buf here;
-    bool begun = false;
-    unsigned thread = 0;
-    Wait wait = NO;
-    int line = 0;
-};
-
-struct Lane {
-    char values[2][8];
-    unsigned turn;
-};
-
-jmp_buf scheduler;
-Fiber* running;
-std::vector<std::unique_ptr<Fiber>> idle;
-std::vector<Lane> lanes;
-const Kernel* kernel;
-void** parameters;
-unsigned begun, threads;
-bool backwards;
-int failed;  // a number of CUDA's
-
-void enter(unsigned thread) {
-    running->thread = thread;
-    threadIdx = {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / blockDim.x / blockDim.y};
-}
-
-void leave() {  // _setjmp and _longjmp, as those of ucontext.h ask the system twice a switch
-    if (_setjmp(running->here) == 0) _longjmp(scheduler, 1);
-}
-
-void work() {
-    for (;;) {
-        while (begun < threads) {
-            const unsigned thread = begun++;
-            enter(backwards ? threads - 1 - thread : thread);
-            kernel->call(parameters);
-        }
-        running->wait = NO;
-        leave();
-    }
-}
-
-void resume(Fiber* fiber) {
-    running = fiber;
-    enter(fiber->thread);
-    if (_setjmp(scheduler) != 0) return;
-    if (running->begun) _longjmp(running->here, 1);
-    running->begun = true;
-    getcontext(&running->start);
-    running->start.uc_stack.ss_sp = running->stack.get();
-    running->start.uc_stack.ss_size = STACK;
-    running->start.uc_link = nullptr;
-    makecontext(&running->start, work, 0);
-    setcontext(&running->start);
-}
-
-void wait_for(Wait what, int line) {
-    running->wait = what;
-    running->line = line;
-    leave();
-}
-
-std::vector<std::unique_ptr<Fiber>> waiting;  // by thread
-
-// Whether all of the threads [begin, end) wait for the same at the same line.
-bool together(Wait what, unsigned begin, unsigned end) {
-    for (unsigned thread = begin; thread < end; thread++) {
-        const Fiber* fiber = waiting[thread].get();
-        if (!fiber || fiber->wait != what || fiber->line != waiting[begin]->line) return false;
-    }
-    return true;
-}
-
-void resume_and_keep(std::unique_ptr<Fiber> fiber) {
-    resume(fiber.get());
-    if (fiber->wait == NO) {
-        idle.push_back(std::move(fiber));
-    } else {
-        const unsigned thread = fiber->thread;
-        waiting[thread] = std::move(fiber);
-    }
-}
-
-void run_block() {
-    begun = 0;
-    lanes.assign(threads, Lane());
-    waiting.clear();
-    waiting.resize(threads);
-    while (begun < threads) {
-        std::unique_ptr<Fiber> fiber(idle.empty() ? new Fiber : idle.back().release());
-        if (!idle.empty()) idle.pop_back();
-        resume_and_keep(std::move(fiber));
-    }
-    const unsigned warps = (threads + WARP_SIZE - 1) / WARP_SIZE;
-    const auto numbered = [](unsigned count, unsigned at) { return backwards ? count - 1 - at : at; };
-    std::vector<bool> ready(warps);
-    while (!failed && std::any_of(waiting.begin(), waiting.end(), [](auto& fiber) { return !!fiber; })) {
-        bool moved = false;
-        for (unsigned at = 0; at < warps; at++) {
-            const unsigned warp = numbered(warps, at), begin = warp * WARP_SIZE;
-            const unsigned end = std::min(begin + WARP_SIZE, threads);
-            const bool whole = end == begin + WARP_SIZE;
-            while (!failed && (ready[warp] || (whole && together(WARP, begin, end)))) {
-                ready[warp] = false;
-                moved = true;
-                for (unsigned lane = 0; lane < end - begin; lane++) {
-                    auto& fiber = waiting[begin + numbered(end - begin, lane)];
-                    if (fiber) resume_and_keep(std::move(fiber));
-                }
-            }
-        }
-        if (!moved && together(BLOCK, 0, threads)) {
-            ready.assign(warps, true);
-        } else if (!moved && !failed) {
-            failed = 719;  // CUDA_ERROR_LAUNCH_FAILED
-            for (unsigned thread = 0; thread < threads; thread++) {
-                if (!waiting[thread]) continue;
-                fprintf(stderr, "emulated CUDA: thread %u waits at line %d of the source for others that never come\n",
-                        thread, waiting[thread]->line);
-                break;
-            }
-        }
-    }
-}
-
-int run(const Kernel* what, Three grid, Three block, void** given) {
-    kernel = what;
-    parameters = given;
-    gridDim = grid;
-    blockDim = block;
-    threads = block.x * block.y * block.z;
-    failed = 0;
-    const uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
-    for (uint64_t at = 0; at < blocks && !failed; at++) {
-        const uint64_t number = backwards ? blocks - 1 - at : at;
-        blockIdx.x = number % grid.x;
-        blockIdx.y = number / grid.x % grid.y;
-        blockIdx.z = number / grid.x / grid.y;
-        run_block();
-    }
-    backwards = !backwards;
-    return failed;
-}
-
 // Parameters are copied at once, as CUDA does.
-std::function<int()> copied(const Kernel* what, Three grid, Three block, void** given) {
+std::function<int()> copied(const Handle* what, Three grid, Three block, void** given) {
     std::vector<std::vector<uint64_t>> copies;
     for (unsigned at = 0; at < what->parameters; at++) {
         copies.emplace_back((what->sizes[at] + 7) / 8);
@@ -221,69 +45,10 @@ std::function<int()> copied(const Kernel* what, Three grid, Three block, void** 
     return [=]() mutable {
         std::vector<void*> addresses;
         for (auto& copy : copies) addresses.push_back(copy.data());
+        name = what->name;
         return run(what, grid, block, addresses.data());
     };
 }
-
-// Products
-
-enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };
-enum { CUDA_R_32F = 0, CUDA_R_64F = 1 };
-enum { COMPUTE_32F = 68, PEDANTIC_32F, COMPUTE_64F, PEDANTIC_64F, FAST_16F = 74, FAST_16BF = 75, FAST_TF32 = 77 };
-
-struct Matrix {
-    const void* data;
-    long long distance;  // between columns
-    long long stride;    // between matrices
-    bool turned;
-};
-
-float rounded(float x, int bits_lost) {
-    uint32_t bits;
-    memcpy(&bits, &x, 4);
-    if ((bits & 0x7f800000) != 0x7f800000) bits += (1u << (bits_lost - 1)) - 1 + (bits >> bits_lost & 1);
-    bits &= ~0u << bits_lost;
-    float y;
-    memcpy(&y, &bits, 4);
-    return x != x ? x : y;
-}
-
-// [rows, columns] in float64, by columns, of a matrix that is stored by columns, or by rows where it is turned.
-template <typename T> std::vector<double> wide(const Matrix& x, int number, int rows, int columns, int bits_lost) {
-    const T* from = static_cast<const T*>(x.data) + number * x.stride;
-    std::vector<double> all((size_t)rows * columns);
-    for (int j = 0; j < columns; j++) {
-        for (int i = 0; i < rows; i++) {
-            const T value = x.turned ? from[j + i * x.distance] : from[i + j * x.distance];
-            all[(size_t)j * rows + i] = bits_lost ? rounded(value, bits_lost) : value;
-        }
-    }
-    return all;
-}
-
-template <typename T>
-void multiply(int m, int n, int k, T alpha, Matrix a, Matrix b, T beta, T* c, long long ldc, long long stride, int count,
-              int bits_lost) {
-    for (int number = 0; number < count; number++, c += stride) {
-        const std::vector<double> left = wide<T>(a, number, m, k, bits_lost);
-        const std::vector<double> right = wide<T>(b, number, k, n, bits_lost);
-        std::vector<double> column(m);
-        for (int j = 0; j < n; j++) {
-            std::fill(column.begin(), column.end(), 0.0);
-            for (int l = 0; l < k; l++) {
-                const double factor = right[(size_t)j * k + l];
-                const double* of_left = left.data() + (size_t)l * m;
-                for (int i = 0; i < m; i++) column[i] += of_left[i] * factor;
-            }
-            T* out = c + j * ldc;
-            for (int i = 0; i < m; i++) {  // what is there is not read if beta is 0
-                out[i] = beta == 0 ? alpha * column[i] : alpha * column[i] + (double)beta * out[i];
-            }
-        }
-    }
-}
-
-template <typename T> bool aligned(const void* address) { return (uintptr_t)address % sizeof(T) == 0; }
 
 template <typename T>
 int product(Stream* stream, int transa, int transb, int m, int n, int k, const void* alpha, const void* a, int lda,
@@ -311,26 +76,7 @@ int product(Stream* stream, int transa, int transb, int m, int n, int k, const v
 
 extern "C" {
 
-void emulated_barrier(int line) { wait_for(BLOCK, line); }
-
-void emulated_exchange(void* value, unsigned size, unsigned mask, unsigned distance, int line) {
-    const unsigned thread = running->thread, from = thread ^ distance;
-    if (mask != 0xffffffffu || distance >= WARP_SIZE || size > 8) {
-        failed = 719;
-        fprintf(stderr, "emulated CUDA: a shuffle that is not known here, at line %d\n", line);
-    }
-    // Two places in turn: nobody is two shuffles ahead of a thread of its warp.
-    const unsigned turn = lanes[thread].turn++ % 2;
-    memcpy(lanes[thread].values[turn], value, size);
-    wait_for(WARP, line);
-    memcpy(value, lanes[from % threads].values[turn], size);
-}
-
-void emulated_aligned(const void* address, unsigned bytes) {
-    if ((uintptr_t)address % bytes) failed = 716;  // CUDA_ERROR_MISALIGNED_ADDRESS
-}
-
-int emulated_launch(const Kernel* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+int emulated_launch(const Handle* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                     unsigned bz, unsigned shared, Stream* stream, void** given, void** extra) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     if (!kernels.count(function) || !streams.count(stream)) return 400;  // CUDA_ERROR_INVALID_HANDLE
@@ -403,16 +149,33 @@ void emulated_forget_stream(Stream* stream) {
 }
 
 // A kernel that does nothing as long as it is not defined.
-Kernel* emulated_kernel() {
+Handle* emulated_kernel(const char* name) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    Kernel* made = new Kernel{};
+    Handle* made = new Handle{{}, name};
     kernels.insert(made);
     return made;
 }
 
-void emulated_define(Kernel* known, const Kernel* compiled) {
+void emulated_define(Handle* known, const Kernel* compiled) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    *known = *compiled;
+    static_cast<Kernel&>(*known) = *compiled;
+    if (known->shared) add_memory((uintptr_t)known->shared, known->shared_end - known->shared, 0, true);
+}
+
+// Memory of the device, with room on both sides that is nobody's.
+void emulated_memory(const void* begin, size_t bytes, size_t room) {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    add_memory((uintptr_t)begin, bytes, room, false);
+}
+
+// The next that was found, as text, tab, library, tab, offset in it; or null.
+const char* emulated_report() {
+    static std::string given;
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    if (reports.empty()) return nullptr;
+    given = reports.front();
+    reports.pop_front();
+    return given.c_str();
 }
 
 Work* emulated_begin(Stream* stream) {
@@ -440,8 +203,4 @@ void emulated_thread(const Kernel* what, const Three* sizes, const Three* places
     gridDim = sizes[0], blockDim = sizes[1], blockIdx = places[0], threadIdx = places[1];
     what->call(given);
 }
-
-// The functions of the C library that kernels are compiled to call.
-float emulated_exp(float x) { return __builtin_expf(x); }
-float emulated_tanh(float x) { return __builtin_tanhf(x); }
 }

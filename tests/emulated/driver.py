@@ -6,13 +6,14 @@ beyond an array's ends is noticed.
 
 import contextlib
 import ctypes
+import os
 import threading
 import weakref
 from functools import partial
 
 import numpy as np
 
-from tests.emulated.arrays import DeviceArray, DeviceFunctions, plain
+from tests.emulated.arrays import DeviceArray, DeviceFunctions, device_address, plain
 from tests.emulated.libraries import compiled, compiled_together, core, generated
 
 FENCE = 256  # bytes before and after an array
@@ -71,6 +72,7 @@ class EmulatedDriver:
         self.uploads = self.downloads = self.allocations = self.synchronizations = 0
         self._counts, self._recorded_counts = map(Counts.from_address, (self.stream, self._recorded))
         self._mine = threading.local()
+        self._process = os.getpid()
         self._memory = {}
         self._waiting = None
         with self.active():  # as when a GPU is opened: its context is the thread's
@@ -82,7 +84,7 @@ class EmulatedDriver:
     replayed = property(lambda self: self._counts.replayed)
 
     def load(self, source, names):
-        handles = [core().emulated_kernel() for _ in names]
+        handles = [core().emulated_kernel(name.encode()) for name in names]
         made = generated(source, names)
         if made is None:
             for handle, found in zip(handles, compiled(source, names), strict=True):
@@ -114,6 +116,7 @@ class EmulatedDriver:
         begin = FENCE + -memory.ctypes.data % FENCE
         memory[begin : begin + bytes] = 0xFF  # NaN
         number = self.allocations
+        core().emulated_memory(memory.ctypes.data + begin, bytes, FENCE)
         # Not Python code, which a trace that is made at that moment would watch.
         self._memory[number] = weakref.ref(memory, partial(self._memory.pop, number)), begin, bytes
         return memory[begin : begin + bytes].view(dtype).view(DeviceArray)
@@ -153,6 +156,7 @@ class EmulatedDriver:
 
     @contextlib.contextmanager
     def active(self):
+        assert os.getpid() == self._process, "CUDA does not work in a process that was forked from one that uses it"
         before = core().emulated_set_device(self._number)
         self._mine.depth = self.depth + 1
         try:
@@ -184,7 +188,7 @@ class EmulatedDriver:
         assert not getattr(self._mine, "recording", False), f"{what} while work is recorded"
 
     def run(self, kernel, grid, block, *parameters, stream=None):
-        """Launch a kernel from Python: numbers, None (null), arrays by their addresses, ctypes structures."""
+        """Launch a kernel from Python: numbers, None (null), arrays, ctypes structures."""
         _, addresses = parameters_of(parameters)
         grid, block = (tuple(sizes) + (1,) * (3 - len(sizes)) for sizes in (grid, block))
         with self.active():
@@ -205,7 +209,7 @@ def parameters_of(values):
     boxes = []
     for value in values:
         if isinstance(value, np.ndarray):
-            value = value.ctypes.data
+            value = value.ctypes.data if isinstance(value, DeviceArray) else device_address(value)
         if isinstance(value, float | np.float32):
             value = (ctypes.c_float if isinstance(value, np.float32) else ctypes.c_double)(value)
         is_box = isinstance(value, ctypes.Structure | ctypes.c_float | ctypes.c_double)

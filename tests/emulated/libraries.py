@@ -18,6 +18,9 @@ from pathlib import Path
 import pytest
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
+with_checks = pytest.mark.skipif(
+    platform.system() != "Linux" or "g++" not in str(COMPILER), reason="no g++ on this machine"
+)
 with_cpp = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on this machine")
 
 HERE = Path(__file__).parent
@@ -37,6 +40,10 @@ OPTIONS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-builtin"
 OPTIONS += [] if platform.system() == "Darwin" else ["-Wl,-Bsymbolic"]
 # A third of the time that -O1 takes, and tests launch few threads.
 OF_GENERATED = "-O0"
+# Reads and writes call functions of the core, and the compiler's own library is not linked.
+CHECKING = ["-fsanitize=thread,bounds", "-nodefaultlibs", "-lm", "-lc", "-g1", "-Wcast-qual", "-DCHECKED"]
+#: Whether kernels are compiled so; for all tests by `--check-kernels`.
+checks = False
 
 _GENERATED = re.compile(r'^extern "C" __global__ void (\w+)\((?=const long long n, const Given<)', re.MULTILINE)
 
@@ -70,6 +77,7 @@ def built(source, *options):
             done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise RuntimeError(done.stderr + source)
+            path.with_suffix(".cu").write_text(source.partition('"kernel.cu"\n')[2])  # for `reports`
             os.replace(temporary, path)
         finally:
             Path(temporary).unlink(missing_ok=True)
@@ -79,7 +87,8 @@ def built(source, *options):
 @cache
 def core_path():
     """The library of core.cpp, which modules are linked to: its names are seen by them alone."""
-    return str(built((HERE / "core.cpp").read_text(), "-O2"))
+    parts = [HERE / f"{name}.cpp" for name in ("checks", "threads", "products", "core")]
+    return str(built("".join(f'#line 1 "{part.name}"\n{part.read_text()}' for part in parts), "-O2"))
 
 
 @cache
@@ -91,7 +100,9 @@ def core():
         ("emulated_stream", pointer, ctypes.c_int),
         ("emulated_set_device", ctypes.c_int, ctypes.c_int),
         ("emulated_forget_stream", None, pointer),
-        ("emulated_kernel", pointer),
+        ("emulated_kernel", pointer, ctypes.c_char_p),
+        ("emulated_memory", None, pointer, ctypes.c_size_t, ctypes.c_size_t),
+        ("emulated_report", ctypes.c_char_p),
         ("emulated_define", None, pointer, pointer),
         ("emulated_begin", pointer, pointer),
         ("emulated_end", None, pointer),
@@ -108,7 +119,7 @@ def core():
 
 def compiled(source, names):
     """Where the kernels of a source are."""
-    library = ctypes.CDLL(str(built(header() + source + exported(names), "-O1", *linked())))
+    library = ctypes.CDLL(str(built(header() + source + exported(names), *options("-O1"))))
     return [address_in(library, name) for name in names]
 
 
@@ -120,12 +131,12 @@ def generated(source, names):
 
 def compiled_together(kernels):
     """Where generated kernels are, by what `generated` gives; each is compiled once for all processes."""
-    keys = {kernel: key_of(OF_GENERATED, linked(), header(), kernel) for kernel in kernels}
+    keys = {kernel: key_of(options(OF_GENERATED), header(), kernel) for kernel in kernels}
     new = {kernel: f"kernel_{key}" for kernel, key in keys.items() if not (folder() / key).exists()}
     for head in {head for head, _ in new}:
         named = {name: body for (first, body), name in new.items() if first == head}
         bodies = (f'extern "C" __global__ void {name}({body}' for name, body in named.items())
-        path = built(header() + head + "".join(bodies) + exported(named), OF_GENERATED, *linked())
+        path = built(header() + head + "".join(bodies) + exported(named), *options(OF_GENERATED))
         for name in named:
             link = folder() / f"{name}.{os.getpid()}"
             link.symlink_to(path.name)
@@ -140,6 +151,27 @@ _library = cache(ctypes.CDLL)
 def linked():
     """The options that link a module to the core."""
     return "-x", "none", core_path()
+
+
+def options(level):
+    """Of modules."""
+    return (*linked(), *(["-O0", *CHECKING] if checks else [level]))
+
+
+def reports():
+    """What has been found wrong with kernels since this was last called."""
+    if not core.cache_info().currsize:
+        return []
+    found = []
+    for text in iter(core().emulated_report, None):
+        what, library, offset = text.decode().split("\t")
+        if library:
+            command = ["addr2line", "-i", "-e", library, offset]
+            line = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+            number = re.search(r"kernel.cu:(\d+)", line)
+            what += f", at {Path(library).with_suffix('.cu')}:{number[1] if number else '?'}"
+        found.append(what)
+    return found
 
 
 @cache

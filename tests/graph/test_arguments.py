@@ -17,7 +17,7 @@ ODD = [
     np.int64(1), np.int32(-1), np.uint8(2), np.float32(1.0), np.bool_(True), 1j, "x", "\ud800", b"x", (), [], (1,), [0],
     (2.5, 6), (2, -1), (-1, -1), (0, 1), [1, 0], (0, 0), (1.0,), ("a",), (None,), (HUGE,), (2**62 + 1, 4), {}, {2: 3},
     set(), object(), int, slice(None), slice(0, 2), slice(0.5, 1), slice(None, None, 0), slice(HUGE), ..., range(3),
-    slice(None, None, -HUGE), range(10**12),
+    slice(None, None, -HUGE), range(2**62),
     np.float32, np.array(1), np.array([0, 1]), np.array([0.5]), np.array(["a"]), np.array([None]), np.array([1 + 1j]),
     np.zeros((0,)), np.timedelta64(5, "s"), np.datetime64("2020"),
 ]  # fmt: skip

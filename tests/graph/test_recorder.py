@@ -301,6 +301,7 @@ def test_the_extension_compiles_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.cpu  # another process
 def test_without_the_extension_all_is_the_same():
     """Another process records in Python: its numbers are these, and it says so."""
     script = (

@@ -43,6 +43,7 @@ def printed(order):
     return sorted(subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout.splitlines())
 
 
+@pytest.mark.cpu  # another process
 def test_mini_batches_in_another_order():
     found = printed("012")
     assert len(found) == 3 * len(RULES)

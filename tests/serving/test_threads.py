@@ -153,6 +153,7 @@ class TestForked:
         assert asyncio.run(batcher(3)) == 6
         asyncio.run(batcher.close())
 
+    @pytest.mark.cpu  # this process has used the GPU
     def test_one_that_has_not_begun_works_there(self):
         batcher = Batcher(double)
         assert self.child(lambda: str(asyncio.run(batcher(3)))) == "6.0"

@@ -215,7 +215,7 @@ def test_what_an_update_has_found_is_looked_for_again_where_it_is_another():
             gradient = random.standard_normal((2, 3))
             rate = trainer.groups[parameter in (c, table)].get("lr", 0.25)
             if parameter is table:
-                table.add_rows(np.array([3, 1]), beside(table, gradient))
+                table.add_rows(np.array([3, 1]), gradient)
                 want[table][[3, 1]] -= rate * gradient
             else:
                 parameter.accumulator()[0][...] += beside(parameter, gradient)
@@ -243,8 +243,8 @@ def test_what_an_update_has_found_is_looked_for_again_where_it_is_another():
         update(a, b, c, table)
     update(a, b)
     update(c)
-    gradient = random.standard_normal((4, 3))  # of all rows
-    table.accumulator()[0][...] = beside(table, gradient)
+    gradient = random.standard_normal((4, 3))
+    table.accumulator()[0][...] = beside(table, gradient)  # of all rows
     want[table] -= 0.125 * gradient
     trainer.update()
     np.testing.assert_allclose(table.value(), want[table], rtol=1e-12)

@@ -177,8 +177,8 @@ def _rows(stack: Parameter, begin: int, end: int) -> Parameter:
         specs = stack.parts[begin:end]
         first = sum(spec.shape[0] for spec in stack.parts[:begin])
         array = stack.array[first : first + sum(spec.shape[0] for spec in specs)]
-        found = stack.runs[begin, end] = Parameter("|".join(spec.name for spec in specs), array, stack.device)
-        found.array = array  # not the copy that a new parameter makes of an array in another order
+        name = "|".join(spec.name for spec in specs)
+        found = stack.runs[begin, end] = Parameter(name, array, stack.device, shares=True)
         found.stack, found.parts, found.rows = stack, specs, slice(first, first + len(array))
     return found
 

@@ -52,8 +52,8 @@ class Parameter(Operand):
     _order: Literal["C", "F"] = "F"
     _export: ref[Any] | None = None
 
-    def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:
-        if not isinstance(array, np.ndarray) or array.dtype not in FLOATS:
+    def __init__(self, name: str, array: Any, device: Device | None = None, *, shares: bool = False) -> None:
+        if not shares and (not isinstance(array, np.ndarray) or array.dtype not in FLOATS):
             raise EdBatchError(
                 f"parameter {name!r}: expected an array of {' or '.join(map(str, FLOATS))}, got {shown(array)}; "
                 "models make parameters of any numbers by `add_parameters`"
@@ -62,7 +62,9 @@ class Parameter(Operand):
         self.device = device or current_device()
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
         self._stored: Literal["C", "F"] = self._order if array.ndim == 2 else "C"
-        self.array = self.device.backend.from_host(np.array(array, order=self._stored), self._stored)
+        self.array = (
+            array if shares else self.device.backend.from_host(np.array(array, order=self._stored), self._stored)
+        )
         #: The parameter whose storage this one is a part of (its rows `rows`), see `graph.cell.stacking`.
         self.stack: Parameter | None = None
         self.rows = slice(None)

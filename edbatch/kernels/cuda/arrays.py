@@ -58,7 +58,7 @@ class CudaArrays:
 
     def stage(self, out: Any, values: list[np.ndarray]) -> None:
         """See `Backend`."""
-        self._driver.upload(np.stack(values), out)
+        self._driver.upload(np.stack(values, dtype=out.dtype), out)
 
     def lists(self, plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """See `Backend`; both are uploaded at once."""

@@ -31,20 +31,19 @@ struct Less {
     template <typename T> __device__ T operator()(T a, T b) const { return minimum(a, b); }
 };
 
-// The values of the threads of a row (all with the same threadIdx.y), in one; all of them get it.
+// The values of the threads of a row (all with the same threadIdx.y), in one; all of them get it. They are a multiple of
+// 32, and if there are more, a block has no other row: a row may end before others, as none waits for another's threads.
 template <typename T, typename Combine> __device__ inline T over_row(T value, Combine combine) {
     __shared__ T parts[32];
     for (int distance = 16; distance > 0; distance /= 2) {
         value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
     }
     if (blockDim.x > 32) {
-        const unsigned warps = blockDim.x / 32;
-        T* const of_row = parts + threadIdx.y * warps;
         __syncthreads();  // those of the time before have been read
-        if (threadIdx.x % 32 == 0) of_row[threadIdx.x / 32] = value;
+        if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
         __syncthreads();
-        value = of_row[0];
-        for (unsigned warp = 1; warp < warps; warp++) value = combine(value, of_row[warp]);
+        value = parts[0];
+        for (unsigned warp = 1; warp < blockDim.x / 32; warp++) value = combine(value, parts[warp]);
     }
     return value;
 }
@@ -63,44 +62,6 @@ __device__ inline T reduced(T value, Number first, Number count, Number step, Co
     for (; k < count; k += step) value = combine(value, entry(k));
     return value;
 }
-
-// A row for the threads of one threadIdx.y; blockDim.x is a multiple of 32. All threads of a block take as many turns,
-// as they wait for each other: those without a row take the last one again, and do not write.
-struct Turns {
-    long long first, step;
-
-    __device__ Turns() : first((long long)blockIdx.x * blockDim.y), step((long long)gridDim.x * blockDim.y) {}
-
-    __device__ long long row(long long turn, long long n) const {
-        const long long i = turn + threadIdx.y;
-        return i < n ? i : n - 1;
-    }
-
-    __device__ bool mine(long long turn, long long n) const { return turn + threadIdx.y < n; }
-};
-
-// Entries 0, 1, ..., count - 1, that the LANES threads of a row (see `Turns`) go through together; one by itself.
-template <unsigned LANES> struct Group {
-    unsigned count;
-
-    template <typename T, typename Combine, typename Entry>
-    __device__ T over(T value, Combine combine, Entry entry) const {
-        if constexpr (LANES > 1) {
-            return over_row(reduced(value, threadIdx.x, count, LANES, combine, entry), combine);
-        } else {
-            for (unsigned k = 0; k < count; k++) value = combine(value, entry(k));  // the compiler knows how many
-            return value;
-        }
-    }
-
-    template <typename Entry> __device__ auto sum(Entry entry) const { return over((decltype(entry(0)))0, Add(), entry); }
-    template <typename Entry> __device__ auto largest(Entry entry) const {
-        return over((decltype(entry(0)))-INFINITY, Greater(), entry);
-    }
-    template <typename Entry> __device__ auto smallest(Entry entry) const {
-        return over((decltype(entry(0)))INFINITY, Less(), entry);
-    }
-};
 
 // A division that rounds to nearest has a branch, which all that is read later would wait for. This one is off by two
 // units in the last place at most, and gives 0 where the quotient is no normal number.

@@ -93,7 +93,7 @@ def not_in_toolkit(device: str, cupy: Any, part: str, error: Exception) -> EdBat
     major = cupy.cuda.runtime.runtimeGetVersion() // 1000
     return EdBatchError(
         f"{device}: {part} of CUDA {major} cannot be found ({str(error).strip().splitlines()[0]}): install NVIDIA's "
-        f"CUDA toolkit {major}, or its wheels by `pip install 'cupy-cuda{major}x[ctk]>=14'`"
+        f"CUDA toolkit {major}, or its wheels by `pip install 'edbatch[cuda{major}]'`"
     )
 
 

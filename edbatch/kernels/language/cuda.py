@@ -2,8 +2,8 @@
 
 An ITEM is a row, or, if the list axis numbers groups, an element of a row's list. Without reductions each entry of an
 item is a thread (`geometry.spread`: rows are items). With reductions each group is computed by the threads of one y of
-a block, which are one, or a multiple of 32 (see `Turns`); they go through its entries as often as there are passes, and
-compute again what they need again. A sum is taken in float64 after every 64 entries. So it does not depend on what
+a block, which are one, or as of `over_row`; they go through its entries as often as there are passes, and compute again
+what they need again. A sum is taken in float64 after every 64 entries. So it does not depend on what
 other rows there are, though on the number of threads.
 """
 
@@ -35,10 +35,9 @@ GROUPS = """
 extern "C" __global__ void {name}(const long long n, const Given<{words}> given) {{
     {items}
     const long long each = {each};
-    const Turns turns;
+    const long long step = (long long)gridDim.x * blockDim.y;
     #pragma unroll 1  // unrolling would count the turns first: a 64-bit division
-    for (long long turn = turns.first; turn < items * each; turn += turns.step) {{
-        const long long at = turns.row(turn, items * each);
+    for (long long at = own_row(); at < items * each; at += step) {{
         {lines}
     }}
 }}
@@ -106,7 +105,6 @@ class _Writer(Values):
         """The row, the indices of the group (or entry), and where rows begin."""
         kernel, lines = self.kernel, self.lines
         if self.grouped:
-            lines.append("const bool mine = turns.mine(turn, items * each);")
             lines.append(f"const long long item = {'divided(at, each)' if self.axes else 'at'};")
             lines.append("const long long column = at - item * each;")
         else:
@@ -147,7 +145,7 @@ class _Writer(Values):
             load = self.kernel.instructions[largest.value]
             assert isinstance(load, Load)
             size, count = self.size(self.kernel.outer), self.at_column(largest.count)
-            self.lines.append(f"if (mine) sort_largest({self.group(load)}, {size}, {self.group(largest)}, {count});")
+            self.lines.append(f"sort_largest({self.group(load)}, {size}, {self.group(largest)}, {count});")
             return
         for pass_, reductions in enumerate(analysis.reductions):
             for value in reductions:
@@ -162,9 +160,14 @@ class _Writer(Values):
                 kind = "long long" if analysis.types[value] == "integer" else self.float
                 self.lines.append(f"const {kind} v{value} = r{value}.over_lanes();")
                 self.defined.add(value)
+        # What is stored is read there, too: other threads would read what this one writes.
+        around, self.lines = self.lines, []
         self.need([store.value for store in analysis.group_stores])
         for store in analysis.group_stores:
-            self.store(store, "if (mine && threadIdx.x == 0) ")
+            self.store(store, "")
+        if self.lines:
+            around += ["if (threadIdx.x == 0) {", *(f"    {line}" for line in self.lines), "}"]
+        self.lines = around
 
     def _begin_entry(self) -> None:
         """The indices of entry k of a group, and where the rows of its element begin."""
@@ -190,7 +193,7 @@ class _Writer(Values):
             kind = f"Stored<{self.float}, {sum(len(store.reads) for store in stores)}>"
             given = ", ".join(self.number(value) for store in stores for value in store.reads)
             self.lines.append(f"return {kind}{{{{{given}}}}};")
-            self.lines = ["if (!mine) return;"]
+            self.lines = []
             self._begin_entry()
             numbers = (f"stored.v[{at}]" for at in count())
             for store in stores:

@@ -48,6 +48,7 @@ def test_parameters_take_tensors():
     np.testing.assert_array_equal(W.value(), 2 * given)
 
 
+@pytest.mark.cpu
 @pytest.mark.skipif(NUMPY < (2, 3), reason="this NumPy's from_dlpack gives arrays that cannot be written")
 def test_parameters_share_their_memory():
     model = eb.ParameterCollection()
@@ -68,6 +69,7 @@ def test_parameters_share_their_memory():
     assert b.__dlpack_device__() == (1, 0)
 
 
+@pytest.mark.cpu
 def test_torch():
     torch = pytest.importorskip("torch")
     model = eb.ParameterCollection()

@@ -19,13 +19,13 @@ def backend():
 
 
 def copy(backend):
-    source, target = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    source, target = (backend.from_host(x) for x in (np.arange(4, dtype=np.float32), np.zeros(4, np.float32)))
     moves = np.empty((enqueue.MOVES + 1, enqueue.MOVE), np.int64)
-    there, here = (Listed(Rows(x.ctypes.data, 16, 16), 0) for x in (source, target))
+    there, here = (Listed(Rows(backend.address(x), 16, 16), 0) for x in (source, target))
     enqueue.note(moves, 0, there, here, 1)
     enqueue.gather(backend._gpu, moves, 1)
     calls.check(backend._gpu)
-    return target
+    return backend.to_host(target)
 
 
 @with_cpp

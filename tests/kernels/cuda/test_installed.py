@@ -10,6 +10,7 @@ import pytest
 from edbatch.errors import EdBatchError
 from edbatch.kernels.cuda import installed
 from edbatch.kernels.cuda.cupy_driver import _open, open_driver
+from tests.conftest import need_gpu
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +66,8 @@ def test_no_driver(monkeypatch):
         f"cuda:0: no NVIDIA driver was found ({installed.DRIVER_LIBRARY} cannot be loaded): install the driver, then "
         "CuPy by `pip install 'edbatch[cuda12]'`, or [cuda13] for CUDA 13"
     )
+    with pytest.raises(pytest.UsageError, match=r"^--device cuda: cuda:0: no NVIDIA driver was found .*CUDA 13$"):
+        need_gpu()
 
 
 @pytest.mark.parametrize(
@@ -113,6 +116,6 @@ def test_no_toolkit(monkeypatch, library, found):
     monkeypatch.setitem(sys.modules, "cupy", cupy(built=12090, **found))
     assert re.fullmatch(
         rf"cuda:0: {library} of CUDA 12 cannot be found \([^\n]+\): install NVIDIA's CUDA toolkit 12, or its wheels by "
-        r"`pip install 'cupy-cuda12x\[ctk\]>=14'`",
+        r"`pip install 'edbatch\[cuda12\]'`",
         message(),
     )

@@ -4,7 +4,7 @@ import itertools
 import re
 import sys
 from contextlib import nullcontext
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import pytest
@@ -106,6 +106,20 @@ def wide():
         values = eb.forward([value for call in calls for value in call])
         loss.backward()
     return values, [on_host(parameter.grad()) for parameter in model]
+
+
+def many():
+    """Values and gradients of a cell that reaches more than CUDA passes to one kernel."""
+
+    @eb.cell
+    def cell(*xs):
+        return reduce(lambda total, x: eb.tanh(total + eb.transpose(x, (2, 1, 0))), xs)
+
+    with eb.Graph():
+        xs = [eb.input(x) for x in np.random.default_rng(0).normal(size=(80, 3, 3, 3))]
+        found = cell(*xs)
+        eb.sum(found).backward()
+        return [found.value()], [x.gradient() for x in xs]
 
 
 def of_workload(name):
@@ -219,6 +233,7 @@ def test_every_op_however_operands_lie(cuda, cases, dtype):
 SOME = {"tree-lstm", "child-sum"}  # more of them, and what is asked of the device: tests/runtime/test_on_gpu.py
 CELLS = [
     pytest.param(wide, id="wide"),
+    pytest.param(many, id="many"),
     *(
         pytest.param(partial(of_workload, name), id=name, marks=[pytest.mark.slow] * (name not in SOME))
         for name in WORKLOADS

@@ -1,4 +1,4 @@
-"""Recordings: made the second time, bounded, and never served for what is not the same."""
+"""Recordings: made the third time, bounded, and never served for what is not the same."""
 
 import contextlib
 from types import SimpleNamespace
@@ -8,7 +8,6 @@ import pytest
 
 import edbatch as eb
 from edbatch.compiling.directory import Directory
-from edbatch.errors import EdBatchWarning
 from edbatch.graph.cell.stacking import stacked
 from edbatch.kernels.backend import Lists
 from edbatch.kernels.cuda.recordings import Recordings
@@ -45,37 +44,52 @@ def test_what_comes_again_is_recorded():
     driver = Driver()
     recordings = Recordings(driver)
     seen = []
-    for key, work in [(b"a", 1), (b"b", 2), (b"a", 3), (b"a", 4), (b"b", 5)]:
+    for key, work in [(b"a", 1), (b"b", 2), (b"a", 3), (b"a", 4), (b"a", 5), (b"b", 6), (b"b", 7)]:
         recordings.run(key, lambda _, work=work: driver.do(work))
         seen.append(counts(recordings))
-    # The recording of the second time is what the third runs.
-    assert driver.ran == [1, 2, 3, 3, 5]
-    assert seen == [(0, 0, 0), (0, 0, 0), (1, 0, 0), (1, 1, 0), (2, 1, 0)]
+    # The recording of the third time is what the fourth runs.
+    assert driver.ran == [1, 2, 3, 4, 4, 6, 7]
+    assert [recorded for recorded, *_ in seen] == [0, 0, 0, 1, 1, 1, 2]
+    assert [replayed for _, replayed, _ in seen] == [0, 0, 0, 0, 1, 1, 1]
 
 
-def test_it_warns_where_recording_does_not_pay():
+@pytest.mark.parametrize("n", [20, 40, 200])
+def test_mini_batches_in_turns_are_served(n):
+    """Whether there is room for all of them or not, forward and backward."""
+    recordings = Recordings(Driver(), capacity=32)
+    for epoch in range(5):
+        for key in range(2 * n):
+            recordings.run(b"%d" % key, lambda _: None)
+        if epoch == 1:
+            assert counts(recordings) == (0, 0, 0)
+    kept = min(2 * n, 32)
+    assert counts(recordings) == (kept, 2 * kept, 0)
+
+
+def test_what_is_used_no_more_makes_room():
     recordings = Recordings(Driver(), capacity=2)
+    for key in b"aaaa", b"bbbb", b"cccc", b"dddd":
+        for one in key:
+            recordings.run(bytes([one]), lambda _: None)
+    assert counts(recordings) == (4, 4, 2)
 
-    def twice(key):
-        for _ in range(2):
-            recordings.run(key, lambda _: None)
 
-    for key in (b"a", b"b", b"c"):
-        twice(key)
-    with pytest.warns(EdBatchWarning, match=r"^cuda:0: 4 CUDA graphs were recorded of late, 2 dropped and 0 runs"):
-        twice(b"d")
-    for _ in range(10):  # those that are kept serve many
-        twice(b"d")
-    for key in (b"e", b"f"):
-        twice(key)
-    twice(b"g")
-    with pytest.warns(EdBatchWarning, match="2 CUDA graphs were recorded of late, 2 dropped and 0 runs"):
-        twice(b"h")
+def test_recording_stops_where_nothing_is_served():
+    recordings = Recordings(Driver(), capacity=4)
+    for key in range(1000):
+        for _ in range(3):  # and never again
+            recordings.run(b"%d" % key, lambda _: None)
+    assert recordings.recorded < 60
+    assert recordings.replayed == 0
+    for _ in range(200):
+        recordings.run(b"a", lambda _: None)
+    assert recordings.replayed > 40
 
 
 def test_an_error_while_recording_leaves_nothing():
     recordings = Recordings(Driver())
-    recordings.run(b"a", lambda _: None)
+    for _ in range(2):
+        recordings.run(b"a", lambda _: None)
     with pytest.raises(ZeroDivisionError):
         recordings.run(b"a", lambda _: 1 // 0)
     assert counts(recordings) == (0, 0, 0)
@@ -226,7 +240,7 @@ def test_parameters_that_move_or_change(cuda, recordings):
     mine, peer = Model(), Model("cpu")
     random = np.random.default_rng(0)
 
-    def check(times=4):
+    def check(times=5):
         for _ in range(times):
             values = {name: random.normal(size=mine.model[name].shape) for name in ("W", "table")}
             for x in (mine, peer):
@@ -246,7 +260,7 @@ def test_parameters_that_move_or_change(cuda, recordings):
 def test_options_are_seen(cuda, recordings):
     mine, peer = Model(), Model("cpu")
     found = {}
-    for _ in range(4):
+    for _ in range(6):
         for options in ({}, {"precision": "bf16"}, {"cells": False}, {"split": False}):
             with eb.options(**options):
                 found.setdefault(str(options), set()).add(mine.forward(SENTENCES[2], LABELS[2]))

@@ -15,6 +15,7 @@ from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.functions import FUNCTIONS
 from edbatch.kernels.language.given import filled
 from edbatch.kernels.language.ir import NEXT, Compute, Kernel, Load, Place, Store
+from tests.emulated.arrays import device_address
 from tests.emulated.driver import EmulatedDriver
 from tests.kernels.language.random_kernels import given
 
@@ -77,7 +78,7 @@ def on_gpu(kernel, n, size, *arrays, geometry=None):
     for array in arrays:
         array, listed = array if isinstance(array, tuple) else (array, None)
         distance = array.strides[0] if len(array) > 1 or listed is not None else 0
-        places.append((array.ctypes.data, distance, 0 if listed is None else listed.ctypes.data))
+        places.append((device_address(array), distance, 0 if listed is None else device_address(listed)))
     x, y, z, *block = geometry or spread(n, size)
     launch(handle, n, filled(kernel, [size], places), (x, y, z), block)
 

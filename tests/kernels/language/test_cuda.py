@@ -10,6 +10,7 @@ from edbatch.kernels.cuda.geometry import parts, spread
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.given import filled
 from edbatch.kernels.language.ir import NEXT, SAME, Compute, Kernel, Load, Place, Store
+from tests.emulated.arrays import device_address
 from tests.emulated.driver import EmulatedDriver, run_thread
 from tests.emulated.libraries import with_cpp
 from tests.kernels import nvrtc
@@ -41,7 +42,7 @@ def test_random_kernels(first):
         for grid, block in geometries(kernel, call):
 
             def run(kernel, call, handle=handle, grid=grid, block=block):
-                words, _ = words_of(kernel, call)
+                words, _ = words_of(kernel, call, device_address)
                 launch(handle, call.n, words, grid, block)
 
             check(kernel, call, run, exact)

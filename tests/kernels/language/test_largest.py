@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from edbatch.kernels.language.ir import NEXT, RUN, Kernel, Load, Place, StoreLargest
+from tests.emulated.arrays import device_address
 from tests.emulated.driver import EmulatedDriver
 from tests.kernels.language.calls import geometries, launch, module_of, on_cpu
 from tests.kernels.language.interpreter import Call, Rows
@@ -13,7 +14,7 @@ from tests.kernels.language.test_llvm import check
 
 def on_gpu(kernel, call):
     (handle,) = EmulatedDriver().load(module_of({"kernel": kernel}), ["kernel"])
-    words, _alive = given(kernel, call)
+    words, _alive = given(kernel, call, device_address)
     for grid, block in geometries(kernel, call):
         launch(handle, call.n, words, grid, block)
 

@@ -91,7 +91,7 @@ def test_what_was_measured_is_kept_when_the_run_is_ended(capsys, monkeypatch):
 
 
 def test_the_papers_table():
-    given = SimpleNamespace(minutes=1)
+    given = SimpleNamespace(minutes=1, quick=False)
     found = check.Check(given)
     row = {"model": "tree-lstm", "mode": "forward", "batch": 20, "hidden": 512, "by": "EdBatch", "ms": 1.5}
     found._keep([row, row | {"by": "PyTorch by hand"}, row | {"mode": "training"}, row | {"batch": 64}])
@@ -109,7 +109,7 @@ def test_the_most_important_points_come_first():
 
 def test_a_gpu_that_is_missing_is_said():
     if not torch.cuda.is_available():
-        with pytest.raises(SystemExit, match="PyTorch finds no GPU; --device cpu runs without one"):
+        with pytest.raises(SystemExit, match=r"no NVIDIA driver was found|finds no GPU"):
             check.main([])
 
 
@@ -134,7 +134,7 @@ def test_wrong_results_are_found(cuda, monkeypatch):
 
     monkeypatch.setattr(correctness.Own, "values", values)
     rows = correctness.check(Task("tree-lstm", 20, None), cuda.name, 8, 3)
-    assert {row["compared"]: row["right"] for row in rows if "third" not in row["compared"]} == {
+    assert {row["compared"]: row["right"] for row in rows if "sixth" not in row["compared"]} == {
         "float32 with the CPU's": False, "float32 with float64": False, "float64 with the CPU's": False,
         "tf32 with float64": True, "bf16 with float64": True,
     }  # fmt: skip

@@ -6,18 +6,19 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from edbatch.graph.cell.body import Body, Node, Value
+from edbatch.graph.cell.body import Body, Node, Value, operands_of
 from edbatch.graph.cell.passes.entries import along, by_rows, divided
 from edbatch.graph.cell.passes.goes_through import GoesThrough, goes_through
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, Shape, Spec
 
-#: Values that a run reads and stores at most: CUDA passes the places of 170, compilers give up long before.
-MOST_PLACES = 128
+#: Words that a run's kernel may be given: CUDA before 12.1 passes 4,096 bytes.
+MOST_WORDS = 512
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def fuse(body: Body) -> list[Run | int]:
 
     A node's stage is the number of changes between runs, and between runs and other nodes, on the way to it; a node
     joins a run of its stage that goes through the same entries (see `_Growing`). Everything that a stage reads from
-    memory is of an earlier stage. A run that reads and stores more than `MOST_PLACES` values becomes several.
+    memory is of an earlier stage. A run whose kernel would be given more than `MOST_WORDS` becomes several.
     """
     stages: list[int] = []
     others: dict[int, list[int]] = defaultdict(list)
@@ -170,11 +171,27 @@ def _runs(
     inside = set(nodes)
     stores = tuple(number for number in sorted(inside) if not readers[number] <= inside)
     run = Run(nodes, sizes, reduced, stores)
-    if len(nodes) == 1 or len(reads(body, run)[0]) + len(run.stores) <= MOST_PLACES:
+    if len(nodes) == 1 or _words(body, run) <= MOST_WORDS:
         return [run]
     half = len(nodes) // 2
     first = _runs(body, readers, nodes[:half], sizes, reduced)
     return first + _runs(body, readers, nodes[half:], sizes, reduced)
+
+
+def _words(body: Body, run: Run) -> int:
+    """How many words the kernel of a run is given, at most; see `kernels.language.given`."""
+    inside = set(run.nodes)
+    accesses: set[Any] = set(run.stores)
+    more = 3 + len(run.sizes) + 5  # a place with all numbers; and the number of rows and scratch, among others
+    for number in run.nodes:
+        node = body.nodes[number]
+        through = goes_through(body, node)
+        for operand, first, strides in zip(operands_of(node), through.firsts, through.strides, strict=True):
+            if not (isinstance(operand, Value) and operand.node in inside):
+                accesses.add((operand, first, strides, node.payload))
+        if node.payload or node.type.op.picks:
+            more += 4  # an integer or its number, how many may be picked, and how far apart these are
+    return more + len(accesses) * (3 + 1 + len(run.sizes))  # a place, a column, and strides
 
 
 def _readers(body: Body) -> list[set[int]]:
