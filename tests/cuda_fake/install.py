@@ -128,5 +128,5 @@ def of_cupy(source, names):
     source = re.sub(r"#include <cupy/(complex.cuh|atomics.cuh|math_constants.h|hip_workaround.cuh)>", "", source)
     start = header().replace("sizeof(P) == 8 ||", "sizeof(P) > 0 ||").replace('#line 1 "kernel.cu"', OF_CUPY)
     include = f"-I{Path(cupy.__file__).parent}/_core/include"
-    library = ctypes.CDLL(str(built(start + source + exported(names), "-O1", "-w", include, *linked())))
-    return [address_in(library, name) for name in names]
+    path = str(built(start + source + exported(names), "-O1", "-w", include, *linked()))
+    return [address_in(path, name) for name in names]
