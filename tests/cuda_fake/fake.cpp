@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <set>
@@ -20,18 +21,21 @@
 #include <thread>
 #include <vector>
 
-struct Kernel {  // as in the emulator
-    void (*call)(void** parameters);
-    const unsigned* sizes;
-    unsigned parameters;
-};
-struct Emulated;  // its streams
+// The emulator: streams, kernels as they were compiled, those that can be launched, and work that was recorded.
+struct Emulated;
+struct Compiled;
+struct Kernel;
+struct Recorded;
 
 extern "C" {
 Emulated* emulated_stream(int device);
 int emulated_set_device(int device);
 Kernel* emulated_kernel(const char* name);
-void emulated_define(Kernel* known, const Kernel* compiled);
+void emulated_define(Kernel* known, const Compiled* compiled);
+Recorded* emulated_begin(Emulated*);
+void emulated_end(Emulated*);
+int emulated_replay(Emulated*, Recorded*);
+void emulated_forget_work(Recorded*);
 int emulated_launch(const Kernel*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Emulated*,
                     void**, void**);
 int emulated_gemm_strided(Emulated*, int, int, int, int, int, const void*, const void*, int, int, long long,
@@ -45,7 +49,7 @@ namespace {
 enum {
     SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201, INVALID_HANDLE = 400, ILLEGAL_STATE = 401, NOT_FOUND = 500, NOT_READY = 600,
-    ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900,
+    ILLEGAL_ADDRESS = 700, NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900,
     CAPTURE_INVALIDATED = 901, IMPLICIT = 906, WRONG_THREAD = 908,
     BLAS_NOT_INITIALIZED = 1, BLAS_INVALID_VALUE = 7, BLAS_EXECUTION_FAILED = 13, BLAS_INTERNAL = 14,
     TO_DEVICE = 1, TO_HOST, ON_DEVICE, DEFAULT,  // copies
@@ -87,7 +91,7 @@ struct Block {
 
 struct Image {
     std::string bytes;
-    std::map<std::string, const Kernel*> kernels;
+    std::map<std::string, const Compiled*> kernels;
 };
 
 struct Loaded {
@@ -251,12 +255,19 @@ int copy(void* to, const void* from, size_t size, int kind, Stream* stream) {
     return wait(*stream->order);
 }
 
-Work on_device(int device, Work work) {
-    return [=]() {
-        const int before = emulated_set_device(device), status = work();
-        emulated_set_device(before);
+// The emulator checks what it is asked for at once, and does it later.
+int enqueue_emulated(Stream* stream, const std::function<int(Emulated*)>& ask) {
+    Emulated* const emulated = stream->emulated;
+    const int device = stream->device, before = emulated_set_device(device);
+    const std::shared_ptr<Recorded> recorded(emulated_begin(emulated), emulated_forget_work);
+    const int status = ask(emulated);
+    emulated_end(emulated);
+    emulated_set_device(before);
+    return status ? status : enqueue(stream, [=]() {
+        const int current = emulated_set_device(device), status = emulated_replay(emulated, recorded.get());
+        emulated_set_device(current);
         return status;
-    };
+    });
 }
 
 struct Blas {
@@ -302,7 +313,7 @@ void fake_fail(const char* name, long after, int status) {
     }
 }
 
-void fake_image(const char* bytes, size_t size, const char* const* names, const Kernel* const* kernels, int count) {
+void fake_image(const char* bytes, size_t size, const char* const* names, const Compiled* const* kernels, int count) {
     std::lock_guard<std::recursive_mutex> lock(one_at_a_time);
     images.push_back(new Image{std::string(bytes, size), {}});
     for (int i = 0; i < count; i++) images.back()->kernels[names[i]] = kernels[i];
@@ -504,9 +515,6 @@ int cuLaunchKernel(Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsign
     Stream* stream = stream_of(handle);
     if (current < 0) return INVALID_CONTEXT;
     if (known == functions.end()) return INVALID_HANDLE;
-    const bool grid = gx && gy && gz && gx <= 0x7fffffff && gy <= 65535 && gz <= 65535;
-    const bool block = bx && by && bz && bx <= 1024 && by <= 1024 && bz <= 64 && bx * by * bz <= 1024;
-    if (!grid || !block || !given || extra) return INVALID_VALUE;
     if (streams.count(stream) && stream->capture && !known->second.has_run) {
         say("a kernel is loaded, as it runs for the first time, while a stream is captured");
         stream->capture->spoilt = true;
@@ -514,16 +522,9 @@ int cuLaunchKernel(Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsign
     }
     known->second.has_run = true;
     counts[known->second.of_cupy ? "kernels of CuPy" : "kernels"]++;
-    std::vector<std::vector<uint64_t>> copies;
-    for (unsigned at = 0; at < kernel->parameters; at++) {
-        copies.emplace_back((kernel->sizes[at] + 7) / 8);
-        memcpy(copies.back().data(), given[at], kernel->sizes[at]);
-    }
-    return enqueue(stream, on_device(stream->device, [=]() mutable {
-        std::vector<void*> addresses;
-        for (auto& one : copies) addresses.push_back(one.data());
-        return emulated_launch(kernel, gx, gy, gz, bx, by, bz, 0, stream->emulated, addresses.data(), nullptr);
-    }));
+    return enqueue_emulated(stream, [=](Emulated* emulated) {
+        return emulated_launch(kernel, gx, gy, gz, bx, by, bz, 0, emulated, given, extra);
+    });
 }
 
 // cuBLAS
@@ -564,14 +565,11 @@ int cublasGemmStridedBatchedEx(Blas* handle, int transa, int transb, int m, int 
         say("a product without a workspace while a stream is captured");
         return BLAS_INTERNAL;
     }
-    uint64_t factors[2] = {};
-    for (int i = 0; i < 2; i++) memcpy(factors + i, i ? beta : alpha, ctype == 1 ? 8 : 4);
-    const int status = enqueue(stream, on_device(stream->device, [=]() {
-        return emulated_gemm_strided(stream->emulated, transa, transb, m, n, k, factors, a, atype, lda, stride_a, b,
-                                     btype, ldb, stride_b, factors + 1, c, ctype, ldc, stride_c, count, compute,
-                                     algorithm) ? LAUNCH_FAILED : SUCCESS;
-    }));
-    return status ? BLAS_EXECUTION_FAILED : SUCCESS;
+    const int found = enqueue_emulated(stream, [=](Emulated* emulated) {
+        return emulated_gemm_strided(emulated, transa, transb, m, n, k, alpha, a, atype, lda, stride_a, b, btype, ldb,
+                                     stride_b, beta, c, ctype, ldc, stride_c, count, compute, algorithm);
+    });
+    return found >= INVALID_IMAGE ? BLAS_EXECUTION_FAILED : found;  // of CUDA, or of cuBLAS
 }
 int cublasGemmEx(Blas* handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a, int atype,
                  int lda, const void* b, int btype, int ldb, const void* beta, void* c, int ctype, int ldc, int compute,
