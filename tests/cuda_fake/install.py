@@ -21,9 +21,10 @@ HERE = Path(__file__).parent
 KEPT = {"cudaGetErrorName", "cudaGetErrorString", "cudaRuntimeGetVersion"}
 #: Functions of the driver that CuPy looks for, and that are not faked.
 OF_DRIVER = [
-    "cuCtxCreate_v2", "cuCtxDestroy_v2", "cuCtxGetDevice", "cuCtxSetCurrent", "cuFuncSetAttribute",
-    "cuLaunchCooperativeKernel", "cuLinkAddData_v2", "cuLinkAddFile_v2", "cuLinkComplete", "cuLinkCreate_v2",
-    "cuLinkDestroy", "cuModuleGetGlobal_v2", "cuModuleLoad", "cuOccupancyMaxPotentialBlockSize", "cuStreamGetCtx",
+    "cuCtxCreate_v2", "cuCtxDestroy_v2", "cuCtxGetDevice", "cuCtxSetCurrent", "cuFuncGetAttribute",
+    "cuFuncSetAttribute", "cuLaunchCooperativeKernel", "cuLinkAddData_v2", "cuLinkAddFile_v2", "cuLinkComplete",
+    "cuLinkCreate_v2", "cuLinkDestroy", "cuModuleGetGlobal_v2", "cuModuleLoad",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuOccupancyMaxPotentialBlockSize", "cuStreamGetCtx",
 ]  # fmt: skip
 #: What CuPy's own kernels are written with, beyond what ours are (kernels.h).
 OF_CUPY = """

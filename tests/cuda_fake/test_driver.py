@@ -82,7 +82,7 @@ def test_what_the_fake_lacks_is_named(driver, capfd):
     assert capfd.readouterr().err == "fake CUDA: cudaDeviceGetLimit is not here\n"
 
 
-def test_two_threads_that_open_a_gpu_at_once_share_it(monkeypatch):
+def test_two_threads_that_open_a_gpu_at_once_share_it():
     cupy_driver._open.cache_clear()
     barrier = Barrier(2)
 
@@ -108,6 +108,20 @@ def test_blocks_nest_in_all_threads(driver, kernel):
 
     with ThreadPoolExecutor(1) as pool:
         assert [use(), pool.submit(use).result()] == [(True, True)] * 2
+
+
+def test_blocks_of_two_gpus(driver):
+    other, before = open_driver(1), in_use(driver)
+    with driver.active(), other.active():
+        assert (in_use(other)[0], in_use(other)[1].ptr) == (1, other.stream)
+        with driver.active():
+            assert (in_use(driver)[0], in_use(driver)[1].ptr) == (0, driver.stream)
+        array = other.empty(3, np.dtype(np.float32))
+        other.upload(np.ones(3, np.float32), array)
+        assert (other.download(array) == 1).all()
+    assert in_use(driver) == before
+    with pytest.raises(EdBatchError, match="only 2 GPUs were found"):
+        open_driver(2)
 
 
 def test_an_interrupt_as_a_block_begins_leaves_none(driver):
