@@ -124,6 +124,8 @@ def call(function, arguments, named):
 class DeviceFunctions:
     """NumPy's functions on arrays of the device, those that CuPy has."""
 
+    ndarray = DeviceArray
+
     def __getattr__(self, name):
         found = getattr(np, name)
         if name in MISSING:

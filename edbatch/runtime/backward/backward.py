@@ -133,9 +133,10 @@ class Backward:
 
     def _give_seed(self, plan: BackwardPlan) -> None:
         """Put the gradient that is given where a way back begins."""
-        seed = self._backend.from_host(self._seed, "C")
+        # One number goes along with a kernel that fills in; several would be copied to a GPU.
+        seed = self._seed[()] if self._seed.ndim == 0 else self._backend.from_host(self._seed, "C")
         if self._root <= NODE_MASK:
-            plan.gradient_of(self._root)[...] = seed.reshape(-1)
+            plan.gradient_of(self._root)[...] = seed.reshape(-1) if self._seed.ndim else seed
         else:
             self._of_expressions.row(self.gradients.array, self._root)[0] = seed
 
