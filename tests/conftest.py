@@ -116,13 +116,10 @@ def need_gpu():
 
 @pytest.hookimpl(tryfirst=True)  # before those without the marker are left out
 def pytest_collection_modifyitems(items):
-    """Everything that needs a GPU runs on one that is faked, too."""
+    """Everything that needs a GPU, and is not slow, runs on one that is faked, too."""
     for item in items:
-        if (
-            "cuda" in getattr(item, "fixturenames", ())
-            or item.get_closest_marker("gpu")
-            or install.HERE in item.path.parents
-        ):
+        needs_one = "cuda" in getattr(item, "fixturenames", ()) or item.get_closest_marker("gpu")
+        if (needs_one or install.HERE in item.path.parents) and not item.get_closest_marker("slow"):
             item.add_marker("cuda_fake")
 
 

@@ -12,6 +12,7 @@ from edbatch.base.later import Later
 from edbatch.cli.arguments import JSON, Options, check_output, number, option
 from edbatch.cli.output import print_json, print_table
 from edbatch.cli.run import compare
+from edbatch.devices import current_device
 from edbatch.errors import EdBatchError
 
 workloads = Later("edbatch.models.workloads")
@@ -50,10 +51,12 @@ def run(arguments: argparse.Namespace) -> None:
             apart = f"{row['policy']} is {row['difference']:.1e} from unbatched"
             raise EdBatchError(f"{row['model']}: {apart}; this is a fault")
     write_atomically(arguments.svg, _picture(rows))
+    given = {"samples": arguments.samples, "hidden": arguments.hidden, "device": current_device().name}
     if arguments.json:
-        print_json({"samples": arguments.samples, "hidden": arguments.hidden, "svg": arguments.svg, "rows": every})
+        print_json({**given, "svg": arguments.svg, "rows": every})
         return
-    print(f"{arguments.samples} made-up samples of each model, hidden size {arguments.hidden}, one thread;")
+    where = "one thread" if given["device"] == "cpu" else f"on {given['device']}"
+    print(f"{arguments.samples} made-up samples of each model, hidden size {arguments.hidden}, {where};")
     print(f"learned from {LEARN_FROM} others of each\n")
     lines: list[list[Any]] = []
     for name, of in rows.items():

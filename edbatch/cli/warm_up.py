@@ -90,9 +90,15 @@ def _train(name: str) -> None:
     model = eb.ParameterCollection(seed=0)
     # With matrices of that size, products of equal words are shared.
     network = workload.network(model, *sizes, 256 if name == "tree-lstm" else 8)
-    for policy, trains in (("critical-path", True), ("none", True), ("critical-path", False)):
+    of = workload.probabilities
+    passes = [("critical-path", True, of), ("none", True, of), ("critical-path", False, of)]
+    if name in workloads.NINE:  # others read values on the way, or run as coroutines
+        replayed = eb.replay(of)
+        passes += [("critical-path", True, replayed)] * 2
+    for policy, trains, probabilities in passes:
+        samples.reverse()
         with eb.Graph(policy=policy) as graph:
-            outputs = [p for sample in samples for p in workload.probabilities(network, sample)]
+            outputs = [p for sample in samples for p in probabilities(network, sample)]
             loss = eb.sum([eb.pick(p, 0) for p in outputs])
         if trains:
             loss.backward()

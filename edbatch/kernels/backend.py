@@ -110,7 +110,7 @@ class Backend(Protocol):
         """What computes, given of each of these calls how many rows it has, all of them, one after the other."""
 
     def squares(self, arrays: Sequence[Array]) -> Callable[[], Array]:
-        """What computes of each of these arrays [entries] the sum of its squares; float64."""
+        """What computes the sums of squares, float64, of these arrays [entries], or of parts of each."""
 
     # Running
 

@@ -1,5 +1,9 @@
 """`edbatch warm-up`: everything compiled ahead."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from edbatch.cli import warm_up
@@ -51,3 +55,56 @@ def test_afterwards_nothing_is_left_to_compile(edbatch):
         and "inline" not in function.targetoptions  # is part of the kernels that call it
     ]
     assert missing == []
+
+
+LATER = """
+from random import Random
+import edbatch as eb
+from edbatch.compiling import cache, compiled
+from edbatch.models.workloads import NINE, WORKLOADS
+
+before = set(cache.cache_folder().iterdir())
+for name in NINE:
+    workload = WORKLOADS[name]
+    samples, sizes, _ = workload.number(workload.generate(12, 1))
+    model = eb.ParameterCollection(seed=0)
+    network, trainer = workload.network(model, *sizes, 16), eb.Adam(model)
+    loss_of = lambda network, sample: eb.sum([eb.pick(p, 0) for p in workload.probabilities(network, sample)])
+    for loss in (loss_of, eb.replay(loss_of)):
+        for seed in range(6):
+            Random(seed).shuffle(samples)
+            with eb.Graph():
+                total = eb.sum([loss(network, sample) for sample in samples[:8]])
+            total.backward()
+            trainer.update()
+
+E = eb.ParameterCollection(seed=0).add_lookup_parameters((4, 3))
+
+@eb.vertex
+def leaf(v):
+    v.scatter(eb.lookup(E, v.pull()))
+
+@eb.vertex
+def inner(v):
+    v.scatter(eb.tanh(v.gather(0) + v.gather(1)))
+    v.push(v.gather(0))
+
+with eb.Graph():
+    found = eb.vertex(leaf, inner)(eb.InputGraph([0, 2, 2, 4, 4], [1, 2, 1, 3], [1, 0, 1, 0]), [0, 1])
+    eb.sum([x[0] for x in found.pushed]).backward()
+interpreted = [f.py_func.__qualname__ for f in compiled.functions if getattr(f, "_interpreted", 0) > 0]
+print(interpreted, sorted(path.name for path in set(cache.cache_folder().iterdir()) - before))
+"""
+
+
+@pytest.mark.slow
+def test_programs_that_run_later_compile_and_interpret_nothing(tmp_path):
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+
+    def python(*given):
+        return subprocess.run(
+            [sys.executable, *given], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    python("-m", "edbatch", "warm-up")
+    assert python("-c", LATER) == "[] []\n"

@@ -1,5 +1,5 @@
-// CUDA without a GPU, below the real CuPy: its runtime (fake_cuda..., which install.py puts into CuPy's own copy of it),
-// the driver and cuBLAS.
+// CUDA without a GPU, below the real CuPy: its runtime (fake_cuda..., which install.py puts into CuPy's copy of it), the
+// driver and cuBLAS.
 //
 // Work is done late, when something waits for it, or by chance earlier; kernels and products by the emulator. What is
 // not allowed is refused as CUDA refuses it: calls while a stream is captured, handles that are unknown, sizes, copies
@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <set>
@@ -20,32 +21,35 @@
 #include <thread>
 #include <vector>
 
-struct Kernel {  // as in the emulator
-    void (*call)(void** parameters);
-    const unsigned* sizes;
-    unsigned parameters;
-};
-struct Emulated;  // its streams
+// The emulator: streams, kernels as they were compiled, those that can be launched, and work that was recorded.
+struct Emulated;
+struct Compiled;
+struct Kernel;
+struct Recorded;
 
 extern "C" {
 Emulated* emulated_stream(int device);
 int emulated_set_device(int device);
 Kernel* emulated_kernel(const char* name);
-void emulated_define(Kernel* known, const Kernel* compiled);
+void emulated_define(Kernel* known, const Compiled* compiled);
+Recorded* emulated_begin(Emulated*);
+void emulated_end(Emulated*);
+int emulated_replay(Emulated*, Recorded*);
+void emulated_forget_work(Recorded*);
 int emulated_launch(const Kernel*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Emulated*,
                     void**, void**);
 int emulated_gemm_strided(Emulated*, int, int, int, int, int, const void*, const void*, int, int, long long,
                           const void*, int, int, long long, const void*, void*, int, int, long long, int, int, int);
-// Read and set by tests
-int fake_version = 12000, fake_devices = 1, fake_broken = 0;  // the last: the status of all calls, once work failed
+// Set by install.py and tests; `broken`: the status of all calls, once work that was enqueued has failed
+int fake_version = 12000, fake_broken = 0;
 }
 
 namespace {
 
 enum {
-    SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200,
+    SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201, INVALID_HANDLE = 400, ILLEGAL_STATE = 401, NOT_FOUND = 500, NOT_READY = 600,
-    ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900,
+    ILLEGAL_ADDRESS = 700, NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900,
     CAPTURE_INVALIDATED = 901, IMPLICIT = 906, WRONG_THREAD = 908,
     BLAS_NOT_INITIALIZED = 1, BLAS_INVALID_VALUE = 7, BLAS_EXECUTION_FAILED = 13, BLAS_INTERNAL = 14,
     TO_DEVICE = 1, TO_HOST, ON_DEVICE, DEFAULT,  // copies
@@ -87,7 +91,7 @@ struct Block {
 
 struct Image {
     std::string bytes;
-    std::map<std::string, const Kernel*> kernels;
+    std::map<std::string, const Compiled*> kernels;
 };
 
 struct Loaded {
@@ -104,6 +108,7 @@ struct Failure {
     int status;
 };
 
+constexpr int DEVICES = 2;
 constexpr size_t FENCE = 512;
 constexpr char LEFT_ALONE = '\xA5';
 
@@ -228,7 +233,7 @@ bool within(const std::map<char*, Block>& blocks, const void* begin, size_t size
     return (char*)begin + size <= found->first + found->second.size;
 }
 
-int copy(void* to, const void* from, size_t size, int kind, Stream* stream, bool waits) {
+int copy(void* to, const void* from, size_t size, int kind, Stream* stream) {
     const bool read = kind == TO_HOST || kind == ON_DEVICE || (kind == DEFAULT && within(memory, from, size));
     const bool written = kind == TO_DEVICE || kind == ON_DEVICE || (kind == DEFAULT && within(memory, to, size));
     if ((read && !within(memory, from, size)) || (written && !within(memory, to, size))) {
@@ -242,7 +247,7 @@ int copy(void* to, const void* from, size_t size, int kind, Stream* stream, bool
         memcpy(to, bytes.empty() ? from : bytes.data(), size);
         return 0;
     });
-    if (status || (!waits && (written || within(pinned, to, size)))) return status;
+    if (status || written || within(pinned, to, size)) return status;
     if (stream->capture) {
         stream->capture->spoilt = true;
         return CAPTURE_UNSUPPORTED;
@@ -250,23 +255,24 @@ int copy(void* to, const void* from, size_t size, int kind, Stream* stream, bool
     return wait(*stream->order);
 }
 
-int set(void* begin, int value, size_t size, Stream* stream) {
-    if (!within(memory, begin, size)) return INVALID_VALUE;
-    return enqueue(stream, [=]() { return memset(begin, value, size), 0; });
-}
-
-Work on_device(int device, Work work) {
-    return [=]() {
-        const int before = emulated_set_device(device), status = work();
-        emulated_set_device(before);
+// The emulator checks what it is asked for at once, and does it later.
+int enqueue_emulated(Stream* stream, const std::function<int(Emulated*)>& ask) {
+    Emulated* const emulated = stream->emulated;
+    const int device = stream->device, before = emulated_set_device(device);
+    const std::shared_ptr<Recorded> recorded(emulated_begin(emulated), emulated_forget_work);
+    const int status = ask(emulated);
+    emulated_end(emulated);
+    emulated_set_device(before);
+    return status ? status : enqueue(stream, [=]() {
+        const int current = emulated_set_device(device), status = emulated_replay(emulated, recorded.get());
+        emulated_set_device(current);
         return status;
-    };
+    });
 }
 
 struct Blas {
     Stream* stream;
     void* workspace;
-    int math, pointers;
 };
 
 template <typename T> int dot(Blas* handle, int n, const T* x, int along_x, const T* y, int along_y, T* result) {
@@ -284,11 +290,6 @@ struct Graph {
     std::vector<Work> work;
 };
 
-struct Attributes {
-    int type, device;
-    void *of_device, *of_host;
-};
-
 }  // namespace
 
 extern "C" {
@@ -304,6 +305,7 @@ long fake_count(const char* name) { return counts[name]; }
 
 // From its next call but so many on, the function of this name returns a status; 0: no longer.
 void fake_fail(const char* name, long after, int status) {
+    std::lock_guard<std::recursive_mutex> lock(one_at_a_time);
     if (status) {
         failures[name] = {after, status};
     } else {
@@ -311,7 +313,7 @@ void fake_fail(const char* name, long after, int status) {
     }
 }
 
-void fake_image(const char* bytes, size_t size, const char* const* names, const Kernel* const* kernels, int count) {
+void fake_image(const char* bytes, size_t size, const char* const* names, const Compiled* const* kernels, int count) {
     std::lock_guard<std::recursive_mutex> lock(one_at_a_time);
     images.push_back(new Image{std::string(bytes, size), {}});
     for (int i = 0; i < count; i++) images.back()->kernels[names[i]] = kernels[i];
@@ -321,11 +323,10 @@ void fake_image(const char* bytes, size_t size, const char* const* names, const 
 
 int fake_cudaDriverGetVersion(int* version) { return *version = fake_version, SUCCESS; }
 int fake_cudaGetLastError() { return SUCCESS; }
-int fake_cudaPeekAtLastError() { return SUCCESS; }
-int fake_cudaGetDeviceCount(int* count) { return *count = fake_devices, fake_devices ? SUCCESS : NO_DEVICE; }
+int fake_cudaGetDeviceCount(int* count) { return *count = DEVICES, SUCCESS; }
 int fake_cudaGetDevice(int* device) { return *device = std::max(current, 0), SUCCESS; }
 int fake_cudaSetDevice(int device) {
-    if (device < 0 || device >= fake_devices) return INVALID_DEVICE;
+    if (device < 0 || device >= DEVICES) return INVALID_DEVICE;
     return current = device, SUCCESS;
 }
 int fake_cudaDeviceGetAttribute(int* value, int attribute, int) {
@@ -336,7 +337,6 @@ int fake_cudaDeviceGetAttribute(int* value, int attribute, int) {
     const auto found = known.find(attribute);
     return *value = found == known.end() ? 0 : found->second, SUCCESS;
 }
-int fake_cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, SUCCESS; }
 int fake_cudaDeviceSynchronize() {
     UNSAFE;
     return wait_for_all();
@@ -376,27 +376,15 @@ int fake_cudaFreeHost(void* begin) {
     return status;
 }
 int fake_cudaMemGetInfo(size_t* left, size_t* all) { return *left = *all = 80ull << 30, SUCCESS; }
-int fake_cudaPointerGetAttributes(Attributes* found, const void* at) {
-    SAFE;
-    *found = {within(memory, at, 1) ? 2 : within(pinned, at, 1) ? 1 : 0, 0, (void*)at, (void*)at};
-    return SUCCESS;
-}
-int fake_cudaMemcpy(void* to, const void* from, size_t size, int kind) {
-    UNSAFE;
-    return copy(to, from, size, kind, stream_of(nullptr), true);
-}
 int fake_cudaMemcpyAsync(void* to, const void* from, size_t size, int kind, void* stream) {
     SAFE;
     counts[kind == TO_DEVICE ? "uploads" : kind == TO_HOST ? "downloads" : "copies"]++;
-    return copy(to, from, size, kind, stream_of(stream), false);
-}
-int fake_cudaMemset(void* begin, int value, size_t size) {
-    UNSAFE;
-    return set(begin, value, size, stream_of(nullptr));
+    return copy(to, from, size, kind, stream_of(stream));
 }
 int fake_cudaMemsetAsync(void* begin, int value, size_t size, void* stream) {
     SAFE;
-    return set(begin, value, size, stream_of(stream));
+    if (!within(memory, begin, size)) return INVALID_VALUE;
+    return enqueue(stream_of(stream), [=]() { return memset(begin, value, size), 0; });
 }
 
 int fake_cudaStreamCreateWithPriority(void** made, unsigned flags, int) {
@@ -406,14 +394,11 @@ int fake_cudaStreamCreateWithPriority(void** made, unsigned flags, int) {
     *made = stream;
     return SUCCESS;
 }
-int fake_cudaStreamCreateWithFlags(void** made, unsigned flags) { return fake_cudaStreamCreateWithPriority(made, flags, 0); }
-int fake_cudaStreamCreate(void** made) { return fake_cudaStreamCreateWithPriority(made, 0, 0); }
 int fake_cudaStreamDestroy(void* stream) {
     SAFE;
     run(*stream_of(stream)->order, SIZE_MAX);
     return streams.erase(stream_of(stream)) ? SUCCESS : INVALID_HANDLE;
 }
-int fake_cudaStreamGetFlags(void* stream, unsigned* flags) { return *flags = stream_of(stream)->flags, SUCCESS; }
 int fake_cudaStreamSynchronize(void* stream) {
     UNSAFE;
     return stream_of(stream)->capture ? CAPTURE_UNSUPPORTED : wait(*stream_of(stream)->order);
@@ -421,11 +406,6 @@ int fake_cudaStreamSynchronize(void* stream) {
 int fake_cudaStreamQuery(void* stream) {
     UNSAFE;
     return stream_of(stream)->order->waiting.empty() ? fake_broken : NOT_READY;
-}
-int fake_cudaStreamWaitEvent(void* stream, Event* event, unsigned) {
-    SAFE;
-    if (event->order != stream_of(stream)->order) run(*event->order, SIZE_MAX);
-    return SUCCESS;
 }
 int fake_cudaStreamIsCapturing(void* stream, int* is) {
     SAFE;
@@ -457,7 +437,6 @@ int fake_cudaGraphInstantiate(void** made, Graph* graph, unsigned long long) {
 }
 int fake_cudaGraphDestroy(Graph* graph) { return delete graph, SUCCESS; }
 int fake_cudaGraphExecDestroy(Graph* graph) { return delete graph, SUCCESS; }
-int fake_cudaGraphUpload(Graph*, void*) { return SUCCESS; }
 int fake_cudaGraphLaunch(Graph* graph, void* stream) {
     SAFE;
     return enqueue(stream_of(stream), [work = graph->work]() {
@@ -469,7 +448,6 @@ int fake_cudaGraphLaunch(Graph* graph, void* stream) {
 }
 
 int fake_cudaEventCreateWithFlags(Event** event, unsigned) { return *event = new Event{&in_order, 0}, SUCCESS; }
-int fake_cudaEventCreate(Event** event) { return fake_cudaEventCreateWithFlags(event, 0); }
 int fake_cudaEventDestroy(Event* event) { return delete event, SUCCESS; }
 int fake_cudaEventRecord(Event* event, void* stream) {
     SAFE;
@@ -480,11 +458,6 @@ int fake_cudaEventQuery(Event* event) {
     UNSAFE;
     return event->order->done >= event->at ? fake_broken : NOT_READY;
 }
-int fake_cudaEventSynchronize(Event* event) {
-    UNSAFE;
-    return wait(*event->order);
-}
-int fake_cudaEventElapsedTime(float* milliseconds, Event*, Event*) { return *milliseconds = 1, SUCCESS; }
 
 // The driver
 
@@ -535,8 +508,6 @@ int cuModuleGetFunction(Kernel** found, Loaded* module, const char* name) {
     if (known == module->kernels.end()) return NOT_FOUND;
     return *found = known->second, SUCCESS;
 }
-int cuFuncGetAttribute(int* value, int attribute, Kernel*) { return *value = attribute == 0 ? 1024 : 0, SUCCESS; }
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel*, int, size_t) { return *blocks = 2, SUCCESS; }
 int cuLaunchKernel(Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned, void* handle, void** given, void** extra) {
     SAFE;
@@ -544,9 +515,6 @@ int cuLaunchKernel(Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsign
     Stream* stream = stream_of(handle);
     if (current < 0) return INVALID_CONTEXT;
     if (known == functions.end()) return INVALID_HANDLE;
-    const bool grid = gx && gy && gz && gx <= 0x7fffffff && gy <= 65535 && gz <= 65535;
-    const bool block = bx && by && bz && bx <= 1024 && by <= 1024 && bz <= 64 && bx * by * bz <= 1024;
-    if (!grid || !block || !given || extra) return INVALID_VALUE;
     if (streams.count(stream) && stream->capture && !known->second.has_run) {
         say("a kernel is loaded, as it runs for the first time, while a stream is captured");
         stream->capture->spoilt = true;
@@ -554,16 +522,9 @@ int cuLaunchKernel(Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsign
     }
     known->second.has_run = true;
     counts[known->second.of_cupy ? "kernels of CuPy" : "kernels"]++;
-    std::vector<std::vector<uint64_t>> copies;
-    for (unsigned at = 0; at < kernel->parameters; at++) {
-        copies.emplace_back((kernel->sizes[at] + 7) / 8);
-        memcpy(copies.back().data(), given[at], kernel->sizes[at]);
-    }
-    return enqueue(stream, on_device(stream->device, [=]() mutable {
-        std::vector<void*> addresses;
-        for (auto& one : copies) addresses.push_back(one.data());
-        return emulated_launch(kernel, gx, gy, gz, bx, by, bz, 0, stream->emulated, addresses.data(), nullptr);
-    }));
+    return enqueue_emulated(stream, [=](Emulated* emulated) {
+        return emulated_launch(kernel, gx, gy, gz, bx, by, bz, 0, emulated, given, extra);
+    });
 }
 
 // cuBLAS
@@ -571,7 +532,7 @@ int cuLaunchKernel(Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsign
 int cublasCreate_v2(Blas** made) {
     UNSAFE;
     if (current < 0) return BLAS_NOT_INITIALIZED;
-    return *made = new Blas{stream_of(nullptr), nullptr, 0, 0}, SUCCESS;
+    return *made = new Blas{stream_of(nullptr), nullptr}, SUCCESS;
 }
 int cublasDestroy_v2(Blas* handle) { return delete handle, SUCCESS; }
 int cublasSetStream_v2(Blas* handle, void* stream) {
@@ -579,21 +540,18 @@ int cublasSetStream_v2(Blas* handle, void* stream) {
     handle->workspace = nullptr;
     return handle->stream = stream_of(stream), SUCCESS;
 }
-int cublasGetStream_v2(Blas* handle, void** stream) { return *stream = handle->stream, SUCCESS; }
 int cublasSetWorkspace_v2(Blas* handle, void* begin, size_t size) {
     SAFE;
     if ((uintptr_t)begin % 256 || !within(memory, begin, size)) return BLAS_INVALID_VALUE;
     return handle->workspace = begin, SUCCESS;
 }
-int cublasSetMathMode(Blas* handle, int mode) {
+int cublasSetMathMode(Blas*, int) {
     SAFE;
-    return handle->math = mode, SUCCESS;
+    return SUCCESS;
 }
-int cublasGetMathMode(Blas* handle, int* mode) { return *mode = handle->math, SUCCESS; }
-int cublasSetPointerMode_v2(Blas* handle, int mode) { return handle->pointers = mode, SUCCESS; }
-int cublasGetPointerMode_v2(Blas* handle, int* mode) { return *mode = handle->pointers, SUCCESS; }
+int cublasSetPointerMode_v2(Blas*, int) { return SUCCESS; }  // where a result is to be, its address says
 const char* cublasGetStatusName(int status) {
-    return status == 3 ? "CUBLAS_STATUS_ALLOC_FAILED" : status == 14 ? "CUBLAS_STATUS_INTERNAL_ERROR" : "another status";
+    return status == 3 ? "CUBLAS_STATUS_ALLOC_FAILED" : "another status of cuBLAS";
 }
 int cublasGemmStridedBatchedEx(Blas* handle, int transa, int transb, int m, int n, int k, const void* alpha,
                                const void* a, int atype, int lda, long long stride_a, const void* b, int btype, int ldb,
@@ -607,14 +565,11 @@ int cublasGemmStridedBatchedEx(Blas* handle, int transa, int transb, int m, int 
         say("a product without a workspace while a stream is captured");
         return BLAS_INTERNAL;
     }
-    uint64_t factors[2] = {};
-    for (int i = 0; i < 2; i++) memcpy(factors + i, i ? beta : alpha, ctype == 1 ? 8 : 4);
-    const int status = enqueue(stream, on_device(stream->device, [=]() {
-        return emulated_gemm_strided(stream->emulated, transa, transb, m, n, k, factors, a, atype, lda, stride_a, b,
-                                     btype, ldb, stride_b, factors + 1, c, ctype, ldc, stride_c, count, compute,
-                                     algorithm) ? LAUNCH_FAILED : SUCCESS;
-    }));
-    return status ? BLAS_EXECUTION_FAILED : SUCCESS;
+    const int found = enqueue_emulated(stream, [=](Emulated* emulated) {
+        return emulated_gemm_strided(emulated, transa, transb, m, n, k, alpha, a, atype, lda, stride_a, b, btype, ldb,
+                                     stride_b, beta, c, ctype, ldc, stride_c, count, compute, algorithm);
+    });
+    return found >= INVALID_IMAGE ? BLAS_EXECUTION_FAILED : found;  // of CUDA, or of cuBLAS
 }
 int cublasGemmEx(Blas* handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a, int atype,
                  int lda, const void* b, int btype, int ldb, const void* beta, void* c, int ctype, int ldc, int compute,
@@ -622,14 +577,6 @@ int cublasGemmEx(Blas* handle, int transa, int transb, int m, int n, int k, cons
     SAFE;
     return cublasGemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, a, atype, lda, 0, b, btype, ldb, 0, beta,
                                       c, ctype, ldc, 0, 1, compute, algorithm);
-}
-int cublasSgemm_v2(Blas* handle, int transa, int transb, int m, int n, int k, const float* alpha, const float* a,
-                   int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
-    return cublasGemmEx(handle, transa, transb, m, n, k, alpha, a, 0, lda, b, 0, ldb, beta, c, 0, ldc, 68, -1);
-}
-int cublasDgemm_v2(Blas* handle, int transa, int transb, int m, int n, int k, const double* alpha, const double* a,
-                   int lda, const double* b, int ldb, const double* beta, double* c, int ldc) {
-    return cublasGemmEx(handle, transa, transb, m, n, k, alpha, a, 1, lda, b, 1, ldb, beta, c, 1, ldc, 70, -1);
 }
 int cublasSdot_v2(Blas* handle, int n, const float* x, int along_x, const float* y, int along_y, float* result) {
     SAFE;

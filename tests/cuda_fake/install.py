@@ -21,9 +21,10 @@ HERE = Path(__file__).parent
 KEPT = {"cudaGetErrorName", "cudaGetErrorString", "cudaRuntimeGetVersion"}
 #: Functions of the driver that CuPy looks for, and that are not faked.
 OF_DRIVER = [
-    "cuCtxCreate_v2", "cuCtxDestroy_v2", "cuCtxGetDevice", "cuCtxSetCurrent", "cuFuncSetAttribute",
-    "cuLaunchCooperativeKernel", "cuLinkAddData_v2", "cuLinkAddFile_v2", "cuLinkComplete", "cuLinkCreate_v2",
-    "cuLinkDestroy", "cuModuleGetGlobal_v2", "cuModuleLoad", "cuOccupancyMaxPotentialBlockSize", "cuStreamGetCtx",
+    "cuCtxCreate_v2", "cuCtxDestroy_v2", "cuCtxGetDevice", "cuCtxSetCurrent", "cuFuncGetAttribute",
+    "cuFuncSetAttribute", "cuLaunchCooperativeKernel", "cuLinkAddData_v2", "cuLinkAddFile_v2", "cuLinkComplete",
+    "cuLinkCreate_v2", "cuLinkDestroy", "cuModuleGetGlobal_v2", "cuModuleLoad",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuOccupancyMaxPotentialBlockSize", "cuStreamGetCtx",
 ]  # fmt: skip
 #: What CuPy's own kernels are written with, beyond what ours are (kernels.h).
 OF_CUPY = """
@@ -127,5 +128,5 @@ def of_cupy(source, names):
     source = re.sub(r"#include <cupy/(complex.cuh|atomics.cuh|math_constants.h|hip_workaround.cuh)>", "", source)
     start = header().replace("sizeof(P) == 8 ||", "sizeof(P) > 0 ||").replace('#line 1 "kernel.cu"', OF_CUPY)
     include = f"-I{Path(cupy.__file__).parent}/_core/include"
-    library = ctypes.CDLL(str(built(start + source + exported(names), "-O1", "-w", include, *linked())))
-    return [address_in(library, name) for name in names]
+    path = str(built(start + source + exported(names), "-O1", "-w", include, *linked()))
+    return [address_in(path, name) for name in names]

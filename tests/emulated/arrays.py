@@ -55,23 +55,13 @@ class DeviceArray(np.ndarray):
 
     __iter__ = __array__ = _waits
 
-    def all(self, *arguments, **named):
-        return on_device(plain(self).all(*arguments, **named))
+    def _as_of_numpy(name):
+        return lambda self, *arguments, **named: on_device(getattr(plain(self), name)(*arguments, **named))
 
-    def any(self, *arguments, **named):
-        return on_device(plain(self).any(*arguments, **named))
-
-    def max(self, *arguments, **named):
-        return on_device(plain(self).max(*arguments, **named))
-
-    def min(self, *arguments, **named):
-        return on_device(plain(self).min(*arguments, **named))
+    all, any, max, min, copy = map(_as_of_numpy, ("all", "any", "max", "min", "copy"))
 
     def get(self):
         return np.array(plain(self))
-
-    def copy(self, order="C"):
-        return on_device(plain(self).copy(order))
 
     def fill(self, value):
         for x in (self, value):

@@ -50,26 +50,12 @@ std::function<int()> copied(const Handle* what, Three grid, Three block, void** 
     };
 }
 
-template <typename T>
-int product(Stream* stream, int transa, int transb, int m, int n, int k, const void* alpha, const void* a, int lda,
-            long long stride_a, const void* b, int ldb, long long stride_b, const void* beta, void* c, int ldc,
-            long long stride_c, int count, int bits_lost) {
-    const Matrix left = {a, lda, stride_a, transa != 0}, right = {b, ldb, stride_b, transb != 0};
-    if (!aligned<T>(a) || !aligned<T>(b) || !aligned<T>(c)) return INVALID_VALUE;
-    T factor, kept;
-    memcpy(&factor, alpha, sizeof(T));
-    memcpy(&kept, beta, sizeof(T));
-    auto doing = [=]() {
-        multiply<T>(m, n, k, factor, left, right, kept, static_cast<T*>(c), ldc, stride_c, count, bits_lost);
-        return 0;
-    };
-    if (stream->recording) {
-        stream->recorded++;
-        stream->recording->push_back(doing);
-        return SUCCESS;
-    }
-    stream->products++;
-    return doing();
+// Do something now, and count it, or record it.
+int enqueue(Stream* stream, long long& count, std::function<int()> doing) {
+    if (!stream->recording) return count++, doing();
+    stream->recorded++;
+    stream->recording->push_back(std::move(doing));
+    return 0;
 }
 
 }  // namespace
@@ -85,14 +71,7 @@ int emulated_launch(const Handle* function, unsigned gx, unsigned gy, unsigned g
     const bool grid = gx && gy && gz && gx <= 0x7fffffff && gy <= 65535 && gz <= 65535;
     const bool block = bx && by && bz && bx <= 1024 && by <= 1024 && bz <= 64 && bx * by * bz <= 1024;
     if (!grid || !block || shared || !given || extra) return 1;  // CUDA_ERROR_INVALID_VALUE
-    const auto doing = copied(function, {gx, gy, gz}, {bx, by, bz}, given);
-    if (stream->recording) {
-        stream->recorded++;
-        stream->recording->push_back(doing);
-        return 0;
-    }
-    stream->launches++;
-    return doing();
+    return enqueue(stream, stream->launches, copied(function, {gx, gy, gz}, {bx, by, bz}, given));
 }
 
 int emulated_gemm_strided(Stream* handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a,
@@ -109,14 +88,21 @@ int emulated_gemm_strided(Stream* handle, int transa, int transb, int m, int n, 
     const bool given = alpha && beta && ((a && b) || !m || !n || !k || !count) && (c || !m || !n || !count);
     if (!sizes || !modes || !distances || !given || (algorithm != -1 && algorithm != 99)) return INVALID_VALUE;
     if (atype != btype || atype != ctype) return NOT_SUPPORTED;
-    if (atype == CUDA_R_64F && (compute == COMPUTE_64F || compute == PEDANTIC_64F)) {
-        return product<double>(handle, transa, transb, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc,
-                               stride_c, count, 0);
+    const Matrix left = {a, lda, stride_a, transa != 0}, right = {b, ldb, stride_b, transb != 0};
+    const Matrix out = {c, ldc, stride_c, false};
+    const auto places = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c;
+    if (atype == CUDA_R_64F && (compute == COMPUTE_64F || compute == PEDANTIC_64F) && places % 8 == 0) {
+        const double factor = *(const double*)alpha, kept = *(const double*)beta;
+        return enqueue(handle, handle->products, [=]() {
+            return multiply<double>(m, n, k, factor, left, right, kept, out, count, 0);
+        });
     }
     const std::map<int, int> bits_lost = {{COMPUTE_32F, 0}, {PEDANTIC_32F, 0}, {FAST_16BF, 16}, {FAST_TF32, 13}};
-    if (atype != CUDA_R_32F || !bits_lost.count(compute)) return INVALID_VALUE;
-    return product<float>(handle, transa, transb, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc,
-                          stride_c, count, bits_lost.at(compute));
+    if (atype != CUDA_R_32F || !bits_lost.count(compute) || places % 4) return INVALID_VALUE;
+    const float factor = *(const float*)alpha, kept = *(const float*)beta;
+    return enqueue(handle, handle->products, [=, lost = bits_lost.at(compute)]() {
+        return multiply<float>(m, n, k, factor, left, right, kept, out, count, lost);
+    });
 }
 
 int emulated_gemm(Stream* handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a,
@@ -197,10 +183,10 @@ int emulated_replay(Stream* stream, Work* work) {
 
 void emulated_forget_work(Work* work) { delete work; }
 
-// One thread of a grid of any size, which may not wait.
-void emulated_thread(const Kernel* what, const Three* sizes, const Three* places, void** given) {
+// One thread, which may not wait, of a grid of any size: blockIdx, blockDim, gridDim, threadIdx.
+void emulated_thread(const Kernel* what, const Three* places, void** given) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    gridDim = sizes[0], blockDim = sizes[1], blockIdx = places[0], threadIdx = places[1];
+    memcpy(emulated_places, places, sizeof emulated_places);
     what->call(given);
 }
 }

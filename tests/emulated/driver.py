@@ -21,10 +21,6 @@ LEFT_ALONE = 0xA5
 FENCES = bytes([LEFT_ALONE]) * (3 * FENCE)
 
 
-class Three(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint) for name in "xyz"]
-
-
 class Counts(ctypes.Structure):
     _fields_ = [(name, ctypes.c_longlong) for name in ("launches", "products", "recorded", "replayed")]
 
@@ -188,7 +184,7 @@ class EmulatedDriver:
         assert not getattr(self._mine, "recording", False), f"{what} while work is recorded"
 
     def run(self, kernel, grid, block, *parameters, stream=None):
-        """Launch a kernel from Python: numbers, None (null), arrays, ctypes structures."""
+        """Launch a kernel from Python: numbers, None (null), arrays, and arrays of ctypes by value."""
         _, addresses = parameters_of(parameters)
         grid, block = (tuple(sizes) + (1,) * (3 - len(sizes)) for sizes in (grid, block))
         with self.active():
@@ -212,16 +208,12 @@ def parameters_of(values):
             value = value.ctypes.data if isinstance(value, DeviceArray) else device_address(value)
         if isinstance(value, float | np.float32):
             value = (ctypes.c_float if isinstance(value, np.float32) else ctypes.c_double)(value)
-        is_box = isinstance(value, ctypes.Structure | ctypes.c_float | ctypes.c_double)
+        is_box = isinstance(value, ctypes.Array | ctypes.c_float | ctypes.c_double)
         boxes.append(value if is_box else ctypes.c_longlong(value or 0))
     return boxes, (ctypes.c_void_p * len(boxes))(*(ctypes.addressof(box) for box in boxes))
 
 
-def run_thread(kernel, grid, block, block_index, thread_index, *parameters):
-    """One thread of a grid of any size."""
+def run_thread(kernel, places, *parameters):
+    """One thread of a grid of any size; places: three numbers each for blockIdx, blockDim, gridDim, threadIdx."""
     _, addresses = parameters_of(parameters)
-    sizes, places = (
-        (Three * 2)(*(Three(*x, *(z,) * (3 - len(x))) for x in pair))
-        for pair, z in (((grid, block), 1), ((block_index, thread_index), 0))
-    )
-    core().emulated_thread(kernel, sizes, places, addresses)
+    core().emulated_thread(kernel, (ctypes.c_uint * 12)(*places), addresses)

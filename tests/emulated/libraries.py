@@ -38,10 +38,8 @@ WARNINGS = [
 OPTIONS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-builtin", "-U_FORTIFY_SOURCE", *WARNINGS]
 # Modules may define the same names.
 OPTIONS += [] if platform.system() == "Darwin" else ["-Wl,-Bsymbolic"]
-# A third of the time that -O1 takes, and tests launch few threads.
-OF_GENERATED = "-O0"
 # Reads and writes call functions of the core, and the compiler's own library is not linked.
-CHECKING = ["-fsanitize=thread,bounds", "-nodefaultlibs", "-lm", "-lc", "-g1", "-Wcast-qual", "-DCHECKED"]
+CHECKING = ["-fsanitize=thread,bounds", "-nodefaultlibs", "-lm", "-lc", "-g1", "-Wcast-qual"]
 #: Whether kernels are compiled so; for all tests by `--check-kernels`.
 checks = False
 
@@ -108,7 +106,7 @@ def core():
         ("emulated_end", None, pointer),
         ("emulated_replay", ctypes.c_int, pointer, pointer),
         ("emulated_forget_work", None, pointer),
-        ("emulated_thread", None, pointer, pointer, pointer, pointer),
+        ("emulated_thread", None, pointer, pointer, pointer),
         ("emulated_launch", ctypes.c_int, pointer, *[ctypes.c_uint] * 7, pointer, pointer, pointer),
     ]:
         function = library[name]
@@ -117,10 +115,44 @@ def core():
     return library
 
 
+def module(source, names):
+    """The library of the kernels of a source."""
+    return built(header() + source + exported(names), *options())
+
+
+def exported(names):
+    """What makes kernels of a source found by their names."""
+    return "".join(f"\nEMULATED({name})" for name in names)
+
+
+def linked():
+    """The options that link a module to the core."""
+    return "-x", "none", core_path()
+
+
+def options():
+    """Of modules. -O0 takes a third of the time of -O1, and tests launch few threads."""
+    return (*linked(), "-O0", *(CHECKING if checks else []))
+
+
+@cache
+def header():
+    """What CUDA C++ takes for granted."""
+    return (HERE / "kernels.h").read_text()
+
+
+def address_in(path, name):
+    """Where the record of a kernel is, in a module."""
+    return ctypes.addressof(ctypes.c_char.in_dll(_library(path), f"emulated_{name}"))
+
+
+_library = cache(ctypes.CDLL)
+
+
 def compiled(source, names):
     """Where the kernels of a source are."""
-    library = ctypes.CDLL(str(built(header() + source + exported(names), *options("-O1"))))
-    return [address_in(library, name) for name in names]
+    path = str(module(source, names))
+    return [address_in(path, name) for name in names]
 
 
 def generated(source, names):
@@ -131,31 +163,17 @@ def generated(source, names):
 
 def compiled_together(kernels):
     """Where generated kernels are, by what `generated` gives; each is compiled once for all processes."""
-    keys = {kernel: key_of(options(OF_GENERATED), header(), kernel) for kernel in kernels}
+    keys = {kernel: key_of(options(), header(), kernel) for kernel in kernels}
     new = {kernel: f"kernel_{key}" for kernel, key in keys.items() if not (folder() / key).exists()}
     for head in {head for head, _ in new}:
         named = {name: body for (first, body), name in new.items() if first == head}
         bodies = (f'extern "C" __global__ void {name}({body}' for name, body in named.items())
-        path = built(header() + head + "".join(bodies) + exported(named), *options(OF_GENERATED))
+        path = module(head + "".join(bodies), named)
         for name in named:
             link = folder() / f"{name}.{os.getpid()}"
             link.symlink_to(path.name)
             os.replace(link, folder() / name.removeprefix("kernel_"))
-    libraries = {kernel: _library(os.path.realpath(folder() / key)) for kernel, key in keys.items()}
-    return {kernel: address_in(library, f"kernel_{keys[kernel]}") for kernel, library in libraries.items()}
-
-
-_library = cache(ctypes.CDLL)
-
-
-def linked():
-    """The options that link a module to the core."""
-    return "-x", "none", core_path()
-
-
-def options(level):
-    """Of modules."""
-    return (*linked(), *(["-O0", *CHECKING] if checks else [level]))
+    return {kernel: address_in(os.path.realpath(folder() / key), f"kernel_{key}") for kernel, key in keys.items()}
 
 
 def reports():
@@ -172,19 +190,3 @@ def reports():
             what += f", at {Path(library).with_suffix('.cu')}:{number[1] if number else '?'}"
         found.append(what)
     return found
-
-
-@cache
-def header():
-    """What CUDA C++ takes for granted."""
-    return (HERE / "kernels.h").read_text()
-
-
-def exported(names):
-    """What makes kernels of a source found by their names."""
-    return "".join(f"\nEMULATED({name})" for name in names)
-
-
-def address_in(library, name):
-    """Where the record of a kernel is."""
-    return ctypes.addressof(ctypes.c_char.in_dll(library, f"emulated_{name}"))

@@ -37,40 +37,35 @@ template <typename T> std::vector<T> by_columns(const Matrix& x, int number, int
     return all;
 }
 
+// c = alpha a b + beta c, where what was there is not read if beta is 0.
+//
 // A sum has up to four parts, which are added at its end: how many, and so how it is rounded, depends on the sizes, and
 // on where matrices begin, as in cuBLAS. The same product in a batch of another size is not the same to the last bit.
 template <typename T>
-void multiply(int m, int n, int k, T alpha, Matrix a, Matrix b, T beta, T* c, long long ldc, long long stride, int count,
-              int bits_lost) {
-    const auto lies = [](const void* x) { return (int)((uintptr_t)x % 16); };
+int multiply(int m, int n, int k, double alpha, Matrix a, Matrix b, double beta, Matrix c, int count, int bits_lost) {
+    const auto lies = [](const Matrix& x) { return (int)((uintptr_t)x.data % 16); };
     unsigned mixed = 0;
-    for (const int x : {m, n, k, count, (int)a.turned, (int)b.turned, lies(a.data), lies(b.data), lies(c)}) {
+    for (const int x : {m, n, k, count, (int)a.turned, (int)b.turned, lies(a), lies(b), lies(c)}) {
         mixed = (mixed ^ x) * 0x9e3779b1u;
     }
     const int parts = 1 + (mixed >> 30);
-    for (int number = 0; number < count; number++, c += stride) {
+    for (int number = 0; number < count; number++) {
         const std::vector<T> left = by_columns<T>(a, number, m, k, bits_lost);
         const std::vector<T> right = by_columns<T>(b, number, k, n, bits_lost);
-        std::vector<T> column(m), part(m);
         for (int j = 0; j < n; j++) {
-            std::fill(column.begin(), column.end(), 0);
+            std::vector<T> column(m);
             for (int first = 0; first < parts; first++) {
-                std::fill(part.begin(), part.end(), 0);
+                std::vector<T> part(m);
                 for (int l = first; l < k; l += parts) {
-                    const T factor = right[(size_t)j * k + l];
-                    const T* of_left = left.data() + (size_t)l * m;
-                    for (int i = 0; i < m; i++) part[i] += of_left[i] * factor;
+                    for (int i = 0; i < m; i++) part[i] += left[(size_t)l * m + i] * right[(size_t)j * k + l];
                 }
                 for (int i = 0; i < m; i++) column[i] += part[i];
             }
-            T* out = c + j * ldc;
-            for (int i = 0; i < m; i++) {  // what is there is not read if beta is 0
-                out[i] = beta == 0 ? alpha * column[i] : alpha * column[i] + beta * out[i];
-            }
+            T* const out = (T*)c.data + number * c.stride + j * c.distance;
+            for (int i = 0; i < m; i++) out[i] = T(alpha) * column[i] + (beta == 0 ? T(0) : T(beta) * out[i]);
         }
     }
+    return 0;
 }
-
-template <typename T> bool aligned(const void* address) { return (uintptr_t)address % sizeof(T) == 0; }
 
 }  // namespace

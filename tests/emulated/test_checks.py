@@ -54,17 +54,13 @@ FAULTS = {
 }  # fmt: skip
 
 
-class Given(ctypes.Structure):
-    _fields_ = [("v", ctypes.c_longlong * 2)]
-
-
 def launch(kernel):
     """What it computes, in all orders of threads."""
     driver, found = EmulatedDriver(), []
     for _ in range(3):
         x = driver.empty(128, np.float32)
         driver.upload(np.arange(128, dtype=np.float32), x)
-        driver.run(kernel, (2,), (64,), x, Given((1, 2)))
+        driver.run(kernel, (2,), (64,), x, (ctypes.c_longlong * 2)(1, 2))
         found.append(plain(x).copy())
     return found
 

@@ -192,14 +192,13 @@ extern "C" __global__ void {name}(const long long n, const Given<1> given) {{
 """
 
 
-class Given(ctypes.Structure):
-    _fields_ = [("v", ctypes.c_longlong * 1)]
+Given = ctypes.c_longlong * 1
 
 
 def test_kernels_that_are_compiled_together(driver):
     """They do nothing before; and hold from then on for those who had asked for them."""
     x = driver.xp.zeros(1, np.int64)
-    given = Given((x.ctypes.data,))
+    given = Given(x.ctypes.data)
     with driver.together():
         handles = [driver.load(common() + written(name, at), [name])[0] for at, name in enumerate("ab")]
         driver.run(handles[1], (1,), (1,), 5, given)
@@ -215,7 +214,7 @@ def test_a_generated_kernel_is_compiled_once_whatever_its_name(driver, monkeypat
     driver.load(common() + written("one", 7) + written("two", 8), ["one", "two"])
     monkeypatch.setattr(libraries, "built", None)
     (handle,) = driver.load(common() + written("three", 8), ["three"])
-    driver.run(handle, (1,), (1,), 0, Given((x.ctypes.data,)))
+    driver.run(handle, (1,), (1,), 0, Given(x.ctypes.data))
     assert x.get() == 8
 
 

@@ -55,7 +55,6 @@ def test_trees_are_those_of_one_by_one():
         assert all(0 <= relation < len(RELATIONS) for relation in relations)
 
 
-@pytest.mark.filterwarnings("ignore:cuda.0. [0-9]* CUDA graphs")  # of parses, few come again
 def test_it_learns():
     model, parser = made("float32", 24)
     trainer = eb.Adam(model, lr=0.01)

@@ -100,6 +100,24 @@ def test_models(cuda, name):
     cuda.synchronize()
 
 
+def trained(where, name, dtype="float32", optimizer=eb.Adam):
+    """Losses of a few steps, and the parameters that they lead to."""
+    made = make(name, where, dtype)
+    trainer, losses = optimizer(made.model, lr=0.01, clip=0.5), []
+    for step in (0, 1, 0, 1):
+        _, _, loss = loss_of(made, (step, step + 1))
+        loss.backward()
+        losses.append(loss.value())
+        trainer.update()
+    return losses + [parameter.value() for parameter in made.model]
+
+
+@pytest.mark.parametrize("name", ["tree-lstm", "tagger", "lattice-lstm"])
+def test_training(cuda, name):
+    for got, want in zip(trained(cuda, name), trained("cpu", name), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+
+
 WAYS = {
     "one at a time": {"policy": "none"},
     "depth": {"policy": "depth"},

@@ -145,7 +145,7 @@ class Parameter(Operand):
 
         Example:
             >>> import edbatch as eb
-            >>> W = eb.ParameterCollection().add_parameters((2, 3), init=1.0)
+            >>> W = eb.ParameterCollection(device="cpu").add_parameters((2, 3), init=1.0)
             >>> array = np.from_dlpack(W)
             >>> array[0, 0] = 7
             >>> W.value()[0, 0]
@@ -172,7 +172,7 @@ class Parameter(Operand):
 
         Example:
             >>> import numpy as np, edbatch as eb
-            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> W = eb.ParameterCollection(device="cpu").add_parameters(2, init=1.0)
             >>> array = np.from_dlpack(W)
             >>> with eb.Graph():
             ...     loss = eb.dot(W, W)
@@ -319,7 +319,7 @@ class Parameter(Operand):
         if len(rows):
             backend, whole = self.device.backend, self.accumulator()[0]
             with backend.active():
-                found, total = backend.sum_equal(rows, values.reshape(len(rows), -1))
+                found, total = backend.sum_equal(rows, backend.from_host(values).reshape(len(rows), -1))
                 whole[backend.from_host(found)] += total.reshape(-1, *whole.shape[1:])
 
     def members(self) -> list[Parameter]:
@@ -433,8 +433,9 @@ class LookupParameters(Parameter):
     def add_rows(self, rows: np.ndarray, values: Any) -> None:
         """See `Parameter.add_rows`: rows are kept as they are."""
         if len(rows):
-            with self.device.backend.active():
-                self._came.append(self.device.backend.sum_equal(rows, values))
+            backend = self.device.backend
+            with backend.active():
+                self._came.append(backend.sum_equal(rows, backend.from_host(values)))
             self._note_source(running.get())
             self._has_grad = True
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from heapq import heappop, heappush
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
 from edbatch.compiling.directory import Told
 from edbatch.kernels.backend import Lists, Order
 from edbatch.kernels.cuda.driver import Driver
-from edbatch.kernels.cuda.indices import BYTES, IndexLists
+from edbatch.kernels.tables import INTEGER_BYTES
 from edbatch.memory.plan.format import Plan
 
 
@@ -23,7 +25,7 @@ class CudaArrays:
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._lists = IndexLists(driver)
+        self._free: dict[int, list[tuple[int, Any]]] = {}  # buffers of lists, by size: heaps by address
 
     def empty(self, entries: int, dtype: np.dtype) -> Any:
         """See `Backend`."""
@@ -61,9 +63,28 @@ class CudaArrays:
     def lists(self, plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """See `Backend`; both are uploaded at once."""
         indices = plan.tables.indices[first:]
-        held = self._lists.upload_plan(np.concatenate([indices, integers]))
-        begin = held.at(len(indices))
-        return Lists(held.at(0) - BYTES * first, begin - BYTES * first_integer, held)
+        address, held = self._upload_list(np.concatenate([indices, integers]))
+        begin = address + INTEGER_BYTES * len(indices)
+        return Lists(address - INTEGER_BYTES * first, begin - INTEGER_BYTES * first_integer, held)
+
+    def _upload_list(self, host: np.ndarray) -> tuple[int, Any]:
+        """The address of a list of integers on the device, and what has to live as long.
+
+        Its memory is used again, so that a mini-batch that comes again has its lists where its recording reads them.
+        """
+        host = np.ascontiguousarray(host, np.int32)
+        size = 1 << max(6, len(host).bit_length())
+        free = self._free.setdefault(size, [])
+        try:
+            address, buffer = heappop(free)
+        except IndexError:  # none is free
+            buffer = self._driver.empty(size, np.dtype(np.int32))
+            address = self._driver.address(buffer)
+        held = buffer[: len(host)]
+        finalize(held, heappush, free, (address, buffer))
+        if len(host):
+            self._driver.upload(host, held)
+        return address, held
 
     def active(self) -> AbstractContextManager[Any]:
         """See `Backend`."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from edbatch.compiling.directory import Told
 from edbatch.kernels.backend import Backend, KernelCall, Lists, ProgramTables
+from edbatch.kernels.cpu.pointers import ONE_BITS, SINGLE_ONE_BITS
 from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
 from edbatch.kernels.cuda.arrays import CudaArrays
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
@@ -23,11 +24,14 @@ from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.language import cuda
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.row_kernels import sum_lists
-from edbatch.kernels.tables import Matrix, Memory, Sizes
+from edbatch.kernels.tables import INTEGER_BYTES, Matrix, Memory, Sizes
 from edbatch.memory.plan.format import Plan
 
 #: Those that are written by hand, and where compiled code finds them.
-KERNELS = {"gather": Gpu.GATHER, "add_all_float": Gpu.ADD_ALL_FLOAT, "add_all_double": Gpu.ADD_ALL_DOUBLE}
+KERNELS = {
+    "gather": Gpu.GATHER, "add_all_float": Gpu.ADD_ALL_FLOAT, "add_all_double": Gpu.ADD_ALL_DOUBLE,
+    "squares": Gpu.SQUARES,
+}  # fmt: skip
 
 
 def open_backend(number: int) -> Backend:
@@ -64,6 +68,8 @@ class CudaBackend(CudaArrays):
             Gpu.STREAM: driver.stream,
             Gpu.PROCESSORS: driver.processors,
             Gpu.COMPUTE: PRECISIONS["float32"],
+            Gpu.ONE_FLOAT: SINGLE_ONE_BITS,
+            Gpu.ONE_DOUBLE: ONE_BITS,
             **dict(zip(KERNELS.values(), by_hand, strict=True)),
         }
         for position, value in known.items():
@@ -136,11 +142,12 @@ class CudaBackend(CudaArrays):
         found, to = np.unique(indices, return_inverse=True)
         order = np.argsort(to, kind="stable")
         ends = np.cumsum(np.bincount(to, minlength=len(found)))
-        lists = self._lists.upload(np.concatenate([order, [0], ends]))
+        listed, _held = self._upload_list(np.concatenate([order, [0], ends]))
+        offsets = listed + INTEGER_BYTES * len(order)
         total = xp.empty((len(found), *rows.shape[1:]), rows.dtype)
         (kernel,) = self.handles([sum_lists(rows.dtype.name)])
         width, address = total.size // len(found), self._driver.address
-        given = [len(found), width, lists.at(len(order)), address(rows), rows.itemsize * width, lists.at(0)]
+        given = [len(found), width, offsets, address(rows), rows.itemsize * width, listed]
         given += [address(total), total.itemsize * width, 0, 0]
         lanes = lanes_of_lists(total.size, len(order) // len(found), self._driver.processors)
         enqueue.groups(self._gpu, kernel, total.size, lanes, np.array(given, np.int64))
@@ -161,11 +168,14 @@ class CudaBackend(CudaArrays):
     def squares(self, arrays: Sequence[Any]) -> Callable[[], Any]:
         """See `Backend`."""
 
+        numbers = np.zeros((len(arrays) + enqueue.SOME, 3), np.int64)
+        for at, x in enumerate(arrays):
+            numbers[at] = self._driver.address(x), x.size, x.itemsize
+
         def run() -> Any:
-            found = self.empty(len(arrays), np.dtype(np.float64))
-            with np.errstate(all="ignore"):
-                for at, x in enumerate(arrays):
-                    found[at] = x @ x
+            found = self.empty(enqueue.PARTS * len(arrays), np.dtype(np.float64))
+            enqueue.squares(self._gpu, numbers, len(arrays), self._driver.address(found))
+            check(self._gpu)
             return found
 
         return run

@@ -36,27 +36,21 @@ def create(library: Any, stream: int, workspace: int, size: int) -> int:
     Raises:
         EdBatchError: cuBLAS reports an error.
     """
-    handle = ctypes.c_void_p()
-    _call(library, "cublasCreate_v2", ctypes.byref(handle))
-    _call(library, "cublasSetStream_v2", handle, ctypes.c_void_p(stream))
+    handle, pointer = ctypes.c_void_p(), ctypes.c_void_p
+
+    def call(name: str, *given: Any) -> None:
+        status = getattr(library, name)(*given)
+        if status != 0:
+            describe = library.cublasGetStatusName
+            describe.argtypes, describe.restype = [ctypes.c_int], ctypes.c_char_p
+            raise EdBatchError(f"{name}: cuBLAS reports {describe(status).decode()} ({status})")
+
+    call("cublasCreate_v2", ctypes.byref(handle))
+    call("cublasSetStream_v2", handle, pointer(stream))
     # After the stream: setting that one goes back to the workspace of cuBLAS.
-    _call(library, "cublasSetWorkspace_v2", handle, ctypes.c_void_p(workspace), ctypes.c_size_t(size))
-    _call(library, "cublasSetMathMode", handle, ctypes.c_int(DEFAULT_MATH))
-    _multiply_numbers(library, handle, workspace)
+    call("cublasSetWorkspace_v2", handle, pointer(workspace), ctypes.c_size_t(size))
+    call("cublasSetMathMode", handle, DEFAULT_MATH)
+    one = ctypes.byref(ctypes.c_float(1))
+    a, b, c = ((pointer(workspace + place), FLOAT32, 1) for place in (0, 256, 512))
+    call("cublasGemmEx", handle, 0, 0, 1, 1, 1, one, *a, *b, one, *c, COMPUTE_FLOAT32, DEFAULT_ALGORITHM)
     return handle.value or 0
-
-
-def _multiply_numbers(library: Any, handle: ctypes.c_void_p, workspace: int) -> None:
-    """Of what lies in the workspace, to another place of it."""
-    one, integer = ctypes.byref(ctypes.c_float(1)), ctypes.c_int
-    a, b, c = ([ctypes.c_void_p(workspace + place), integer(FLOAT32), integer(1)] for place in (0, 256, 512))
-    sizes, way = [integer(1)] * 3, [integer(COMPUTE_FLOAT32), integer(DEFAULT_ALGORITHM)]
-    _call(library, "cublasGemmEx", handle, integer(0), integer(0), *sizes, one, *a, *b, one, *c, *way)
-
-
-def _call(library: Any, name: str, *given: Any) -> None:
-    status = getattr(library, name)(*given)
-    if status != 0:
-        describe = library.cublasGetStatusName
-        describe.argtypes, describe.restype = [ctypes.c_int], ctypes.c_char_p
-        raise EdBatchError(f"{name}: cuBLAS reports {describe(status).decode()} ({status})")

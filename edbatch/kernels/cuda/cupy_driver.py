@@ -80,7 +80,14 @@ class CuPyDriver:
                 cublas.create(blas, stream.ptr, self.address(self._workspace), size)
                 for stream in (self._stream, self._recorded)
             )
-        self._uploads = Uploads(self._stream, self._pinned, self._event, self._copy)
+        self._uploads = Uploads(
+            self._stream,
+            allocate=lambda size: np.frombuffer(cupy.cuda.alloc_pinned_memory(size), np.uint8, size),
+            event=lambda: cupy.cuda.Event(disable_timing=True),
+            copy=lambda to, begin, size: runtime.memcpyAsync(
+                to, begin, size, runtime.memcpyHostToDevice, self._stream.ptr
+            ),
+        )
 
     def _libraries(self, major: int) -> ctypes.CDLL:
         """CuPy's cuBLAS. CuPy finds its libraries when they are first used; to fail early, it is asked for them."""
@@ -169,18 +176,6 @@ class CuPyDriver:
                     stream.end_capture()
                 raise
             recording.graph = stream.end_capture()
-
-    def _pinned(self, size: int) -> np.ndarray:
-        with self.active():
-            return np.frombuffer(self.xp.cuda.alloc_pinned_memory(size), np.uint8, size)
-
-    def _event(self) -> Any:
-        with self.active():
-            return self.xp.cuda.Event(disable_timing=True)
-
-    def _copy(self, target: int, source: int, size: int) -> None:
-        runtime = self.xp.cuda.runtime
-        runtime.memcpyAsync(target, source, size, runtime.memcpyHostToDevice, self.stream)
 
 
 class CuPyRecording:

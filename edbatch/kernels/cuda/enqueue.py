@@ -7,7 +7,7 @@ import numpy as np
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.gather import WORD
 from edbatch.kernels.cpu.pointers import int64_address
-from edbatch.kernels.cuda.calls import Gpu, call_launch, launch
+from edbatch.kernels.cuda.calls import Gpu, launch, launch_given
 from edbatch.kernels.cuda.geometry import (
     MOST_BLOCKS_OF_X,
     THREADS,
@@ -21,10 +21,12 @@ from edbatch.kernels.interpreter import MOVE, MOVES
 from edbatch.kernels.tables import PLACE, Listed, Memory, Rows, placed
 
 # Numba takes plain integers for constants.
-_LAUNCH, _STREAM, _PROCESSORS, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.PROCESSORS, Gpu.STATUS))
-_GATHER_KERNEL, _ADD_ALL_FLOAT, _ADD_ALL_DOUBLE = map(int, (Gpu.GATHER, Gpu.ADD_ALL_FLOAT, Gpu.ADD_ALL_DOUBLE))
+_PROCESSORS, _GATHER_KERNEL, _ADD_ALL_FLOAT, _ADD_ALL_DOUBLE, _SQUARES = map(
+    int, (Gpu.PROCESSORS, Gpu.GATHER, Gpu.ADD_ALL_FLOAT, Gpu.ADD_ALL_DOUBLE, Gpu.SQUARES)
+)
 
 BLOCKS_PER_PROCESSOR = 16
+SOME, PARTS = 16, 32  # arrays whose squares a launch adds, and in how many parts each
 
 
 @compiled
@@ -43,13 +45,10 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
         most = BLOCKS_PER_PROCESSOR * gpu[_PROCESSORS]
         across = min(across, most)
         down = min(down, parts(most, across))
-        pointer = np.empty(1, np.int64)
-        pointer[0] = int64_address(moves) + 8 * MOVE * first
-        grid = Grid(down, some, across, THREADS, 1)
-        status = call_launch(gpu[_LAUNCH], gpu[_GATHER_KERNEL], grid, gpu[_STREAM], int64_address(pointer))
-        pointer[0] = moves[0, 0]  # or both would be freed before the call: Numba does not know that it reads them
-        if status != 0 and gpu[_STATUS] == 0:
-            gpu[_STATUS] = status
+        given = np.empty(1, np.int64)
+        given[0] = int64_address(moves) + 8 * MOVE * first
+        launch_given(gpu, gpu[_GATHER_KERNEL], Grid(down, some, across, THREADS, 1), given)
+        given[0] = moves[0, 0]  # or both would be freed before the call: Numba does not know that it reads them
 
 
 @compiled
@@ -75,6 +74,22 @@ def add_all(gpu: np.ndarray, itemsize: int, n: int, source: int, stride: int, ta
     values = np.array([n, source, stride, target, width], np.int64)
     x, along, down = over_columns(width)
     launch(gpu, kernel, Grid(x, 1, 1, along, down), values, len(values))
+
+
+@compiled
+def squares(gpu: np.ndarray, numbers: np.ndarray, count: int, sums: int) -> None:
+    """Enqueue sums of squares of the first `count` of arrays [at least SOME more, 3], which are passed by value.
+
+    Args:
+        numbers: of each array, its address, size and bytes of an entry.
+        sums: the address of [count, PARTS], float64; see `lists.cu`.
+    """
+    for first in range(0, count, SOME):
+        given, target = np.empty(2, np.int64), np.empty(1, np.int64)
+        target[0] = sums + 8 * PARTS * first
+        given[0], given[1] = int64_address(numbers) + 8 * 3 * first, int64_address(target)
+        launch_given(gpu, gpu[_SQUARES], Grid(PARTS, min(SOME, count - first), 1, THREADS, 1), given)
+        given[0] = numbers[0, 0] + target[0]  # or all would be freed before the call: Numba does not know what it reads
 
 
 @compiled

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,24 +14,12 @@ LARGEST = 16 << 20
 SMALLEST = 4 << 10
 
 
-class Event(Protocol):
-    """A mark in the order of a stream's work."""
-
-    @property
-    def done(self) -> bool:
-        """Whether all that was enqueued before it has run."""
-
-    def record(self, stream: Any) -> None:
-        """Enqueue it."""
-
-
-@dataclass(slots=True)
-class Buffer:
-    """Pinned bytes, and what marks the end of the last copy from them."""
+class Buffer(NamedTuple):
+    """Pinned bytes [size], their address, and an event that is recorded after the last copy from them."""
 
     memory: np.ndarray
     address: int
-    event: Event
+    event: Any
 
 
 class Uploads:
@@ -44,7 +31,7 @@ class Uploads:
     Args:
         stream: what events are recorded on.
         allocate: from a number of bytes to that many pinned ones, uint8.
-        event: makes an event.
+        event: makes an event, which can be recorded on a stream, and is `done` when all has that was enqueued before.
         copy: (to the device's address, from the host's, bytes) enqueues a copy.
     """
 
@@ -52,7 +39,7 @@ class Uploads:
         self,
         stream: Any,
         allocate: Callable[[int], np.ndarray],
-        event: Callable[[], Event],
+        event: Callable[[], Any],
         copy: Callable[[int, int, int], None],
     ):
         self._stream, self._allocate, self._event, self._copy = stream, allocate, event, copy

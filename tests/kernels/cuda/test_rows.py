@@ -46,10 +46,6 @@ class Move(ctypes.Structure):
 Moves = Move * 16
 
 
-class Parameter(ctypes.Structure):
-    _fields_ = [("move", Moves)]
-
-
 @st.composite
 def moves(draw):
     """A move: rows, width, distances between rows and skipped words of source and target; whether there are lists."""
@@ -78,10 +74,10 @@ def test_gather(gpu, drawn, geometry, seed):
     """To the bit, and nothing else is written."""
     random = np.random.default_rng(seed)
     (x, z, _), block = geometry
-    parameter = Parameter()
+    parameter = Moves()
     wanted, kept = [], []
     for move, (n, width, (stride, target_stride), (skip, target_skip), listed, placed) in zip(
-        parameter.move, drawn, strict=False
+        parameter, drawn, strict=False
     ):
         held = 9 if listed else max(n, 1)
         source = gpu.array(random.integers(-(2**31), 2**31, held * stride).astype(np.int32), skip)

@@ -1,6 +1,5 @@
 """Kernels made and called by hand, on the CPU and on the emulated GPU."""
 
-import ctypes
 import itertools
 import math
 
@@ -64,11 +63,7 @@ def geometries(kernel, call):
 
 def launch(handle, n, words, grid, block):
     """Run a kernel of the emulated GPU; `words`: what it is given."""
-
-    class Given(ctypes.Structure):
-        _fields_ = [("v", ctypes.c_longlong * len(words))]
-
-    EmulatedDriver().run(handle, grid, block, n, Given((ctypes.c_longlong * len(words))(*words.tolist())))
+    EmulatedDriver().run(handle, grid, block, n, np.ctypeslib.as_ctypes(words))
 
 
 def on_gpu(kernel, n, size, *arrays, geometry=None):

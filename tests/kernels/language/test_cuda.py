@@ -1,6 +1,5 @@
 """Kernels as CUDA C++: a C++ compiler shows that they mean what NumPy means; see `cuda/test_ops`, too."""
 
-import ctypes
 import sys
 
 import numpy as np
@@ -10,9 +9,11 @@ from edbatch.kernels.cuda.geometry import parts, spread
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.given import filled
 from edbatch.kernels.language.ir import NEXT, SAME, Compute, Kernel, Load, Place, Store
+from edbatch.kernels.row_kernels import add_lists
+from tests.emulated import libraries
 from tests.emulated.arrays import device_address
 from tests.emulated.driver import EmulatedDriver, run_thread
-from tests.emulated.libraries import with_cpp
+from tests.emulated.libraries import reports, with_checks, with_cpp
 from tests.kernels import nvrtc
 from tests.kernels.language.calls import geometries, launch, module_of, of_function, on_gpu
 from tests.kernels.language.random_kernels import Maker
@@ -46,6 +47,20 @@ def test_random_kernels(first):
                 launch(handle, call.n, words, grid, block)
 
             check(kernel, call, run, exact)
+
+
+@with_checks
+@pytest.mark.parametrize("lanes", [1, 32, 64])
+def test_lists_are_added_in_place(monkeypatch, lanes):
+    """Threads that store nothing read nothing that others write."""
+    monkeypatch.setattr(libraries, "checks", True)
+    rows, out = np.ones((5, 3), np.float32), np.zeros((2, 3), np.float32)
+    kernel, offsets = add_lists("float32"), np.array([0, 2, 5], np.int32)
+    places = [(device_address(array), 12, 0) for array in (rows, out)]
+    (handle,) = EmulatedDriver().load(module_of({"kernel": kernel}), ["kernel"])
+    launch(handle, 2, filled(kernel, [3, device_address(offsets)], places), (2,), (lanes, 64 // lanes))
+    assert not reports()
+    np.testing.assert_array_equal(out, [[2] * 3, [3] * 3])
 
 
 def grids(n, size):
@@ -84,14 +99,7 @@ def test_positions_beyond_32_bits():
     stride = 2**20
     first = (n - 1) * stride + (size - 1)  # row and entry 2^32
     words = filled(kernel, [size], [(array.ctypes.data - 4 * first, 4 * stride, 0) for array in (x, out)])
-    grid, block = (2**31 - 1, 65535, 65535), (4, 4)
-    thread = 2**30, 2**30 % 65535, 2**30 // 65535  # of blocks: row and entry 2^32
-    run_thread(handle, grid, block, thread, (0, 0), n, words_as_structure(words))
+    block = 2**30, 2**30 % 65535, 2**30 // 65535  # of 4 by 4 threads: row and entry 2^32
+    places = (*block, 4, 4, 1, 2**31 - 1, 65535, 65535, 0, 0, 0)
+    run_thread(handle, places, n, np.ctypeslib.as_ctypes(words))
     assert out[0] == 42
-
-
-def words_as_structure(words):
-    class Given(ctypes.Structure):
-        _fields_ = [("v", ctypes.c_longlong * len(words))]
-
-    return Given((ctypes.c_longlong * len(words))(*words.tolist()))
