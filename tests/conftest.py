@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import zlib
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,7 @@ def pytest_addoption(parser):
         "where to run: on the CPU, on a GPU, or, slowly, on one that is emulated or faked (tests/emulated, cuda_fake)"
     )
     parser.addoption("--device", choices=("cpu", "cuda", "emulated", "fake"), default="cpu", help=help)
+    parser.addoption("--share", metavar="K/N", help="run share K, from 0 on, of N shares of the tests")
     parser.addoption("--check-kernels", action="store_true", help="find races in kernels of the emulated GPU (slow)")
 
 
@@ -115,12 +117,18 @@ def need_gpu():
 
 
 @pytest.hookimpl(tryfirst=True)  # before those without the marker are left out
-def pytest_collection_modifyitems(items):
-    """Everything that needs a GPU, and is not slow, runs on one that is faked, too."""
+def pytest_collection_modifyitems(config, items):
+    """Everything that needs a GPU, and is not slow, runs on one that is faked, too; of all, the share asked for."""
     for item in items:
         needs_one = "cuda" in getattr(item, "fixturenames", ()) or item.get_closest_marker("gpu")
         if (needs_one or install.HERE in item.path.parents) and not item.get_closest_marker("slow"):
             item.add_marker("cuda_fake")
+    if share := config.getoption("--share"):
+        number, shares = map(int, share.split("/"))
+        others = [item for item in items if zlib.crc32(item.nodeid.encode()) % shares != number]
+        config.hook.pytest_deselected(items=others)
+        left_out = set(others)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def emulate():
