@@ -775,6 +775,8 @@ typedef struct {
     PyObject *dict, *weak, *slow;
     PyObject *kept, *place, *watched, *missing;  // where the owner's last call is: in a dictionary or, if None, its own
     Py_ssize_t *places;                          // of the attributes that are looked at, where they were found last
+    uint64_t version;                            // of the dictionary in which `call`, which it keeps alive, was found
+    PyObject *call;
     uint32_t integers;                           // which arguments are integers
     int n, is_method;
 } Cell;
@@ -797,6 +799,18 @@ static PyObject *attribute_at(PyObject *own, PyObject *name, Py_ssize_t *place) 
     return PyDict_GetItemWithError(own, name);
 }
 
+// The version of a dictionary: no other dictionary has it, nor has this one after a change. 0: Python does not say.
+static uint64_t version_of(PyObject *own) {
+#if PY_VERSION_HEX < 0x030D0000
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    return ((PyDictObject *)own)->ma_version_tag;
+#pragma GCC diagnostic pop
+#else
+    return 0;
+#endif
+}
+
 // The last call, if this one is like it, a new reference: (specs, type, form, out, watched, serial); else NULL.
 static PyObject *last_call(Cell *c, PyObject *owner) {
     PyObject *own = c->kept != Py_None ? Py_NewRef(c->kept) : PyObject_GenericGetDict(owner, NULL);
@@ -804,7 +818,13 @@ static PyObject *last_call(Cell *c, PyObject *owner) {
         PyErr_Clear();
         return NULL;
     }
-    PyObject *last = PyDict_CheckExact(own) ? PyDict_GetItemWithError(own, c->place) : NULL, *call = NULL;
+    int is_plain = PyDict_CheckExact(own);
+    uint64_t version = is_plain ? version_of(own) : 0;
+    if (version != 0 && version == c->version) {
+        Py_DECREF(own);
+        return Py_NewRef(c->call);
+    }
+    PyObject *last = is_plain ? PyDict_GetItemWithError(own, c->place) : NULL, *call = NULL;
     if (last != NULL && (call = PyObject_GetAttr(last, S.last_call)) == NULL) PyErr_Clear();
     int like = call != NULL && PyTuple_CheckExact(call);
     Py_ssize_t at = c->n + 3, n = PyTuple_GET_SIZE(c->watched);
@@ -814,7 +834,11 @@ static PyObject *last_call(Cell *c, PyObject *owner) {
         like = (found == NULL ? c->missing : found) == PyTuple_GET_ITEM(call, at + i);
     }
     Py_DECREF(own);
-    if (like) return call;
+    if (like) {
+        c->version = version;
+        c->call = call;
+        return call;
+    }
     Py_XDECREF(call);
     return NULL;
 }
@@ -892,6 +916,7 @@ static PyObject *cell_configure(Cell *c, PyObject *args) {
     }
     PyMem_Free(c->places);
     c->places = places;
+    c->version = 0;
     PyObject *old[] = {c->slow, c->kept, c->place, c->watched, c->missing};
     Py_INCREF(place);
     PyUnicode_InternInPlace(&place);

@@ -8,13 +8,11 @@ methods that are found so, has names for them. An attribute that no such code na
 from __future__ import annotations
 
 import builtins
-import functools
 import sys
 from array import array
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import is_dataclass
-from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,13 +20,12 @@ import numpy as np
 from edbatch.base.exact import Identity
 from edbatch.base.repetition import goes_on
 from edbatch.errors import warn
+from edbatch.graph.attributes import OPENED, WRAPPERS, names_in, old_text, slots_of, special_of
 from edbatch.graph.code_names import is_library, names_of
 from edbatch.graph.guard import Guard
 from edbatch.graph.model.collection import ParameterCollection
-from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.step import (
     ANY,
-    ATOMS,
     FUNCTION,
     MISSING,
     OWNER,
@@ -41,38 +38,16 @@ from edbatch.graph.step import (
     attribute_of,
     held_by,
     is_atom,
-    text_of,
     token,
 )  # fmt: skip
-
-CELL_PREFIX = "_edbatch_cell_"  # begins the names of attributes in which objects keep the traces of their cells
 
 #: Leaves of a state, at most; what is left has to be replaced, not changed in place, to be seen.
 LEAVES = 256
 #: Bytes of an array whose bits are compared; a larger one is known by which array it is.
 ARRAY_BYTES = 1 << 16
 
-#: What has parts that are attributes: what it is equal to has equal ones.
-_OPENED: dict[type, tuple[str, ...]] = {
-    MethodType: ("__self__", "__func__"), functools.partial: ("func", "args", "keywords"),
-    slice: ("start", "stop", "step"),
-}  # fmt: skip
-#: What classes hold for methods: which one does not change, and it leads to functions.
-_WRAPPERS: dict[type, tuple[str, ...]] = {
-    property: ("fget",), classmethod: ("__func__",), staticmethod: ("__func__",), functools.cached_property: ("func",),
-    functools.partialmethod: ("func", "args", "keywords"),
-}  # fmt: skip
 _SETS = set | frozenset | deque | bytearray | array
 _LEAVES = (Read.VALUE, Read.ITEM, Read.HELD, Read.CLOSURE, Read.ATTRIBUTE)
-
-# Special methods that no operator and no function like `len` calls while something is traced.
-_NEVER = {
-    f"__{name}__"
-    for name in (
-        "init", "new", "del", "repr", "str", "setattr", "delattr", "set_name", "init_subclass", "class_getitem", "hash",
-        "copy", "deepcopy", "reduce", "reduce_ex", "getstate", "setstate", "getnewargs", "post_init", "replace",
-    )
-}  # fmt: skip
 
 
 def function_state(of: str, function: Any, owner: Any = None, static: Any = None) -> Guard:
@@ -92,11 +67,10 @@ def function_state(of: str, function: Any, owner: Any = None, static: Any = None
         names, dynamic = names | found.read, found.dynamic
     if found.left and goes_on((of, LEAVES)):
         warn(
-            f"{of} depends on more than {LEAVES} numbers and objects: what changes inside of {found.left[0]}"
-            + (f" and {len(found.left) - 1} others" if len(found.left) > 1 else "")
-            + " is not seen; replace the whole, or pass what changes as an argument"
+            f"{of} depends on more than {LEAVES} numbers and objects: changes inside of {found.left[0]} (the first of "
+            f"{len(found.left)}) are not seen; replace the whole, or pass what changes as an argument"
         )
-    return Guard(of, function, found.steps, found.values, found.gone)
+    return Guard(of, function, found.steps, found.slots[len(ROOTS) :], found.gone)
 
 
 class _State:
@@ -106,19 +80,20 @@ class _State:
         names: of attributes that are followed; `dynamic`: of users' objects, all are.
 
     Attributes:
+        slots: the roots, and what steps have read.
         steps, gone: of a guard.
         read, dynamic: what the codes read that were found.
         left: what was not looked into, as there was too much.
     """
 
     def __init__(self, names: frozenset[str], dynamic: bool) -> None:
+        self.slots: list[Any] = []
         self.steps: list[Step] = []
         self.gone: list[Any] = []
         self.read: set[str] = set()
         self.dynamic = dynamic
         self.left: list[str] = []
         self._names, self._all = names, dynamic
-        self._slots: list[Any] = []  # the roots, and what steps read
         self._home: set[str] = set()  # packages of the function and its owner, wherever they are installed
         self._leaves = 0
         self._opened: dict[int, int] = {}  # slots of what has parts, by `id`
@@ -127,7 +102,7 @@ class _State:
 
     def through(self, *roots: Any) -> None:
         """Follow everything."""
-        self._slots += roots
+        self.slots += roots
         modules = [getattr(roots[FUNCTION], "__module__", None) or "", type(roots[OWNER]).__module__]
         tops = {module.partition(".")[0] for module in modules}
         self._home = tops.difference(sys.stdlib_module_names, ["edbatch"])
@@ -140,31 +115,24 @@ class _State:
 
     def _add(self, kind: Read, holder: int, key: Any, path: str, want: Any = None) -> int:
         """Add what a step reads, and follow that unless its token is given; the slot."""
-        value = READ[kind](self._slots[holder], key)
-        slot = len(self._slots)
-        self._slots.append(value)
-        atom = is_atom(value)
+        value = READ[kind](self.slots[holder], key)
+        slot = len(self.slots)
+        self.slots.append(value)
         self._leaves += kind in _LEAVES and value is not MISSING
-        if want is None:
-            if id(value) in self._opened and not atom:
-                want = Alias(self._opened[id(value)])
-            elif self._has_parts(value, path):
-                want = type(value)
+        if want is None and is_atom(value):
+            want = token(value)
+        elif want is None and id(value) in self._opened:
+            want = Alias(self._opened[id(value)])
+        elif want is None:
+            opens = self._has_parts(value, path)
+            want = type(value) if opens else token(value, kind, self.gone)
+            if opens:
                 self._opened[id(value)] = slot
+            if id(value) not in self._seen:
                 self._waiting.append((value, slot, path))
-            else:
-                want = token(value, kind, self.gone)
-                if not atom and id(value) not in self._seen:
-                    self._seen.add(id(value))
-                    self._waiting.append((value, slot, path))
-        shown = atom or isinstance(value, Parameter) or (isinstance(value, np.ndarray) and value.size <= 8)
-        self.steps.append(Step(kind, holder, key, path, want, text_of(value) if shown or value is MISSING else ""))
+            self._seen.add(id(value))
+        self.steps.append(Step(kind, holder, key, path, want, old_text(value)))
         return slot
-
-    @property
-    def values(self) -> list[Any]:
-        """What steps have read."""
-        return self._slots[len(ROOTS) :]
 
     def _is_users(self, module: str) -> bool:
         return module.partition(".")[0] in self._home or not is_library(module)
@@ -172,23 +140,17 @@ class _State:
     def _has_parts(self, value: Any, path: str) -> bool:
         """Whether a value is equal to another whose parts are."""
         kind = type(value)
-        if kind in _OPENED:
-            return True
         if isinstance(value, np.ndarray):
             return value.dtype.hasobject or value.nbytes <= ARRAY_BYTES
-        if isinstance(value, list | tuple | dict | _SETS):
-            fits = len(value) + self._leaves <= LEAVES
-        elif (
-            isinstance(value, type)
-            or not (kind is SimpleNamespace or self._is_users(kind.__module__))
-            or (kind.__weakrefoffset__ and not is_dataclass(kind))
-        ):
+        size = len(value) if isinstance(value, list | tuple | dict | _SETS) else -1
+        is_value = is_dataclass(kind) or not kind.__weakrefoffset__  # else it is known without being kept alive
+        is_value = is_value and self._is_users(kind.__module__) and not isinstance(value, type)
+        if not (is_value or size >= 0 or kind in OPENED):
             return False
-        else:
-            fits = self._leaves <= LEAVES
-        if not fits:
+        if self._leaves + size > LEAVES:
             self.left.append(path)
-        return fits
+            return False
+        return True
 
     def _look_into(self, value: Any, slot: int, path: str) -> None:
         kind = type(value)
@@ -200,11 +162,10 @@ class _State:
             self._class(value, slot)
         elif isinstance(value, ModuleType):
             if self._is_users(value.__name__):
-                self._named([name for name in vars(value) if name in self._names], slot, path)
-        elif kind in _OPENED or kind in _WRAPPERS:
-            for name in _OPENED.get(kind) or _WRAPPERS[kind]:
-                self._add(Read.ATTRIBUTE, slot, name, path if kind in _WRAPPERS else f"{path}.{name}")
+                self._named([name for name in list(vars(value)) if name in self._names], slot, path)
         else:
+            for name in OPENED.get(kind, WRAPPERS.get(kind, ())):
+                self._add(Read.ATTRIBUTE, slot, name, path if kind in WRAPPERS else f"{path}.{name}")
             self._parts(value, slot, path)
             self._object(value, slot, path)
 
@@ -216,7 +177,7 @@ class _State:
             self._add(Read.BITS, slot, value.tobytes(), path, token(value, Read.BITS))
         elif isinstance(value, dict) and {str, int}.issuperset(map(type, value)):
             self._add(Read.KEYS, slot, None, f"the keys of {path}", token(tuple(dict.keys(value)), Read.KEYS))
-            for key in dict.keys(value):
+            for key in list(dict.keys(value)):
                 self._add(Read.VALUE, slot, key, f"{path}[{key!r}]" if slot != STATIC else key)
         elif isinstance(value, list | tuple):
             self._add(Read.SIZE, slot, type(value), f"the length of {path}", token(len(value)))
@@ -240,53 +201,30 @@ class _State:
             self._add(Read.CODE, slot, None, f"{code.co_name}.__code__")
             self._add(Read.DEFAULTS, slot, None, f"{code.co_name}.__defaults__")
             self._add(Read.KWDEFAULTS, slot, None, f"{code.co_name}.__kwdefaults__")
-        found = [name for name in vars(function) if name in self._names or name == "__wrapped__"]
-        self._named(found, slot, code.co_name)
+        self._named([name for name in vars(function) if name in self._names | {"__wrapped__"}], slot, code.co_name)
 
     def _class(self, kind: type, slot: int) -> None:
         """What a class holds for the names, or its bases do, and special methods."""
         users = [base for base in kind.__mro__ if self._is_users(base.__module__)]
         if not users:
             return
-        never = _NEVER | {"__call__"} if kind is type(self._slots[OWNER]) else _NEVER
-        special = {
-            name
-            for base in users
-            for name, held in vars(base).items()
-            if name.startswith("__") and name not in never and isinstance(held, FunctionType)
-        }
-        for name in sorted(self._names | special):
+        for name in sorted(self._names | special_of(users, kind is type(self.slots[OWNER]))):
             held = held_by(kind, name)
             if self._all or (held is not MISSING and held is not vars(object).get(name)):
                 self._add(Read.HELD, slot, name, f"{kind.__name__}.{name}")
-        if type(kind) is not type:
-            self._add(Read.CLASS, slot, None, f"{kind.__name__}.__class__")
         if "__mro__" in self._names:  # for `super()`
             self._add(Read.ATTRIBUTE, slot, "__mro__", f"the bases of {kind.__name__}")
 
     def _object(self, value: Any, slot: int, path: str) -> None:
         """What an object, and its class, hold for the names."""
-        kind, own = type(value), attribute_of(value, "__dict__")
-        is_users = self._is_users(kind.__module__)
-        names = self._names
+        is_users = self._is_users(type(value).__module__)
         if is_users:
             self._add(Read.CLASS, slot, None, f"{path}.__class__")
-            for name in slots_of(kind):
-                if name in names or self._all:
+            for name in slots_of(type(value)):
+                if name in self._names or self._all:
                     self._add(Read.ATTRIBUTE, slot, name, f"{path}.{name}")
-        if type(own) is not dict:
-            return
-        if isinstance(value, Parameter):
-            names = names.difference(_OF_PARAMETERS) | ({"_frozen"} if "frozen" in names else set())
-        elif self._all and is_users:
-            names = names.union(name for name in own if not name.startswith(CELL_PREFIX))
-        elif not is_users and kind.__module__.startswith("edbatch"):
-            names = frozenset([name for name in names if own.get(name, self).__class__ in ATOMS])
-        found = [name for name in own if name in names or name == "__wrapped__"]
-        if is_users:
-            later = self._all or held_by(kind, "__getattr__") is not MISSING
-            found += [name for name in sorted(names.difference(own)) if later or held_by(kind, name) is not MISSING]
-        self._named(found, slot, path)
+        if type(attribute_of(value, "__dict__")) is dict:
+            self._named(names_in(value, self._names, self._all, is_users), slot, path)
         if isinstance(value, ParameterCollection):
             self._collection(value, slot, path)
 
@@ -304,14 +242,5 @@ class _State:
         self._add(Read.SIZE, at, type(own), f"what is listed of {path}", token(len(own)))
         self._add(Read.VALUE, held, "_prefix", path)
         for name in own.listed(prefix):
-            if "frozen" in self._names or not _OF_PARAMETERS.issuperset(vars(own[name])):
+            if names_in(own[name], self._names, False, False):
                 self._add(Read.VALUE, at, name, f"parameter {name!r}")
-
-
-def slots_of(kind: type) -> Iterator[str]:
-    """The names of what objects of a class have in slots."""
-    for base in kind.__mro__:
-        yield from (name for name, held in vars(base).items() if isinstance(held, MemberDescriptorType))
-
-
-_OF_PARAMETERS = frozenset([*Parameter.__init__.__code__.co_names, *LookupParameters.__init__.__code__.co_names])

@@ -274,7 +274,9 @@ def test_of_much_it_is_known_which_it_is(size):
     held = eb.__class__("of_a_test")
     held.numbers, held.array = [1.0] * size, np.ones(size, np.float64)
     read = eb.cell(lambda x: x * held.numbers[0] * held.array[0])
-    with pytest.warns(eb.EdBatchWarning, match=r"more than 256 numbers and objects: .* inside of held.numbers is not"):
+    with pytest.warns(
+        eb.EdBatchWarning, match=r"more than 256 numbers and objects: changes inside of held.numbers .* not seen"
+    ):
         before = value_of(read)
     held.numbers = [2.0] * size
     held.array = np.full(size, 3.0)

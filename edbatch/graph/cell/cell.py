@@ -19,6 +19,7 @@ from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, warn
 from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
+from edbatch.graph.attributes import CELL_PREFIX
 from edbatch.graph.cell.call import fast_caller
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
 from edbatch.graph.cell.inlined import returned
@@ -32,7 +33,6 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
-from edbatch.graph.function_state import CELL_PREFIX
 from edbatch.graph.guard import Guard
 from edbatch.graph.integers import Integers, counts_from_the_end, is_integers
 from edbatch.graph.many_numbers import MANY
@@ -48,8 +48,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: number is another each time (a stack may have many layers that are traced one by one).
 VERY_MANY = 100
 
-#: How many attributes every call looks at, at most; each takes some nanoseconds.
-WATCHED = 8
+#: How many attributes every call looks at, at most.
+WATCHED = 16
 
 _numbers = itertools.count()
 

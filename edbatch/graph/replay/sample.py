@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.attributes import CELL_PREFIX, slots_of
 from edbatch.graph.expression import Expression
-from edbatch.graph.function_state import CELL_PREFIX, slots_of
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
 
