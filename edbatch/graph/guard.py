@@ -125,14 +125,18 @@ class Guard:
             if holder == self._own and key in besides:
                 if id(value) != self._addresses[at]:
                     slots[-1] = ANY
-            elif isinstance(want, Alias):
-                if value is not slots[want.slot]:
-                    return at, slots[len(ROOTS) :]
-            elif want is not ANY and (
-                type(value) is not want if isinstance(want, type) else token(value, kind) != want
-            ):
+            elif _differs(value, kind, want, slots):
                 return at, slots[len(ROOTS) :]
         return -1, slots[len(ROOTS) :]
+
+
+def _differs(value: Any, kind: Read, want: Any, slots: list[Any]) -> bool:
+    """Whether a value has another token than a step."""
+    if isinstance(want, Alias):
+        return value is not slots[want.slot]
+    if isinstance(want, type):
+        return type(value) is not want
+    return want is not ANY and token(value, kind) != want
 
 
 def _address(step: Step, value: Any) -> int:

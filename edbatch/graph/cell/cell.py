@@ -66,21 +66,17 @@ def cell(function: F) -> F:
     arguments. It gives the same numbers as without the decorator, in less time: the graph is smaller, and the body
     runs as one batch whose intermediates stay in the processor's cache.
 
-    What else it reads (attributes, also of classes, items of lists and dictionaries, globals, variables of functions
-    around it, arrays, which parameters a collection has and which are frozen) is compared, exactly, with what it was,
-    at the first call in each graph for each object: if it has changed, the function is traced again, and where it is
-    back at an earlier value, the earlier trace is found. Inside one graph it must not change, but for attributes of the
-    object itself that are numbers, truth values or texts, also where the class has a default for them: eight of these
-    are looked at in every call. All else is compared once more when the graph runs, and at the end of its `with` block:
-    a change since the first call is an error that names it. (What is back by then is not seen.) A number that is
+    It depends on its arguments, the state of its owner (`self`), and the globals and closure of its own function: on
+    what these hold under the names in its code, and in the code of functions and methods that it names. That is
+    compared, exactly, at the first call in each graph for each object: if it has changed, the function is traced again,
+    and where it is back at an earlier value, the earlier trace is found. Attributes of the object may also change
+    between two calls in one graph. All else is compared once more when the graph runs, and at the end of its `with`
+    block: a change since the first call is an error that names it. (What is back by then is not seen.) A number that is
     another in every mini-batch is better an argument: that is a value, and needs no new trace.
 
-    What cannot be compared is refused by name: values and gradients of parameters, files and which there are, the time,
-    random numbers (but `eb.dropout`), what tells the state of the process (`inspect.stack`, `os.getpid`, `id`), objects
-    written in C that hold more than numbers. Three things are taken to stay as they are: functions of EdBatch, NumPy
-    and Python's library (who replaces `eb.tanh` by another function clears no trace), what these keep for a thread (the
-    precision that decimal arithmetic rounds to, though `decimal.getcontext` is refused), and a file that is read by
-    iterating over it.
+    Not compared is what objects written in C hold, what is beyond 256 numbers and objects, arrays of more than 64 kB
+    (which one it is, is), the environment and files; functions of EdBatch, NumPy, Python's library and installed
+    packages are taken to stay as they are. `eb.options(check=True)` finds what depends on those.
 
     Args:
         function: a function, method, class method, static method, or any other object that can be called. Its
@@ -94,8 +90,8 @@ def cell(function: F) -> F:
 
     Raises:
         EdBatchError: when called: the function reads a value, depends on an integer argument, keeps state
-            (two traces differ), reads what cannot be watched, or returns something else than expressions. When the
-            graph runs, or its `with` block ends: what the function reads has changed between two calls.
+            (two traces differ), or returns something else than expressions. When the graph runs, or its `with` block
+            ends: what the function depends on has changed between two calls.
 
     Example:
         >>> import edbatch as eb

@@ -44,11 +44,11 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
     nothing for what cannot change (tuples, texts, numbers): those are known by the object.
 
     Expressions among the arguments, also in tuples, lists, dictionaries and data classes, are operands, given anew at
-    each call. The first argument may be a model, an object with parameters: its attributes are watched as those of
-    `self`. What else the function reads is watched as in a cell (see `edbatch.cell`), once for each graph: if it has
-    changed, samples are recorded again, and earlier recordings are found when it is back. Inside one graph a change is
-    an error, when the graph runs or its `with` block ends. What cannot be watched is
-    refused by name: values, random numbers (but `eb.dropout`), files, the time.
+    each call. The first argument may be a model, an object with parameters, as `self` is. What else the function may
+    depend on is what a cell may (see `edbatch.cell`), the model as its owner; it is compared once for each graph: if it
+    has changed, samples are recorded again, and earlier recordings are found when it is back. Inside one graph a change
+    is an error, when the graph runs or its `with` block ends. Values are not read; random numbers (but `eb.dropout`), the
+    time and counters are found where one of the first 16 samples asks for some.
 
     Args:
         function: a function or method; its arguments are a model, samples and expressions.
@@ -58,9 +58,9 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
             are forgotten.
 
     Raises:
-        EdBatchError: when called: a sample holds what nobody can see the changes of, the function reads a value or what
-            cannot be watched, keeps state, or returns something else than expressions, numbers and texts in tuples,
-            lists, dictionaries and data classes. At once: `memory` is no number of bytes, `key` no function.
+        EdBatchError: when called: a sample holds what nobody can see the changes of, the function reads a value, keeps
+            state, or returns something else than expressions, numbers and texts in tuples, lists, dictionaries and data
+            classes. At once: `memory` is no number of bytes, `key` no function.
 
     Example:
         >>> import edbatch as eb
