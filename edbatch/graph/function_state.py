@@ -21,7 +21,7 @@ from edbatch.base.exact import Identity
 from edbatch.base.repetition import goes_on
 from edbatch.errors import warn
 from edbatch.graph.attributes import OPENED, WRAPPERS, names_in, old_text, slots_of, special_of
-from edbatch.graph.code_names import is_library, names_of
+from edbatch.graph.code_names import is_library, names_of, package_of
 from edbatch.graph.guard import Guard
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.step import (
@@ -46,6 +46,7 @@ LEAVES = 256
 #: Bytes of an array whose bits are compared; a larger one is known by which array it is.
 ARRAY_BYTES = 1 << 16
 
+_WITH_CELLS = ("edbatch.models", "edbatch.dynet")
 _SETS = set | frozenset | deque | bytearray | array
 _LEAVES = (Read.VALUE, Read.ITEM, Read.HELD, Read.CLOSURE, Read.ATTRIBUTE)
 
@@ -104,8 +105,8 @@ class _State:
         """Follow everything."""
         self.slots += roots
         modules = [getattr(roots[FUNCTION], "__module__", None) or "", type(roots[OWNER]).__module__]
-        tops = {module.partition(".")[0] for module in modules}
-        self._home = tops.difference(sys.stdlib_module_names, ["edbatch"])
+        packages = set(map(package_of, modules)).difference(sys.stdlib_module_names)
+        self._home = {package for package in packages if not package.startswith("edbatch") or package in _WITH_CELLS}
         for slot, path in ((FUNCTION, ""), (OWNER, "self"), (STATIC, "keywords")):
             if roots[slot] is not None:
                 self._opened[id(roots[slot])] = slot
@@ -135,7 +136,7 @@ class _State:
         return slot
 
     def _is_users(self, module: str) -> bool:
-        return module.partition(".")[0] in self._home or not is_library(module)
+        return package_of(module) in self._home or not is_library(module)
 
     def _has_parts(self, value: Any, path: str) -> bool:
         """Whether a value is equal to another whose parts are."""

@@ -47,8 +47,8 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
     each call. The first argument may be a model, an object with parameters, as `self` is. What else the function may
     depend on is what a cell may (see `edbatch.cell`), the model as its owner; it is compared once for each graph: if it
     has changed, samples are recorded again, and earlier recordings are found when it is back. Inside one graph a change
-    is an error, when the graph runs or its `with` block ends. Values are not read; random numbers (but `eb.dropout`), the
-    time and counters are found where one of the first 16 samples asks for some.
+    is an error, when the graph runs or its `with` block ends. Values are not read; random numbers (but `eb.dropout`)
+    and clocks are found where one of the first 16 samples asks for some.
 
     Args:
         function: a function or method; its arguments are a model, samples and expressions.
