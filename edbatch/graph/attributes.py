@@ -25,14 +25,14 @@ WRAPPERS: dict[type, tuple[str, ...]] = {
     functools.partialmethod: ("func", "args", "keywords"),
 }  # fmt: skip
 
-# Special methods that no operator and no function like `len` calls.
-_NEVER = {
+#: Special methods that Python calls without a name in the code, but for operators.
+_SPECIAL = frozenset(
     f"__{name}__"
     for name in (
-        "init", "new", "del", "repr", "str", "setattr", "delattr", "set_name", "init_subclass", "class_getitem", "hash",
-        "copy", "deepcopy", "reduce", "reduce_ex", "getstate", "setstate", "getnewargs", "post_init", "replace",
+        "call", "getitem", "len", "iter", "next", "contains", "bool", "float", "int", "index", "eq", "enter", "exit",
+        "getattr", "getattribute", "get", "array", "missing",
     )
-}  # fmt: skip
+)  # fmt: skip
 
 _OF_PARAMETERS = frozenset([*Parameter.__init__.__code__.co_names, *LookupParameters.__init__.__code__.co_names])
 
@@ -66,9 +66,8 @@ def special_of(classes: Iterable[type], is_owners: bool) -> set[str]:
     Args:
         is_owners: they are the owner's: what a call of a whole model does, none of its cells asks.
     """
-    never = _NEVER | {"__call__"} if is_owners else _NEVER
     methods = {name for one in classes for name, held in list(vars(one).items()) if isinstance(held, FunctionType)}
-    return {name for name in methods if name.startswith("__") and name not in never}
+    return methods.intersection(_SPECIAL).difference(["__call__"] * is_owners)
 
 
 def slots_of(kind: type) -> Iterator[str]:

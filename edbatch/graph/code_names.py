@@ -39,14 +39,7 @@ def names_of(code: CodeType) -> CodeNames:
             dynamic |= inner.dynamic
         texts = constant if isinstance(constant, tuple) else (constant,)  # for `getattr`, or of a pattern
         attributes.update(text for text in texts if isinstance(text, str) and text.isidentifier())
-    if "super" in scope:
-        attributes.add("__mro__")
     return CodeNames(frozenset(scope), frozenset(attributes), dynamic or not _BY_NAME.isdisjoint(scope | attributes))
-
-
-def package_of(module: str) -> str:
-    """The package that a module is of; EdBatch's are told apart."""
-    return ".".join(module.split(".")[: 2 if module.startswith("edbatch.") else 1])
 
 
 @functools.lru_cache(10_000)
@@ -54,7 +47,7 @@ def is_library(module: str) -> bool:
     """Whether a module is EdBatch's, Python's or an installed one: taken to compute the same of the same."""
     top = module.partition(".")[0]
     if top == "edbatch":
-        return package_of(module) != "edbatch.models"
+        return not module.startswith("edbatch.models")
     if top in sys.stdlib_module_names:
         return module != "__main__"
     file = getattr(sys.modules.get(top), "__file__", None) or ""

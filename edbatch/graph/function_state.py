@@ -21,7 +21,7 @@ from edbatch.base.exact import Identity
 from edbatch.base.repetition import goes_on
 from edbatch.errors import warn
 from edbatch.graph.attributes import OPENED, WRAPPERS, names_in, old_text, slots_of, special_of
-from edbatch.graph.code_names import is_library, names_of, package_of
+from edbatch.graph.code_names import is_library, names_of
 from edbatch.graph.guard import Guard
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.step import (
@@ -46,7 +46,6 @@ LEAVES = 256
 #: Bytes of an array whose bits are compared; a larger one is known by which array it is.
 ARRAY_BYTES = 1 << 16
 
-_WITH_CELLS = ("edbatch.models", "edbatch.dynet")
 _SETS = set | frozenset | deque | bytearray | array
 _LEAVES = (Read.VALUE, Read.ITEM, Read.HELD, Read.CLOSURE, Read.ATTRIBUTE)
 
@@ -105,8 +104,7 @@ class _State:
         """Follow everything."""
         self.slots += roots
         modules = [getattr(roots[FUNCTION], "__module__", None) or "", type(roots[OWNER]).__module__]
-        packages = set(map(package_of, modules)).difference(sys.stdlib_module_names)
-        self._home = {package for package in packages if not package.startswith("edbatch") or package in _WITH_CELLS}
+        self._home = {module.partition(".")[0] for module in modules}.difference(sys.stdlib_module_names, ["edbatch"])
         for slot, path in ((FUNCTION, ""), (OWNER, "self"), (STATIC, "keywords")):
             if roots[slot] is not None:
                 self._opened[id(roots[slot])] = slot
@@ -136,7 +134,7 @@ class _State:
         return slot
 
     def _is_users(self, module: str) -> bool:
-        return package_of(module) in self._home or not is_library(module)
+        return module.partition(".")[0] in self._home or not is_library(module)
 
     def _has_parts(self, value: Any, path: str) -> bool:
         """Whether a value is equal to another whose parts are."""
@@ -198,7 +196,9 @@ class _State:
                 if name in scope or name not in vars(builtins):
                     self._add(Read.VALUE, held, name, name)
             for at, name in enumerate(code.co_freevars):
-                self._add(Read.CLOSURE, slot, at, name)
+                found = self._add(Read.CLOSURE, slot, at, name)
+                if name == "__class__":  # of `super()`
+                    self._add(Read.ATTRIBUTE, found, "__mro__", f"the bases of {code.co_qualname}'s class")
             self._add(Read.CODE, slot, None, f"{code.co_name}.__code__")
             self._add(Read.DEFAULTS, slot, None, f"{code.co_name}.__defaults__")
             self._add(Read.KWDEFAULTS, slot, None, f"{code.co_name}.__kwdefaults__")
@@ -213,12 +213,10 @@ class _State:
             held = held_by(kind, name)
             if self._all or (held is not MISSING and held is not vars(object).get(name)):
                 self._add(Read.HELD, slot, name, f"{kind.__name__}.{name}")
-        if "__mro__" in self._names:  # for `super()`
-            self._add(Read.ATTRIBUTE, slot, "__mro__", f"the bases of {kind.__name__}")
 
     def _object(self, value: Any, slot: int, path: str) -> None:
         """What an object, and its class, hold for the names."""
-        is_users = self._is_users(type(value).__module__)
+        is_users = slot == OWNER or self._is_users(type(value).__module__)
         if is_users:
             self._add(Read.CLASS, slot, None, f"{path}.__class__")
             for name in slots_of(type(value)):
