@@ -7,9 +7,10 @@ beside its `kinds`, if these tell it (see `is_told`), else by `literal`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import fields, is_dataclass
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -46,6 +47,32 @@ def exact(value: Any) -> Hashable:
     if is_dataclass(kind):
         return (kind, value, *(exact(getattr(value, field.name)) for field in fields(kind) if field.compare))
     return kind, value
+
+
+class Identity:
+    """An object that is equal to itself alone, and that this keeps alive only if it must.
+
+    Args:
+        gone: is told when the object ends.
+    """
+
+    __slots__ = ("held", "number")
+
+    def __init__(self, value: Any, gone: list[Any] | None = None) -> None:
+        self.number = id(value)  # while it is a key, also after the object's end: what has that number then is unequal
+        try:
+            self.held: Callable[[], Any] = ref(value) if gone is None else ref(value, gone.append)
+        except TypeError:
+            self.held = lambda: value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and (mine := self.held()) is not None and mine is other.held()
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __repr__(self) -> str:
+        return repr(self.held())
 
 
 def kinds(value: Any) -> Any:

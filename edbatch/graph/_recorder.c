@@ -774,12 +774,41 @@ typedef struct {
     vectorcallfunc vectorcall;
     PyObject *dict, *weak, *slow;
     PyObject *kept, *place, *watched, *missing;  // where the owner's last call is: in a dictionary or, if None, its own
-    uint32_t integers, defaulted;                // which arguments are integers; which attributes may be missing
+    Py_ssize_t *places;                          // of the attributes that are looked at, where they were found last
+    uint64_t version;                            // of the dictionary in which `call`, which it keeps alive, was found
+    PyObject *call;
+    uint32_t integers;                           // which arguments are integers
     int n, is_method;
 } Cell;
 
+enum { UNKNOWN = -1, NOWHERE = -2 };
+
 static PyObject *cell_slowly(Cell *c, PyObject *const *args, size_t flags, PyObject *names) {
     return PyObject_Vectorcall(c->slow, args, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+}
+
+// What a dictionary holds under a name; `place` remembers where, which takes half of the time of looking.
+static PyObject *attribute_at(PyObject *own, PyObject *name, Py_ssize_t *place) {
+    PyObject *key, *found;
+    Py_ssize_t at = *place;
+    if (at >= 0 && PyDict_Next(own, &at, &key, &found) && key == name) return found;
+    if (*place == UNKNOWN)
+        for (at = *place = 0; PyDict_Next(own, &at, &key, &found); *place = at)
+            if (key == name) return found;
+    *place = NOWHERE;  // objects may have it in different places
+    return PyDict_GetItemWithError(own, name);
+}
+
+// The version of a dictionary: no other dictionary has it, nor has this one after a change. 0: Python does not say.
+static uint64_t version_of(PyObject *own) {
+#if PY_VERSION_HEX < 0x030D0000
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    return ((PyDictObject *)own)->ma_version_tag;
+#pragma GCC diagnostic pop
+#else
+    return 0;
+#endif
 }
 
 // The last call, if this one is like it, a new reference: (specs, type, form, out, watched, serial); else NULL.
@@ -789,18 +818,27 @@ static PyObject *last_call(Cell *c, PyObject *owner) {
         PyErr_Clear();
         return NULL;
     }
-    PyObject *last = PyDict_CheckExact(own) ? PyDict_GetItemWithError(own, c->place) : NULL, *call = NULL;
+    int is_plain = PyDict_CheckExact(own);
+    uint64_t version = is_plain ? version_of(own) : 0;
+    if (version != 0 && version == c->version) {
+        Py_DECREF(own);
+        return Py_NewRef(c->call);
+    }
+    PyObject *last = is_plain ? PyDict_GetItemWithError(own, c->place) : NULL, *call = NULL;
     if (last != NULL && (call = PyObject_GetAttr(last, S.last_call)) == NULL) PyErr_Clear();
     int like = call != NULL && PyTuple_CheckExact(call);
     Py_ssize_t at = c->n + 3, n = PyTuple_GET_SIZE(c->watched);
     like = like && PyTuple_GET_SIZE(call) > at + n;
     for (Py_ssize_t i = 0; i < n && like; i++) {
-        PyObject *found = PyDict_GetItemWithError(own, PyTuple_GET_ITEM(c->watched, i));
-        if (found == NULL && c->defaulted >> i & 1) found = c->missing;
-        like = found == PyTuple_GET_ITEM(call, at + i);
+        PyObject *found = attribute_at(own, PyTuple_GET_ITEM(c->watched, i), c->places + i);
+        like = (found == NULL ? c->missing : found) == PyTuple_GET_ITEM(call, at + i);
     }
     Py_DECREF(own);
-    if (like) return call;
+    if (like) {
+        c->version = version;
+        c->call = call;
+        return call;
+    }
     Py_XDECREF(call);
     return NULL;
 }
@@ -862,16 +900,23 @@ static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObjec
     return cell_slowly(c, args, flags, names);
 }
 
-// configure(slow, kept, place, watched, missing, n, is_method, integers, defaulted)
+// configure(slow, kept, place, watched, missing, n, is_method, integers)
 static PyObject *cell_configure(Cell *c, PyObject *args) {
     PyObject *slow, *kept, *place, *watched, *missing;
     int n, is_method;
-    unsigned integers, defaulted;
-    if (!PyArg_ParseTuple(args, "OOUO!OiiII", &slow, &kept, &place, &PyTuple_Type, &watched, &missing, &n, &is_method, &integers, &defaulted)) return NULL;
+    unsigned integers;
+    if (!PyArg_ParseTuple(args, "OOUO!OiiI", &slow, &kept, &place, &PyTuple_Type, &watched, &missing, &n, &is_method, &integers)) return NULL;
+    Py_ssize_t *places = PyMem_Malloc((PyTuple_GET_SIZE(watched) + 1) * sizeof *places);
+    if (places == NULL) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(watched); i++) places[i] = UNKNOWN;
     if (n < 0 || n > MOST || PyTuple_GET_SIZE(watched) > 32 || (kept != Py_None && !PyDict_CheckExact(kept)) || (kept == Py_None && !is_method)) {
         PyErr_SetString(PyExc_ValueError, "expected up to 16 arguments and 32 attributes, and an owner or a dictionary");
+        PyMem_Free(places);
         return NULL;
     }
+    PyMem_Free(c->places);
+    c->places = places;
+    c->version = 0;
     PyObject *old[] = {c->slow, c->kept, c->place, c->watched, c->missing};
     Py_INCREF(place);
     PyUnicode_InternInPlace(&place);
@@ -883,7 +928,6 @@ static PyObject *cell_configure(Cell *c, PyObject *args) {
     c->n = n;
     c->is_method = is_method;
     c->integers = integers;
-    c->defaulted = defaulted;
     for (size_t i = 0; i < sizeof old / sizeof *old; i++) Py_XDECREF(old[i]);
     Py_RETURN_NONE;
 }
@@ -895,7 +939,7 @@ static PyObject *cell_become(Cell *c, PyObject *other) {
         return NULL;
     }
     Cell *o = (Cell *)other;
-    PyObject *args = Py_BuildValue("(OOOOOiiII)", o->slow, o->kept, o->place, o->watched, o->missing, o->n, o->is_method, o->integers, o->defaulted);
+    PyObject *args = Py_BuildValue("(OOOOOiiI)", o->slow, o->kept, o->place, o->watched, o->missing, o->n, o->is_method, o->integers);
     PyObject *done = args != NULL ? cell_configure(c, args) : NULL;
     Py_XDECREF(args);
     return done;
@@ -939,6 +983,7 @@ static void cell_dealloc(Cell *c) {
     if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
     cell_clear(c);
     Py_CLEAR(c->place);
+    PyMem_Free(c->places);
     type->tp_free(c);
     Py_DECREF(type);
 }
@@ -970,6 +1015,107 @@ static PyType_Slot cell_slots[] = {
 };
 static PyType_Spec cell_spec = {"edbatch.graph._recorder.Cell", sizeof(Cell), 0, CALLABLE, cell_slots};
 
+// ------------------------------------------------------------------------------------------------------------ guards
+
+// What a step of a guard reads of its holder, as `graph/guard.py` says.
+enum { DICT, GLOBALS, VALUE, ITEM, SIZE, KEYS, HELD, CLASS, CLOSURE, CODE, DEFAULTS, KWDEFAULTS, OF_OBJECT, BITS, PARTS };
+typedef struct {
+    int32_t kind, holder;
+    int64_t index, want;  // the address of what was there; 0: nothing; -1: anything
+} Step;
+
+static PyObject *closure_at(PyObject *function, int64_t at) {
+    PyObject *cells = PyFunction_Check(function) ? PyFunction_GET_CLOSURE(function) : NULL;
+    return cells != NULL && at < PyTuple_GET_SIZE(cells) ? PyCell_GET(PyTuple_GET_ITEM(cells, at)) : NULL;
+}
+
+static PyObject *or_none(PyObject *found) { return found == NULL ? Py_None : found; }
+
+// What a step reads that finds an object: a new reference, or NULL. No code of users runs.
+static PyObject *read_by(const Step *s, PyObject *holder, PyObject *key) {
+    PyObject *found = NULL;
+    int is_function = PyFunction_Check(holder);
+    switch (s->kind) {
+        case DICT: return PyObject_GenericGetDict(holder, NULL);
+        case OF_OBJECT: return PyObject_GenericGetAttr(holder, key);
+        case GLOBALS: found = is_function ? PyFunction_GET_GLOBALS(holder) : NULL; break;
+        case CODE: found = is_function ? PyFunction_GET_CODE(holder) : NULL; break;
+        case DEFAULTS: found = is_function ? or_none(PyFunction_GET_DEFAULTS(holder)) : NULL; break;
+        case KWDEFAULTS: found = is_function ? or_none(PyFunction_GET_KW_DEFAULTS(holder)) : NULL; break;
+        case CLOSURE: found = closure_at(holder, s->index); break;
+        case VALUE: found = PyDict_Check(holder) ? PyDict_GetItemWithError(holder, key) : NULL; break;
+        case HELD: found = PyType_Check(holder) ? _PyType_Lookup((PyTypeObject *)holder, key) : NULL; break;
+        case CLASS: found = (PyObject *)Py_TYPE(holder); break;
+        case ITEM:
+            if (PyList_Check(holder) && s->index < PyList_GET_SIZE(holder)) found = PyList_GET_ITEM(holder, s->index);
+            else if (PyTuple_Check(holder) && s->index < PyTuple_GET_SIZE(holder)) found = PyTuple_GET_ITEM(holder, s->index);
+    }
+    return Py_XNewRef(found);
+}
+
+static int same_size(PyObject *holder, PyObject *type, int64_t want) {
+    if ((PyObject *)Py_TYPE(holder) != type) return 0;
+    return want == (PyDict_Check(holder) ? PyDict_GET_SIZE(holder) : PyList_Check(holder) || PyTuple_Check(holder) ? Py_SIZE(holder) : -1);
+}
+
+static int same_keys(PyObject *holder, PyObject *keys) {
+    if (!PyDict_Check(holder) || PyDict_GET_SIZE(holder) != PyTuple_GET_SIZE(keys)) return 0;
+    PyObject *key;
+    Py_ssize_t at = 0, i = 0;
+    while (PyDict_Next(holder, &at, &key, NULL))
+        if (key != PyTuple_GET_ITEM(keys, i++)) return 0;
+    return 1;
+}
+
+static int same_bits(PyObject *holder, PyObject *bits, int64_t want) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(holder, &view, PyBUF_ND)) {
+        PyErr_Clear();
+        return 0;
+    }
+    uint64_t shape = view.ndim;
+    for (int i = 0; i < view.ndim; i++) shape = shape * 8191 + view.shape[i];
+    int same = (int64_t)(shape % ((uint64_t)1 << 62)) == want && view.len == PyBytes_GET_SIZE(bits) && !memcmp(view.buf, PyBytes_AS_STRING(bits), view.len);
+    PyBuffer_Release(&view);
+    return same;
+}
+
+// first_change(steps, keys, roots): the first step that does not find the same object as before, or -1.
+static PyObject *first_change(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 3 || !PyBytes_Check(args[0]) || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2]) ||
+        PyBytes_GET_SIZE(args[0]) != (Py_ssize_t)sizeof(Step) * PyTuple_GET_SIZE(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "expected steps, a key for each, and roots");
+        return NULL;
+    }
+    const Step *steps = (const Step *)PyBytes_AS_STRING(args[0]);
+    Py_ssize_t n = PyTuple_GET_SIZE(args[1]), roots = PyTuple_GET_SIZE(args[2]), at;
+    PyObject *few[64], **found = roots + n <= 64 ? few : PyMem_Malloc((roots + n) * sizeof *found);
+    if (found == NULL) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < roots; i++) found[i] = Py_NewRef(PyTuple_GET_ITEM(args[2], i));
+    for (at = 0; at < n; at++) {
+        const Step *s = steps + at;
+        PyObject *key = PyTuple_GET_ITEM(args[1], at), *holder = s->holder < roots + at ? found[s->holder] : NULL, *value = NULL;
+        int same = 0;
+        if (holder == NULL) break;
+        if (s->kind == SIZE) same = same_size(holder, key, s->want);
+        else if (s->kind == KEYS) same = same_keys(holder, key);
+        else if (s->kind == BITS) same = same_bits(holder, key, s->want);
+        else if (s->kind != PARTS) {
+            value = read_by(s, holder, key);
+            same = s->want == -1 || (int64_t)(intptr_t)value == s->want;
+        }
+        if (!same) {
+            Py_XDECREF(value);
+            break;
+        }
+        found[roots + at] = value;
+    }
+    PyErr_Clear();
+    for (Py_ssize_t i = 0; i < roots + at; i++) Py_XDECREF(found[i]);
+    if (found != few) PyMem_Free(found);
+    return PyLong_FromSsize_t(at < n ? at : -1);
+}
+
 // ------------------------------------------------------------------------------------------------------------ module
 
 // connect(the class of parameters, the variable of the innermost block)
@@ -983,6 +1129,7 @@ static PyObject *connect(PyObject *module, PyObject *args) {
 
 static PyMethodDef functions[] = {
     {"connect", connect, METH_VARARGS, "Say what parameters are, and where the graph is found that is open."},
+    {"first_change", (PyCFunction)(void *)first_change, METH_FASTCALL, "The first step that finds something else, or -1."},
     {0},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_recorder", "Recording in C; see `recorder`.", -1, functions};

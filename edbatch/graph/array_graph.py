@@ -24,7 +24,7 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, look
 if TYPE_CHECKING:
     from edbatch.graph.cell.body import Body
     from edbatch.graph.cell.compiled import Compiled
-    from edbatch.graph.watch.guard import Guard
+    from edbatch.graph.guard import Guard
 
 # Nodes of the base: in a row, in any order and seen through views, or one that all entries share.
 Ids = range | np.ndarray | int
@@ -110,9 +110,9 @@ class ArrayGraph(Columns):
         """Of more than one entry."""
         return rows == self.count > 1
 
-    def note(self, guard: Guard, owner: Any, own: Any, besides: frozenset[str] | None) -> None:
+    def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
         """As the base."""
-        self.base.note(guard, owner, own, besides)
+        self.base.note(guard, owner, static, besides)
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """As the base."""

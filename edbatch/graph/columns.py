@@ -13,13 +13,13 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.draws import first_draw, next_graph
 from edbatch.graph.expression import Expression
+from edbatch.graph.guard import Guard, Noted, expect_unchanged
 from edbatch.graph.lines import LinedTypes, users_line
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.recorder import Builder, as_taken, new_columns
 from edbatch.graph.spec import Shape, Spec, float_dtype
-from edbatch.graph.watch.noted import Noted, expect_unchanged
 
 DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from edbatch.graph.cell.body import Body
     from edbatch.graph.cell.compiled import Compiled
     from edbatch.graph.replay.recording import Recording
-    from edbatch.graph.watch.getters import Get
-    from edbatch.graph.watch.guard import Guard
 
 #: Of graphs, and of traces.
 _top = graphs.top.get
@@ -174,7 +172,7 @@ class Columns(Builder):
         dtype: of inputs and constants.
         inlines: whether the body of a cell that is called is recorded, and not the cell.
         options: in force when the graph was opened.
-        variant: of the options that cells are compiled with (see `Options.variant`); empty in the common case.
+        variant: of the options that calls of cells depend on; empty in the common case.
         careful: whether calls of cells have to look at `inlines` and `variant`.
         first_draw: see `draw`; -1 before the first.
         next_draw: the same, of the stream that draws now.
@@ -214,7 +212,7 @@ class Columns(Builder):
         self.options = options or current_options()
         self.types, self.operands, self.integers = self._new_columns()
         self.inlines = not self.options.cells
-        self.variant = self.options.variant
+        self.variant = self.options.variant + "_check" * self.options.check
         self.careful = self.inlines or self.variant != ""
         self.first_draw = -1
         self.next_draw = -1
@@ -328,6 +326,11 @@ class Columns(Builder):
             return chunks[0]
         return pieces_of(chunks)
 
+    @property
+    def keeps(self) -> str:
+        """The name of what keeps what is recorded for other calls, so that it may depend on no value; else empty."""
+        return "" if self.base is None else self.base.keeps
+
     def held_arrays(self) -> list[ArrayGraph]:
         """The graphs of arrays of expressions that are there still."""
         return [graph for at in self.array_graphs.values() if (graph := at()) is not None]
@@ -358,17 +361,16 @@ class Columns(Builder):
             return LinedTypes(), [], []
         return ([], [], []) if self.holds_objects else new_columns()
 
-    def note(self, guard: Guard, owner: Any, own: Get, besides: frozenset[str] | None) -> None:
+    def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
         """Be told what a call that is recorded depends on.
 
         Args:
             guard: that was found to hold.
-            owner: of what is called.
-            own: `get` of its dictionary.
+            owner, static: its roots.
             besides: attributes of the owner that later calls look at by themselves; None: they compare everything.
         """
         if besides is not None:
-            self.guards[id(guard), id(owner), besides] = guard, own, besides
+            self.guards[id(guard), id(owner), besides] = guard, owner, static, besides
 
     def expect_unchanged(self) -> None:
         """Check that all this is as it was; calls from now on compare anew.

@@ -45,6 +45,8 @@ class Options:
             what is looked up are computed once for equal look-ups.
         record: on a GPU, mini-batches whose plan comes again are recorded (as CUDA graphs), and enqueued by one call.
             Off where other code captures or profiles what is enqueued.
+        check: to find what a cell or a replayed function depends on and must not (see the guide): each call computes
+            anew what is kept, and a difference is an error. Recording takes a hundred times as long.
         compile: "plain" where you suspect that EdBatch computes something wrong: ops and cells are compiled as they are
             written, without the passes that simplify a body, batch and stack inside of it, plan its layout, and fuse
             element-wise ops. If the numbers then differ by more than rounding, report it. By default what
@@ -60,6 +62,7 @@ class Options:
     cells: bool = True
     split: bool = True
     record: bool = True
+    check: bool = False
     compile: str = "full"
 
     @cached_property
@@ -84,7 +87,7 @@ _VARIABLE = "EDBATCH_DEBUG_COMPILE"
 
 _Changes: TypeAlias = tuple[tuple[str, bool | str | int], ...]
 # Those that a graph has from where it was opened.
-_OF_GRAPHS = ("cells", "compile", "training", "trace_lines")
+_OF_GRAPHS = ("cells", "check", "compile", "training", "trace_lines")
 
 #: What each changes, so that one that ends takes its changes with it, and no others.
 _blocks: Blocks[_Changes] = Blocks("edbatch_options")
@@ -150,7 +153,7 @@ class _OptionsBlock(ContextDecorator):
 def options(*given: Any, **changes: bool | str | int) -> AbstractContextManager[Options]:
     """Graphs opened and run inside the block have these options; what is not named stays as it is.
 
-    A graph that is open already keeps `training`, `cells`, `compile` and `trace_lines`; a warning says so.
+    A graph that is open already keeps `training`, `cells`, `check`, `compile` and `trace_lines`; a warning says so.
 
     Like those of `Graph` and `device`, blocks of generators and coroutines may end in any order.
 

@@ -35,6 +35,10 @@ IN_C = _c is not None
 #: Classes of callers that are no functions, but know the one that they are called like as `__wrapped__`.
 CALLERS: tuple[Any, ...] = (_c.Caller, _c.Cell) if IN_C else ()
 
+#: Of a guard (see `guard.py`) the first step that does not find the same object as before, or -1; in Python, the guard
+#: looks itself.
+first_change: Callable[[bytes, tuple[Any, ...], tuple[Any, ...]], int] | None = _c.first_change if IN_C else None
+
 #: The id of an expression: the number of its node, and above so many bits the view it is seen through.
 NODE_BITS = 32
 
@@ -118,7 +122,7 @@ def cell_caller(slow: Callable[..., Any], *compared: Any) -> Any:
     Args:
         compared: where last calls are kept (None: by the owner), under which name, attributes that are looked at, what
             stands for one that is missing, how many arguments there are besides the owner, whether there is an owner,
-            which arguments are integers, and which attributes may be missing, as bits of an integer.
+            and which arguments are integers, as bits of an integer.
     """
     return _c.Cell(slow, *compared) if IN_C else slow
 

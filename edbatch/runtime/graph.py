@@ -26,16 +26,16 @@ from edbatch.graph.columns import DAMAGED, Columns, Pieces, Recorded
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.guard import expect_unchanged
 from edbatch.graph.lines import LinedTypes
 from edbatch.graph.model.writes import follow, unfollow
 from edbatch.graph.node_type import TYPES, NodeType
-from edbatch.graph.opened import graphs
+from edbatch.graph.opened import graphs, refuse_in_trace
 from edbatch.graph.options import current_options
 from edbatch.graph.pytorch_names import explain_keyword
 from edbatch.graph.read_numbers import note_read, tell_read
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
-from edbatch.graph.watch.noted import expect_unchanged
 from edbatch.policy.policy import Policy
 from edbatch.policy.recorded import write_graph
 from edbatch.policy.registry import get_policy
@@ -181,6 +181,7 @@ class Graph(Columns):
         """The value of one expression; see `Expression.value`."""
         if expression.__class__ is not Expression or expression.graph is not self:
             self._check_own("value", expression)
+        refuse_in_trace("Expression.value")
         try:
             with lock:
                 evaluation = self._evaluation
@@ -504,6 +505,7 @@ class Graph(Columns):
 
     def _run(self, saving: bool) -> Evaluation:
         """All that was recorded, after it has run; `saving`: what runs now keeps what a backward run will read."""
+        refuse_in_trace("a run of a graph")
         if self._failed is not None:
             self._check()
         evaluation = self._evaluation

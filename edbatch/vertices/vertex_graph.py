@@ -180,9 +180,9 @@ class VertexGraph(Template):
         self.drawn += count
         return [Drawn(self.name, number) for number in range(first, first + count)]
 
-    def note(self, guard: Any, owner: Any, own: Any, besides: Any) -> None:
+    def note(self, guard: Any, owner: Any, static: Any = None, besides: Any = None) -> None:
         """As the base."""
-        self.base.note(guard, owner, own, besides)
+        self.base.note(guard, owner, static, besides)
 
     def compile(self, body: Any, arguments: Sequence[str]) -> Any:
         """As the base."""

@@ -9,7 +9,6 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec, spec_of
-from edbatch.graph.watch.watch import Watch
 from tests.arrays import on_host
 from tests.oracle import ORACLE
 
@@ -19,7 +18,7 @@ def trace(function, *shapes, dtype="float64"):
     outside = Trace("outside", dtype)
     arguments = [Expression(outside, at, spec_of(shape, np.dtype(dtype))) for at, shape in enumerate(shapes)]
     labels = tuple(str(at) for at in range(len(arguments)))
-    return run("a cell", function, Arguments((), tuple(arguments), labels, 0, {}), outside, Watch("a cell"))[0]
+    return run("a cell", function, Arguments((), tuple(arguments), labels, 0, {}), outside)[0]
 
 
 def compute(body, *arguments):

@@ -13,7 +13,7 @@ from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
 from edbatch.graph.opened import graphs
 from edbatch.graph.recorder import cell_caller
-from edbatch.graph.watch.guard import MISSING
+from edbatch.graph.step import MISSING
 
 if TYPE_CHECKING:
     from edbatch.graph.cell.cell import Cell
@@ -99,7 +99,7 @@ def _for_count(cell: Cell, count: int) -> Callable[..., Any]:
 def _for_names(cell: Cell, names: list[str]) -> Callable[..., Any]:
     """The function for arguments of these names."""
     scope: dict[str, Any] = {
-        "__name__": __name__,  # nothing that a trace watches
+        "__name__": __name__,  # of which nothing is state
         "_cell": cell,
         "_function": cell.function,
         "_returned": returned,
@@ -117,9 +117,8 @@ def _for_names(cell: Cell, names: list[str]) -> Callable[..., Any]:
     if not names or len(names) > MOST or cell.is_of_classes:
         return made
     numbers = sum(1 << at for at, name in enumerate(names) if cell.is_index.get(name))
-    defaulted = sum(1 << at for at, name in enumerate(cell.watched) if name in cell.defaulted)
     kept = None if cell.is_method else vars(cell)
-    compared = kept, cell.place(len(names)), cell.watched, MISSING, len(names), int(cell.is_method), numbers, defaulted
+    compared = kept, cell.place(len(names)), cell.watched, MISSING, len(names), int(cell.is_method), numbers
     return cell_caller(made, *compared)
 
 
@@ -139,9 +138,7 @@ def _source(cell: Cell, names: list[str], scope: dict[str, Any]) -> str:
     checks += [f"{name}.graph is _graph" for name in expressions[1:]]
     columns = [("operands", [f"{name}.id" for name in expressions]), ("integers", numbers)]
     owner = ["_owner"] * cell.is_method if not cell.is_plain else [p.name for p in cell.parameters[: cell.is_method]]
-    watched = [
-        f'_own.get("{name}", _missing)' if name in cell.defaulted else f'_own["{name}"]' for name in cell.watched
-    ]
+    watched = [f'_own.get("{name}", _missing)' for name in cell.watched]
     if not expressions:  # whose specs would tell; constants in the body are of the graph's dtype
         watched.append("_graph.dtype")
     checks += [f"{place} is _w{number}" for number, place in enumerate(watched)]

@@ -19,6 +19,7 @@ from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, warn
 from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
+from edbatch.graph.attributes import CELL_PREFIX
 from edbatch.graph.cell.call import fast_caller
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
 from edbatch.graph.cell.inlined import returned
@@ -27,19 +28,19 @@ from edbatch.graph.cell.made_anew import note_cell
 from edbatch.graph.cell.structure import flatten
 from edbatch.graph.cell.tables import Described
 from edbatch.graph.cell.trace import Payload, traced
-from edbatch.graph.cell.tracing import Arguments, is_expression, is_integer, trace_cell
+from edbatch.graph.cell.tracing import Arguments, expect_same, is_expression, is_integer, trace_cell
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
+from edbatch.graph.guard import Guard
 from edbatch.graph.integers import Integers, counts_from_the_end, is_integers
 from edbatch.graph.many_numbers import MANY
 from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_label, fits, graph_of, to_operand
 from edbatch.graph.recorder import become
-from edbatch.graph.watch.guard import MISSING
-from edbatch.graph.watch.parts import CELL_PREFIX
+from edbatch.graph.step import MISSING
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,8 +48,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: number is another each time (a stack may have many layers that are traced one by one).
 VERY_MANY = 100
 
-#: How many attributes every call looks at, at most; each takes about 15 ns.
-WATCHED = 8
+#: How many attributes every call looks at, at most.
+WATCHED = 16
 
 _numbers = itertools.count()
 
@@ -65,21 +66,17 @@ def cell(function: F) -> F:
     arguments. It gives the same numbers as without the decorator, in less time: the graph is smaller, and the body
     runs as one batch whose intermediates stay in the processor's cache.
 
-    What else it reads (attributes, also of classes, items of lists and dictionaries, globals, variables of functions
-    around it, arrays, which parameters a collection has and which are frozen) is compared, exactly, with what it was,
-    at the first call in each graph for each object: if it has changed, the function is traced again, and where it is
-    back at an earlier value, the earlier trace is found. Inside one graph it must not change, but for attributes of the
-    object itself that are numbers, truth values or texts, also where the class has a default for them: eight of these
-    are looked at in every call. All else is compared once more when the graph runs, and at the end of its `with` block:
-    a change since the first call is an error that names it. (What is back by then is not seen.) A number that is
+    It depends on its arguments, the state of its owner (`self`), and the globals and closure of its own function: on
+    what these hold under the names in its code, and in the code of functions and methods that it names. That is
+    compared, exactly, at the first call in each graph for each object: if it has changed, the function is traced again,
+    and where it is back at an earlier value, the earlier trace is found. Attributes of the object may also change
+    between two calls in one graph. All else is compared once more when the graph runs, and at the end of its `with`
+    block: a change since the first call is an error that names it. (What is back by then is not seen.) A number that is
     another in every mini-batch is better an argument: that is a value, and needs no new trace.
 
-    What cannot be compared is refused by name: values and gradients of parameters, files and which there are, the time,
-    random numbers (but `eb.dropout`), what tells the state of the process (`inspect.stack`, `os.getpid`, `id`), objects
-    written in C that hold more than numbers. Three things are taken to stay as they are: functions of EdBatch, NumPy
-    and Python's library (who replaces `eb.tanh` by another function clears no trace), what these keep for a thread (the
-    precision that decimal arithmetic rounds to, though `decimal.getcontext` is refused), and a file that is read by
-    iterating over it.
+    Not compared is what objects written in C hold, what is beyond 256 numbers and objects, arrays of more than 64 kB
+    (which one it is, is), the environment and files; functions of EdBatch, NumPy, Python's library and installed
+    packages are taken to stay as they are. `eb.options(check=True)` finds what depends on those.
 
     Args:
         function: a function, method, class method, static method, or any other object that can be called. Its
@@ -93,8 +90,8 @@ def cell(function: F) -> F:
 
     Raises:
         EdBatchError: when called: the function reads a value, depends on an integer argument, keeps state
-            (two traces differ), reads what cannot be watched, or returns something else than expressions. When the
-            graph runs, or its `with` block ends: what the function reads has changed between two calls.
+            (two traces differ), or returns something else than expressions. When the graph runs, or its `with` block
+            ends: what the function depends on has changed between two calls.
 
     Example:
         >>> import edbatch as eb
@@ -154,8 +151,7 @@ class Cell(Described):
         parameters: all its parameters.
         has_static: whether it has arguments that are given by keyword only.
         is_index: by name of an argument, whether only integers were given for it.
-        watched: attributes of the owner that every call looks at; `defaulted`: those that an owner may lack, because
-            its class has a default.
+        watched: attributes of the owner that every call looks at.
         counted: what is called where arguments vary in number, by how many are given by place.
         traces: all traces of all owners.
         attribute: under which an owner keeps what was recorded last, and (with `_all`) all traces.
@@ -181,7 +177,6 @@ class Cell(Described):
         self._values = frozenset(range(len(of_place)) if plain else ()) - self._integers
         self.is_index = {of_place[at].name: True for at in self._integers}
         self.watched: tuple[str, ...] = ()
-        self.defaulted: frozenset[str] = frozenset()
         self.counted: dict[int, Callable[..., Any]] = {}
         self.kept_apart: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
 
@@ -390,35 +385,36 @@ class Cell(Described):
             raise EdBatchError(
                 f"cell {self.name}: what is given by keyword must be hashable ({error}), or be an expression"
             ) from None
-        key = (shapes, named, graph.dtype, graph.variant, static)
-        own = vars(given.owner[0]) if given.owner and hasattr(given.owner[0], "__dict__") else {}
-        right, *_ = self._right(traces, key, graph, own) or self._traced(traces, key, given, graph, own)
+        key = (shapes, named, graph.dtype, graph.options.variant, static)
         owner = given.owner[0] if given.owner else self
-        graph.note(right.guard, owner, own.get, None)
+        roots = owner, given.objects
+        right, *_ = self._right(traces, key, graph, roots) or self._traced(traces, key, given, graph, roots)
+        graph.note(right.guard, *roots)
+        if graph.options.check:
+            expect_same(self.name, self.function, given, graph, right.entry)
+            return right.entry
         with suppress(KeyError):
             if not (named or right.entry.enlarging) and (
                 not static or len(traces) < VERY_MANY
             ):  # each text that is given has a last call
                 at = self.place(len(given.operands)) + graph.variant + text_of(given.static)
-                watched = self._watch(right, own)
+                watched = self._watched(right.guard, owner)
                 if not any(map(is_expression, given.operands)):
                     watched = (*watched, graph.dtype)
                 kept[at] = LastCall(right, watched)
-                graph.note(right.guard, owner, own.get, right.guard.looks)
+                graph.note(right.guard, *roots, right.guard.looks)
         return right.entry
 
-    def _watch(self, variant: Variant, own: Any) -> tuple[Any, ...]:
+    def _watched(self, guard: Guard, owner: Any) -> tuple[Any, ...]:
         """Have every call look at what it can; the attributes' values."""
-        defaults = variant.guard.defaults
-        names = dict.fromkeys([*self.watched, *filter(str.isidentifier, [*variant.guard.numbers, *defaults])])
-        chosen = tuple(name for name in names if name in own or name in defaults)[:WATCHED] if self.is_method else ()
-        lacking = self.defaulted.union(name for name in chosen if name in defaults)
-        if not set(chosen) <= set(self.watched) or lacking != self.defaulted:
-            self.watched = (*self.watched, *(name for name in chosen if name not in self.watched))[:WATCHED]
-            self.defaulted = lacking
+        if not self.is_method or self.is_of_classes or not hasattr(owner, "__dict__"):
+            return ()
+        known = self.watched
+        self.watched = (*known, *(name for name in guard.watched if name not in known))[:WATCHED]
+        if self.watched != known:
             self._renew_fast()
-        variant.guard.looks = frozenset(self.watched)
-        return tuple(own.get(name, MISSING) for name in self.watched)
+        guard.looks = frozenset(self.watched)
+        return tuple(vars(owner).get(name, MISSING) for name in self.watched)
 
     def _note_indices(self, given: Arguments) -> None:
         """Have the fast way expect integers where nothing else was given so far, annotated or not."""
@@ -433,20 +429,22 @@ class Cell(Described):
         self.counted.clear()
         become(self.fast, fast_caller(self))
 
-    def _right(self, traces: Traces, key: Any, graph: Columns, own: Any) -> tuple[Variant, ...]:
+    def _right(self, traces: Traces, key: Any, graph: Columns, roots: tuple[Any, Any]) -> tuple[Variant, ...]:
         """The variants of one key, first the one that is right now; none if none is."""
         known = traces.get(key, ())
         for variant in known:
-            if variant.guard.holds(own.get):
+            if variant.guard.holds(*roots):
                 variant.serial = graph.serial
                 traces[key] = (variant, *(other for other in known if other is not variant))
                 return traces[key]
         return ()
 
-    def _traced(self, traces: Traces, key: Any, given: Arguments, graph: Columns, own: Any) -> tuple[Variant, ...]:
+    def _traced(
+        self, traces: Traces, key: Any, given: Arguments, graph: Columns, roots: tuple[Any, Any]
+    ) -> tuple[Variant, ...]:
         """The variants of one key, first a new one."""
         with lock:  # tracing may stack parameters
-            right = self._right(traces, key, graph, own)  # by another thread
+            right = self._right(traces, key, graph, roots)  # by another thread
             if right:
                 return right
             known = tuple(variant for variant in traces.get(key, ()) if not variant.guard.is_over)[: VERY_MANY - 1]
@@ -455,19 +453,19 @@ class Cell(Described):
             traces[key] = (made, *known)
             note_cell(self, self.name, self.function)
         if not traces.warned:
-            self._warn_of_many(traces, key, known, own)
+            self._warn_of_many(traces, key, known, roots)
         return (made, *known)
 
-    def _warn_of_many(self, traces: Traces, key: Any, known: tuple[Variant, ...], own: Any) -> None:
+    def _warn_of_many(self, traces: Traces, key: Any, known: tuple[Variant, ...], roots: tuple[Any, Any]) -> None:
         """Say so if a cell is traced again and again, and what for."""
         *alike, static = key
         values = [other[-1] for other in traces if other[:-1] == tuple(alike) and other[-1] != static]
         numbers = _numbers_in(static) if values else []
         if numbers:
             values = [other for other in values if _numbers_in(other) == numbers]
-        change = next(known[0].guard.changes(own.get), None) if known else None
+        change = known[0].guard.change(*roots) if known else None
         if change is not None:
-            what, is_number, count = f"{change.path} has become {change.now}", change.is_number, len(known) + 1
+            what, is_number, count = f"{change.path} has become {change}", change.is_number, len(known) + 1
         elif values:
             what, is_number = f"{', '.join(numbers) or 'a keyword'} is another", bool(numbers)
             count = len(values) + traces.gone + 1

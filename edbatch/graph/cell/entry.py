@@ -10,10 +10,10 @@ from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.cell.keywords import is_gone
 from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.columns import Columns
+from edbatch.graph.guard import Guard
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op
 from edbatch.graph.spec import ParameterSpec, Shape, Spec
-from edbatch.graph.watch.guard import Guard
 
 NO_BODY = Body((), (), (), 0)
 
@@ -107,7 +107,7 @@ class Variant:
 
     Args:
         entry: what a call records.
-        guard: of what the trace read.
+        guard: of what the function depends on.
         serial: of the graph in which the guard was last seen to hold.
     """
 
@@ -172,13 +172,12 @@ class LastCall:
             kept: where its last calls are: its dictionary, but for classes.
             name: under which it is there.
         """
-        own, serial = owner.__dict__, graph.serial
-        if self.variant is None or not self.variant.guard.holds(own.get):
+        if self.variant is None or not self.variant.guard.holds(owner):
             return False
-        graph.note(self.variant.guard, owner, own.get, self.variant.guard.looks)
-        self.variant.serial = serial
+        graph.note(self.variant.guard, owner, None, self.variant.guard.looks)
+        self.variant.serial = graph.serial
         renewed = LastCall()
-        renewed.variant, renewed.call = self.variant, (*self.call[:-1], serial)
+        renewed.variant, renewed.call = self.variant, (*self.call[:-1], graph.serial)
         kept[name] = renewed
         return True
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.exact import exact
-from edbatch.graph.watch.guard import ATOMS, CONTENTS, Same
-from edbatch.graph.watch.parts import parts
+from edbatch.base.exact import Identity, exact
+from edbatch.graph.step import ATOMS, is_atom
 
 
 def keyword_key(value: Any) -> Hashable:
@@ -24,20 +23,20 @@ def keyword_key(value: Any) -> Hashable:
         TypeError: the value, or a part of it, is not hashable.
     """
     kind: type = value.__class__
-    if kind in ATOMS or isinstance(value, np.generic):
+    if is_atom(value):
         return exact(value)
     if isinstance(value, tuple):
         return (kind, *map(keyword_key, value))
     if isinstance(value, frozenset):
         return kind, frozenset(map(keyword_key, value))
     if kind is MethodType:  # another object each time it is asked for
-        return kind, Same(value.__self__), Same(value.__func__)
+        return kind, Identity(value.__self__), Identity(value.__func__)
     hash(value)  # or raise
     if not kind.__weakrefoffset__ or _is_value(value):
         return exact(value)
     if is_dataclass(value) and _says_equal(kind):
         return (kind, *(keyword_key(getattr(value, field.name)) for field in fields(value) if field.compare))
-    return kind, Same(value)
+    return kind, Identity(value)
 
 
 _PLAIN = frozenset([bool, int, float, str, type(None)])
@@ -56,9 +55,16 @@ def text_of(given: dict[str, Any]) -> str:
     return str(given)
 
 
+def may_change(value: Any) -> bool:
+    """Whether a value may hold something else later, so that which one it is does not tell what it is."""
+    if isinstance(value, tuple | frozenset):
+        return any(map(may_change, value))
+    return not is_atom(value)
+
+
 def is_gone(key: Any) -> bool:
     """Whether a key has a part that is no more, so that no call has it again."""
-    if isinstance(key, Same):
+    if isinstance(key, Identity):
         return key.held() is None
     return isinstance(key, tuple | frozenset) and any(map(is_gone, key))
 
@@ -75,6 +81,8 @@ def _is_value(value: Any, depth: int = 3) -> bool:
         return True
     if not depth:
         return False
-    if isinstance(value, CONTENTS):
-        return all(_is_value(part, depth - 1) for _, part in parts(value))
+    if isinstance(value, dict):
+        return all(_is_value(part, depth - 1) for part in (*value, *value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(_is_value(part, depth - 1) for part in value)
     return _says_equal(kind) and all(_is_value(part, depth - 1) for part in getattr(value, "__dict__", {}).values())

@@ -141,6 +141,11 @@ class Trace(Template):
     values = backward = gradient = value
 
     @property
+    def keeps(self) -> str:
+        """The cell."""
+        return f"cell {self.cell}"
+
+    @property
     def leaked(self) -> str:
         """The error of an expression that outlives the trace."""
         return (

@@ -11,18 +11,19 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.body import Body, body_of, row_of
 from edbatch.graph.cell.entry import Entry, Variant, cell_op
+from edbatch.graph.cell.keywords import may_change
 from edbatch.graph.cell.passes.split_stages import may_split
 from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.cell.trace import Payload, Trace, traced
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.function_state import function_state
 from edbatch.graph.integers import Integers
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import intern
 from edbatch.graph.record import to_node, to_operand
 from edbatch.graph.views import NODE_BITS
-from edbatch.graph.watch.watch import Watch
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Arguments:
     labels: tuple[str, ...]
     keywords: int
     static: dict[str, Any]
+
+    @property
+    def objects(self) -> dict[str, Any] | None:
+        """What is given by keyword and may change; None if nothing is."""
+        return {key: x for key, x in self.static.items() if may_change(x)} or None
 
     def chosen(self, choose: Callable[[Any], bool]) -> list[str]:
         """The labels of operands that are chosen."""
@@ -64,18 +70,23 @@ def trace_cell(
     """What calls with such arguments record; an entry of `known`, if it computes the same.
 
     Raises:
-        EdBatchError: the function is none of its arguments and of what can be watched.
+        EdBatchError: the function computes something else when it is traced again.
     """
-    watch = Watch(f"cell {name}")
+    roots = given.owner[0] if given.owner else None, given.objects
     try:
-        body, structure, trace = run(name, function, given, graph, watch)
-        again = run(name, function, given, graph, watch)
+        body, structure, trace = run(name, function, given, graph)
+        again = run(name, function, given, graph)
         if not same(body, again[0]) or structure != again[1]:
+            guard = function_state(f"cell {name}", function, *roots)
+            run(name, function, given, graph)
+            change = guard.change(*roots)
+            found = difference(body, again[0]) if change is None else f"{change.path} changes while it runs"
             raise EdBatchError(
-                "keeps state: traced twice, it computes two different things; a cell must be a function of its "
-                "arguments, of parameters, and of what does not change while it runs"
+                f"keeps state: traced twice, it computes two different things ({found}); a cell must be a function of "
+                "its arguments, of parameters, and of what does not change while it runs. Use eb.dropout, or pass what "
+                "is random, or another each time, as an argument"
             )
-        guard = watch.guard(function, given.owner[0] if given.owner else None)
+        guard = function_state(f"cell {name}", function, *roots)
     except RecursionError as error:
         raise EdBatchError(
             f"cell {name}: it calls itself, or something that does, without an end; what a cell calls must end by "
@@ -122,9 +133,7 @@ def _entry(
     return Entry(specs, intern(op, (), compiled.body.arguments, row), draws, outs, structure, body)
 
 
-def run(
-    name: str, function: Callable[..., Any], given: Arguments, graph: Columns, watch: Watch
-) -> tuple[Body, Structure, Trace]:
+def run(name: str, function: Callable[..., Any], given: Arguments, graph: Columns) -> tuple[Body, Structure, Trace]:
     """One trace: what the function computes, how it returns it, and the trace."""
     trace = Trace(name, graph.dtype, graph.options)
     placed: list[Any] = []
@@ -140,7 +149,7 @@ def run(
         return function(*given.owner, *placed[:split], **named, **given.static)
 
     try:
-        leaves, structure = flatten(traced(trace, lambda: watch.run(call)))
+        leaves, structure = flatten(traced(trace, call))
     finally:
         trace.has_ended = True
     for x in leaves:
@@ -165,3 +174,28 @@ def same(a: Body, b: Body) -> bool:
         and (x.value is None or (x.value.shape, x.value.tobytes()) == (y.value.shape, y.value.tobytes()))
         for x, y in zip(a.nodes, b.nodes, strict=True)
     )  # fmt: skip
+
+
+def expect_same(name: str, function: Callable[..., Any], given: Arguments, graph: Columns, entry: Entry) -> None:
+    """Trace once more, and compare.
+
+    Raises:
+        EdBatchError: the function computes something else now.
+    """
+    body, structure, _ = run(name, function, given, graph)
+    if not same(body, entry.traced) or structure != entry.structure:
+        raise EdBatchError(
+            f"cell {name}: it computes something else than when it was traced ({difference(entry.traced, body)}), and "
+            "nothing that it is compared by has changed; pass what it depends on as an argument, or as a keyword-only "
+            "parameter"
+        )
+
+
+def difference(a: Body, b: Body) -> str:
+    """The first thing in which two traces of one function differ."""
+    for x, y in zip(a.nodes, b.nodes, strict=False):
+        if (x.type, x.operands, x.payload) != (y.type, y.operands, y.payload):
+            return f"{x.type}, then {y.type}" if x.type is not y.type else f"{x.type}, of other operands"
+        if (x.value is None) != (y.value is None) or (x.value is not None and x.value.tobytes() != y.value.tobytes()):
+            return f"a number that was {x.value}, then {y.value}"
+    return f"{len(a.nodes)} operations, then {len(b.nodes)}" if len(a.nodes) != len(b.nodes) else "what it returns"

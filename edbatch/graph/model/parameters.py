@@ -15,6 +15,7 @@ from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.model.exchange import cast, from_dlpack
 from edbatch.graph.model.source import Source, running
 from edbatch.graph.model.writes import note_write
+from edbatch.graph.opened import refuse_in_trace
 from edbatch.graph.operand import Operand
 from edbatch.graph.pytorch_names import PARAMETER, with_hints
 from edbatch.graph.spec import FLOATS, ParameterSpec
@@ -112,6 +113,7 @@ class Parameter(Operand):
             >>> W.value()
             array([0., 1.], dtype=float32)
         """
+        refuse_in_trace("Parameter.value")
         with lock:  # an update by another thread comes before or after
             return read_only(self.device.backend.to_host(self.array))
 
@@ -151,6 +153,7 @@ class Parameter(Operand):
             >>> W.value()[0, 0]
             np.float32(7.0)
         """
+        refuse_in_trace("Parameter.__dlpack__")
         with lock:
             array = None if self._export is None else self._export()
             if array is None:
@@ -189,6 +192,7 @@ class Parameter(Operand):
     @property
     def has_grad(self) -> bool:
         """Whether a gradient has come since the last `zero_grad`."""
+        refuse_in_trace("Parameter.has_grad")
         members = self.members()
         return members[0]._has_grad if len(members) == 1 else any(member._has_grad for member in members)
 
@@ -208,6 +212,7 @@ class Parameter(Operand):
 
     def gradient_array(self) -> Any:
         """What `grad` is a copy of, where the parameter is and laid out like it; zeros if no gradient has come."""
+        refuse_in_trace("Parameter.grad")
         return self._sum() if self.has_grad else self._zeros()
 
     def gathers_in(self, array: Any) -> bool:
@@ -388,12 +393,14 @@ class LookupParameters(Parameter):
 
     def gradient_rows(self) -> tuple[np.ndarray, Any] | None:
         """What `sparse_grad` is a copy of; the gradients are where the table is."""
+        refuse_in_trace("LookupParameters.sparse_grad")
         if self._is_dense:
             return np.arange(self.shape[0]), self._sum()
         return self._rows()
 
     def gradient_array(self) -> Any:
         """The gradient of the whole table, made for this call: `gradient_rows` is what training reads."""
+        refuse_in_trace("LookupParameters.grad")
         backend = self.device.backend
         with backend.active():
             dense = self._zeros()

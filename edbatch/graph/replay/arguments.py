@@ -15,9 +15,8 @@ from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.replay.nesting import LEAF, Form, form_of, is_nesting, leads_to_expression
 from edbatch.graph.replay.recorder import Recorder
-from edbatch.graph.replay.sample import Sample, slots_of
+from edbatch.graph.replay.sample import Sample, in_slots, is_python
 from edbatch.graph.spec import Spec
-from edbatch.graph.watch.parts import is_python
 
 MOST = 1000  # objects that are looked at to find out whether one is a model
 
@@ -131,7 +130,7 @@ def is_model(x: Any) -> bool:
         elif isinstance(held, list | tuple):
             parts = list(held[:MOST])
         else:
-            parts = [*getattr(held, "__dict__", {}).values(), *slots_of(held)]
+            parts = [*getattr(held, "__dict__", {}).values(), *in_slots(held)]
         for part in parts:
             if isinstance(part, Parameter | ParameterCollection):
                 return True

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
-from weakref import ref
 
+from edbatch.base.exact import Identity
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.columns import Columns, Pieces, Recorded
 from edbatch.graph.expression import Expression
+from edbatch.graph.guard import Guard
 from edbatch.graph.node_type import TYPES, NodeType, intern
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
-from edbatch.graph.watch.guard import Guard
 
 if TYPE_CHECKING:
     from edbatch.graph.cell.body import Body
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: From here on, integers stand for what is drawn: no seed, index or number of a node is as large.
 DRAWN = 1 << 62
 
-Held = tuple[Guard, Callable[[], Any]]  # and whose dictionary it is given
+Held = tuple[Guard, Callable[[], Any], Any]  # and its roots
 
 
 class Recorder(Columns):
@@ -46,13 +46,15 @@ class Recorder(Columns):
         self.drawn = 0
         self.held: dict[Any, Held] = {}
 
-    def note(self, guard: Guard, owner: Any, own: Any, besides: frozenset[str] | None) -> None:
+    def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
         """Note what must stay as it is, besides what the function reads itself."""
-        super().note(guard, owner, own, besides)
-        try:
-            self.held[id(guard), id(owner)] = guard, ref(owner)
-        except TypeError:
-            self.held[id(guard), id(owner)] = guard, lambda: owner
+        super().note(guard, owner, static, besides)
+        self.held[id(guard), id(owner)] = guard, Identity(owner).held, static
+
+    @property
+    def keeps(self) -> str:
+        """The function."""
+        return self.place
 
     def argument(self, spec: Spec) -> Expression:
         """A placeholder for an expression."""

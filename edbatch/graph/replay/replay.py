@@ -16,18 +16,18 @@ from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
+from edbatch.graph.function_state import function_state
 from edbatch.graph.opened import graphs
 from edbatch.graph.record import graph_of
 from edbatch.graph.replay.arguments import Arguments, is_model
 from edbatch.graph.replay.nesting import taken_apart
-from edbatch.graph.replay.recorder import Recorder
+from edbatch.graph.replay.recorder import Held, Recorder
 from edbatch.graph.replay.recording import Recording
 from edbatch.graph.replay.sample import Sample, unchanged
-from edbatch.graph.replay.sites import Ran
 from edbatch.graph.replay.store import Entry, State, Store
-from edbatch.graph.watch.watch import Watch
 
 MEMORY = 1 << 28
+TWICE = 16  # samples that are recorded twice: what differs is no function of them
 _recording = RLock()  # one thread records at a time: what another has seen run may be refused in the end
 
 
@@ -44,11 +44,11 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
     nothing for what cannot change (tuples, texts, numbers): those are known by the object.
 
     Expressions among the arguments, also in tuples, lists, dictionaries and data classes, are operands, given anew at
-    each call. The first argument may be a model, an object with parameters: its attributes are watched as those of
-    `self`. What else the function reads is watched as in a cell (see `edbatch.cell`), once for each graph: if it has
-    changed, samples are recorded again, and earlier recordings are found when it is back. Inside one graph a change is
-    an error, when the graph runs or its `with` block ends. What cannot be watched is
-    refused by name: values, random numbers (but `eb.dropout`), files, the time.
+    each call. The first argument may be a model, an object with parameters, as `self` is. What else the function may
+    depend on is what a cell may (see `edbatch.cell`), the model as its owner; it is compared once for each graph: if it
+    has changed, samples are recorded again, and earlier recordings are found when it is back. Inside one graph a change
+    is an error, when the graph runs or its `with` block ends. Values are not read; random numbers (but `eb.dropout`)
+    and clocks are found where one of the first 16 samples asks for some.
 
     Args:
         function: a function or method; its arguments are a model, samples and expressions.
@@ -58,9 +58,9 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
             are forgotten.
 
     Raises:
-        EdBatchError: when called: a sample holds what nobody can see the changes of, the function reads a value or what
-            cannot be watched, keeps state, or returns something else than expressions, numbers and texts in tuples,
-            lists, dictionaries and data classes. At once: `memory` is no number of bytes, `key` no function.
+        EdBatchError: when called: a sample holds what nobody can see the changes of, the function reads a value, keeps
+            state, or returns something else than expressions, numbers and texts in tuples, lists, dictionaries and data
+            classes. At once: `memory` is no number of bytes, `key` no function.
 
     Example:
         >>> import edbatch as eb
@@ -162,7 +162,9 @@ class Replay:
             if not n_models and args and is_model(args[0]):
                 return self._call(self._begun(args[0]), args, keywords)
             given, entry = self._new(given, told, args[:n_models], graph, store, state)
-        if not isinstance(graph, Recorder):
+        elif graph.options.check:
+            self._expect_same(entry.recording, self._recorded(given, args[:n_models], graph)[0], "recorded once more")
+        if not isinstance(graph, Recorder) and not graph.options.check:
             store.live = graph.serial, state.by_object
         entry.used = True
         return entry.recording.append(graph, given.operands)
@@ -197,49 +199,46 @@ class Replay:
         with _recording:
             entry = state.by_content.get(content)
             if entry is None:
-                entry = self._recorded(given, sample, models, graph, store, state)
+                entry = self._entry(given, sample, models, graph, store, state)
                 entry.keys = content, given.same if self._key is None else None
                 store.keep(state, entry)
             elif self._key is None:
                 store.renew(state, entry, given.values, sample.parts, given.same)
         return given, entry
 
-    def _recorded(
+    def _entry(
         self, given: Arguments, sample: Sample, models: tuple[Any, ...], graph: Columns, store: Store, state: State
     ) -> Entry:
-        """Record a sample; where code runs for the first time, find out what it reads."""
-
-        def record(run: Callable[[Callable[[], Any]], Any]) -> tuple[Recording, dict[Any, Any]]:
-            recorder = Recorder(self.place, graph)
-            args, keywords = given.placed(recorder)
-            result = traced(recorder, lambda: run(lambda: self.function(*models, *args, **keywords)))
-            recorder.expect_unchanged()
-            leaves: list[Expression] = []
-            form = taken_apart(self.place, result, leaves)
-            if any((x.graph.base or x.graph) is not recorder for x in leaves):
-                raise EdBatchError(
-                    f"{self.place}: it returns an expression that was there before, or uses one; give it as an argument"
-                )
-            return Recording(recorder, leaves, form), recorder.held
-
-        ran = Ran()
-        recording, guards = record(partial(state.sites.run, ran))
-        if ran.is_new:
-            watch = Watch(self.place, "what it records is kept")
-            try:
-                recording, guards = record(watch.run)
-                again, _ = record(watch.run)
-                guard = watch.guard(self.function, models[0] if models else None, sample.objects)
-                if not recording.is_like(again):
-                    raise EdBatchError(
-                        "keeps state: called twice, it records two different things; it must be a function of its "
-                        "arguments and of what does not change while it runs"
-                    )
-            except EdBatchError as error:
-                text = str(error)
-                raise EdBatchError(text if text.startswith(self.place) else f"{self.place}: {text}") from None
-            guards[id(guard), 0] = guard, store.owner if models else ref(self)
-            state.sites.add(ran)
+        """Record a sample; the first ones in a state twice."""
+        recording, guards = self._recorded(given, models, graph)
+        if len(state.by_content) < TWICE:
+            self._expect_same(recording, self._recorded(given, models, graph)[0], "called twice")
+        if state.is_new:
+            guard = function_state(self.place, self.function, *models)
+            guards[id(guard), 0] = guard, store.owner if models else ref(self), None
+            state.is_new = False
         state.guards |= guards
         state.note(graph)
         return Entry(recording, given.values, sample.parts if self._key is None else (), recording.bytes + sample.bytes)
+
+    def _recorded(self, given: Arguments, models: tuple[Any, ...], graph: Columns) -> tuple[Recording, dict[Any, Held]]:
+        """What a call records, and what cells and replayed functions in it depend on."""
+        recorder = Recorder(self.place, graph)
+        args, keywords = given.placed(recorder)
+        result = traced(recorder, lambda: self.function(*models, *args, **keywords))
+        recorder.expect_unchanged()
+        leaves: list[Expression] = []
+        form = taken_apart(self.place, result, leaves)
+        if any((x.graph.base or x.graph) is not recorder for x in leaves):
+            raise EdBatchError(
+                f"{self.place}: it returns an expression that was there before, or uses one; give it as an argument"
+            )
+        return Recording(recorder, leaves, form), recorder.held
+
+    def _expect_same(self, recording: Recording, again: Recording, when: str) -> None:
+        if not recording.is_like(again):
+            raise EdBatchError(
+                f"{self.place}: keeps state: {when}, it records two different things; it must be a function of its "
+                "arguments and of what does not change while it runs. Use eb.dropout, or pass what is random, or "
+                "another each time, as an argument"
+            )

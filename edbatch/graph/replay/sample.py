@@ -17,16 +17,16 @@ from hashlib import blake2b
 from itertools import chain
 from operator import is_
 from sys import getsizeof
-from types import MappingProxyType, MemberDescriptorType, ModuleType
+from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.attributes import CELL_PREFIX, slots_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.watch.parts import CELL_PREFIX, is_python
 
 #: What marshal writes by class and bits.
 _PLAIN = frozenset([type(None), bool, int, float, complex, str, bytes, type(Ellipsis)])
@@ -42,14 +42,12 @@ class Sample(NamedTuple):
     Attributes:
         digest: equal for two samples if they hold the same, 16 bytes.
         parts: what can change of it.
-        objects: all objects in it by their `id`.
         bytes: that it takes, about.
         holds_expressions: whether there are some in it, which each call gives anew.
     """
 
     digest: bytes
     parts: tuple[Part, ...]
-    objects: dict[int, Any]
     bytes: int
     holds_expressions: bool
 
@@ -67,7 +65,7 @@ class Sample(NamedTuple):
         walk = _Walk(place, strict)
         walk.through(values)
         digest = blake2b(marshal.dumps(walk.found, 2), digest_size=16).digest()
-        return cls(digest, tuple(walk.parts), walk.objects, walk.bytes, walk.holds_expressions)
+        return cls(digest, tuple(walk.parts), walk.bytes, walk.holds_expressions)
 
 
 def unchanged(parts: tuple[Part, ...]) -> bool:
@@ -89,7 +87,6 @@ class _Walk:
         self.place, self.strict = place, strict
         self.found: list[Any] = []
         self.parts: list[Part] = []
-        self.objects: dict[int, Any] = {}
         self.bytes = 0
         self.holds_expressions = False
         self._numbers: dict[int, int] = {}  # of what can change, and may hold itself
@@ -121,7 +118,6 @@ class _Walk:
         if number is not None:
             self.found.append((number,))
             return
-        self.objects[id(value)] = value
         self.bytes += getsizeof(value)
         self.found.append((_name_of(kind),))  # no value that is found is a tuple of one text
         if kind is tuple:
@@ -223,15 +219,29 @@ def _bits_of_array(value: Any) -> bytes:
 
 def _attributes_of(value: Any) -> tuple[Any, ...]:
     own = {name: held for name, held in getattr(value, "__dict__", {}).items() if not name.startswith(CELL_PREFIX)}
-    return (*own, *own.values(), *slots_of(value))
+    return (*own, *own.values(), *in_slots(value))
 
 
 def _class_and_attributes_of(value: Any) -> tuple[Any, ...]:
     return (type(value), *_attributes_of(value))
 
 
-def slots_of(value: Any) -> Iterator[Any]:
+def in_slots(value: Any) -> Iterator[Any]:
     """What is in the slots of an object."""
-    for base in type(value).__mro__:
-        names = (name for name, held in vars(base).items() if isinstance(held, MemberDescriptorType))
-        yield from (getattr(value, name, None) for name in names)
+    return (getattr(value, name, None) for name in slots_of(type(value)))
+
+
+def is_python(kind: type) -> bool:
+    """Whether all that an object holds are attributes: its classes are written in Python."""
+    return all(
+        base is object or base is SimpleNamespace or (base.__flags__ & 1 << 9 and not _has_state(base))
+        for base in kind.__mro__
+    )
+
+
+def _has_state(kind: type) -> bool:
+    """Whether objects have more than dictionary, weak references and slots by a class (which a C compiler made)."""
+    slots = vars(kind).get("__slots__", ())
+    count = 1 if isinstance(slots, str) else len(tuple(slots))
+    base = kind.__base__.__basicsize__ if kind.__base__ is not None else 0
+    return kind.__basicsize__ - base > 8 * (count + 2)

@@ -11,7 +11,6 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.replay.recorder import Held
 from edbatch.graph.replay.recording import Recording
 from edbatch.graph.replay.sample import Part
-from edbatch.graph.replay.sites import Sites
 
 MOST_STATES = 16  # of what recordings depend on
 MOST_GRAPHS = 16  # whose state is remembered
@@ -48,25 +47,21 @@ class State:
 
     def __init__(self) -> None:
         self.guards: dict[Any, Held] = {}
-        self.sites = Sites()
+        self.is_new = True  # nothing has been recorded
         self.by_content: dict[Any, Entry] = {}
         self.by_object: dict[Any, Entry] = {}
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
-        return all((owner := held()) is not None and guard.holds(_own(owner)) for guard, held in self.guards.values())
+        held = [(guard, owner(), static) for guard, owner, static in self.guards.values()]
+        return all(owner is not None and guard.holds(owner, static) for guard, owner, static in held)
 
     def note(self, graph: Columns) -> None:
         """Have a graph note it: what is known by its object is appended without a look at anything else."""
-        for guard, held in self.guards.values():
+        for guard, held, static in self.guards.values():
             owner = held()
             if owner is not None:
-                graph.note(guard, owner, _own(owner), frozenset())
-
-
-def _own(owner: Any) -> Any:
-    """`get` of an object's dictionary."""
-    return getattr(owner, "__dict__", {}).get
+                graph.note(guard, owner, static, frozenset())
 
 
 class Store:
@@ -95,7 +90,7 @@ class Store:
         if found is not None:
             return found
         options = graph.options
-        key = graph.dtype, graph.inlines, graph.variant, options.training, options.trace_lines
+        key = graph.dtype, graph.inlines, options.variant, options.training, options.trace_lines
         with lock:
             states = self._states.setdefault(key, [])
             found = next((one for one in states if one.holds()), None)

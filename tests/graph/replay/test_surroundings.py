@@ -1,5 +1,6 @@
-"""Replayed functions in programs, threads, cells and vertex functions."""
+"""Replayed functions in programs, threads, cells and vertex functions; parameters, and what is drawn."""
 
+import random
 import threading
 
 import numpy as np
@@ -37,8 +38,8 @@ def test_programs():
 
 def test_threads():
     model, replayed, failed = Model(), eb.replay(loss), []
-    random = np.random.default_rng(0)
-    samples = [tuple(random.integers(0, 9, 5).tolist()) for _ in range(30)]
+    numbers = np.random.default_rng(0).integers(0, 9, (30, 5))
+    samples = list(map(tuple, numbers.tolist()))
 
     def values(function, order):
         with eb.Graph(dtype="float64"):
@@ -105,3 +106,52 @@ def test_vertex_functions():
         return eb.sum(eb.vertex(leaf, inner)(structure, words).pushed)
 
     same(function, eb.replay(function), (((3, 7), 5),), ((1, 2),), times=3)
+
+
+def gradients(function, model, *args):
+    model.model.zero_grad()
+    with eb.Graph(dtype="float64"):
+        y = function(model, *args)
+    y.backward()
+    return [p.grad() for p in (model.W, model.table)]
+
+
+def test_parameters_that_are_updated_or_replaced():
+    model, replayed = Model(), eb.replay(loss)
+    trainer = eb.SGD(model.model, lr=0.1)
+    for _ in range(3):
+        for wanted, found in zip(gradients(loss, model, (1, 2)), gradients(replayed, model, (1, 2)), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+        trainer.update()
+    model.W = model.model.add_parameters((3, 3), name="other")
+    same(loss, replayed, (model, (1, 2)))
+
+
+def test_masks_are_drawn_anew():
+    class Net(Model):
+        training = True
+
+        def plain(self, words):
+            x = eb.lookup(self.table, words[0])
+            return eb.sum(eb.dropout(x, 0.5) if self.training else x)
+
+        replayed = eb.replay(plain)
+
+    net = Net()
+    with eb.Graph(dtype="float64", seed=3):
+        found = [net.replayed((1,)) for _ in range(20)]
+    assert len({float(x.value()) for x in found}) > 1
+    with eb.Graph(dtype="float64", seed=3):
+        wanted = [net.plain((1,)) for _ in range(20)]
+    assert eb.forward(found) == eb.forward(wanted)
+
+
+def test_a_later_sample_may_be_the_first_that_draws():
+    replayed = eb.replay(lambda x: eb.scalar(x if x < 5 else random.random()))
+    with eb.Graph():
+        for x in (1.0, 2.0, 3.0):
+            assert replayed(x).value() == x
+        for _ in range(2):
+            with pytest.raises(eb.EdBatchError, match="called twice, it records two different things"):
+                replayed(9.0)
+        assert replayed(4.0).value() == 4

@@ -1,0 +1,172 @@
+"""Guards: whether what a function depends on besides its arguments is as it was when the function was traced.
+
+A guard is a list of steps. Each reads one thing - an attribute, an item, a global - of what an earlier step has read,
+and knows what was there. All begin at three roots: the owner, the function, and what is given by keyword. So a guard
+holds neither owners nor parameters, and serves a copy of the owner, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.recorder import first_change
+from edbatch.graph.step import ANY, ATOMS, MISSING, OWNER, READ, ROOTS, Alias, Read, Step, is_atom, text_of, token
+
+_pack = Struct("=iiqq").pack
+
+
+class Change(NamedTuple):
+    """Something that is not as it was.
+
+    Attributes:
+        path: what it is called.
+        old: what was there, as text; empty if that is long, or an object.
+        new: what is there.
+    """
+
+    path: str
+    old: str
+    new: Any
+
+    @property
+    def is_number(self) -> bool:
+        """Whether there is a number now."""
+        return isinstance(self.new, int | float | complex | np.number) and not isinstance(self.new, bool)
+
+    def __str__(self) -> str:
+        return text_of(self.new) or f"another {type(self.new).__name__}"
+
+
+class Guard:
+    """Whether all that a function depends on is as it was.
+
+    Args:
+        of: what was traced, for errors.
+        function: a root.
+        steps, values: what is compared, and what was there.
+        gone: what has ended of what was there: what has its address then is something else.
+
+    Attributes:
+        watched: attributes of the owner that calls can look at by themselves; numbers, flags and texts first.
+        looks: those that every call looks at, so that they may change between two calls.
+    """
+
+    def __init__(self, of: str, function: Any, steps: list[Step], values: list[Any], gone: list[Any]) -> None:
+        self.of = of
+        self.looks: frozenset[str] = frozenset()
+        self._function = function
+        self._steps = steps
+        self._gone = gone
+        found = list(zip(steps, values, strict=True))
+        self._keys = tuple([value if step.kind == Read.KEYS else step.key for step, value in found])
+        self._remember(values)
+        own = [at for at, step in enumerate(steps, len(ROOTS)) if step[:2] == (Read.DICT, OWNER)]
+        self._own = own[0] if own else -1
+        atoms = {step.key for step, value in found if value.__class__ in ATOMS}
+        names = [s.key for s, value in found if s.holder == self._own and (value is not MISSING or s.key in atoms)]
+        self.watched = sorted(names, key=lambda name: name not in atoms)
+
+    def _remember(self, values: list[Any]) -> None:
+        """Note where values are, so that what is the same object is soon found to be as it was."""
+        #: What lives on, so that nothing else gets its address.
+        self._held = [value for value in values if is_atom(value)]
+        self._addresses = [_address(step, value) for step, value in zip(self._steps, values, strict=True)]
+        self._packed = b"".join(
+            _pack(kind, holder, key if kind in (Read.ITEM, Read.CLOSURE) else 0, address)
+            for (kind, holder, key, *_), address in zip(self._steps, self._addresses, strict=True)
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether something that it compares with is no more, so that it will never hold again."""
+        return bool(self._gone)
+
+    def holds(self, owner: Any, static: Any = None) -> bool:
+        """Whether nothing has changed.
+
+        Args:
+            owner, static: the roots.
+        """
+        if self._gone:
+            return False
+        roots = owner, self._function, static
+        if first_change is not None and first_change(self._packed, self._keys, roots) < 0:
+            return True
+        at, values = self._compared(roots)
+        if at < 0:
+            self._remember(values)
+        return at < 0
+
+    def change(self, owner: Any, static: Any = None, besides: frozenset[str] = frozenset()) -> Change | None:
+        """The first thing that has changed.
+
+        Args:
+            owner, static: the roots.
+            besides: attributes of the owner that may be others.
+        """
+        at, values = self._compared((owner, self._function, static), besides)
+        return None if at < 0 else Change(self._steps[at].path, self._steps[at].old, values[at])
+
+    def _compared(self, roots: tuple[Any, ...], besides: frozenset[str] = frozenset()) -> tuple[int, list[Any]]:
+        """The first step that finds something else, or -1; and what all up to it have found."""
+        slots: list[Any] = list(roots)
+        for at, (kind, holder, key, _, want, _) in enumerate(self._steps):
+            held = slots[holder]
+            if held is ANY:  # part of what may be another
+                slots.append(ANY)
+                continue
+            value = READ[kind](held, key)
+            slots.append(value)
+            if holder == self._own and key in besides:
+                if id(value) != self._addresses[at]:
+                    slots[-1] = ANY
+            elif _differs(value, kind, want, slots):
+                return at, slots[len(ROOTS) :]
+        return -1, slots[len(ROOTS) :]
+
+
+def _differs(value: Any, kind: Read, want: Any, slots: list[Any]) -> bool:
+    """Whether a value has another token than a step."""
+    if isinstance(want, Alias):
+        return value is not slots[want.slot]
+    if isinstance(want, type):
+        return type(value) is not want
+    return want is not ANY and token(value, kind) != want
+
+
+def _address(step: Step, value: Any) -> int:
+    """What the extension in C compares with: an address; of a size the size, of an array what tells its shape."""
+    if step.kind == Read.SIZE:
+        return int(value)
+    if step.kind == Read.BITS:
+        found = value.ndim
+        for n in value.shape:
+            found = found * 8191 + n
+        return int(found % (1 << 62))
+    return -1 if step.token is ANY else 0 if value is MISSING else id(value)
+
+
+#: A guard that a call has found to hold, its roots, and attributes of the owner that later calls look at by themselves.
+Noted = tuple[Guard, Any, Any, frozenset[str]]
+
+
+def expect_unchanged(guards: Iterable[Noted]) -> None:
+    """Check that what calls depend on is as it was at the first of them.
+
+    Raises:
+        EdBatchError: something is not; names it.
+    """
+    for guard, owner, static, besides in guards:
+        change = None if guard.holds(owner, static) else guard.change(owner, static, besides)
+        if change is not None:
+            raise EdBatchError(
+                f"{guard.of} reads {change.path}, which was {change.old or 'something else'} when it was first called "
+                f"in this graph, and is {change} now: calls in between may have been recorded with the wrong one. "
+                "Pass it as an argument, or as a keyword-only parameter (`def f(x, *, k)`), or change it outside of "
+                "the graph's `with` block"
+            )

@@ -1,1 +1,0 @@
-"""What a cell's function reads besides its arguments, and whether it is still as it was."""
