@@ -11,6 +11,7 @@
 #define WAYS 4      // entries of a cache that a key may be in
 #define ENTRIES 64  // of a cache; a power of two
 #define MOST 16     // operands of a caller, arguments of a cell
+#define OWNERS 8    // of a cell, whose last calls it remembers itself
 
 typedef struct {
     PyObject *column, *builder, *expression, *caller, *cell;
@@ -775,8 +776,7 @@ typedef struct {
     PyObject *dict, *weak, *slow;
     PyObject *kept, *place, *watched, *missing;  // where the owner's last call is: in a dictionary or, if None, its own
     Py_ssize_t *places;                          // of the attributes that are looked at, where they were found last
-    uint64_t version;                            // of the dictionary in which `call`, which it keeps alive, was found
-    PyObject *call;
+    struct { uint64_t version; PyObject *call; } seen[OWNERS];  // last calls, which dictionaries of that version hold
     uint32_t integers;                           // which arguments are integers
     int n, is_method;
 } Cell;
@@ -820,9 +820,10 @@ static PyObject *last_call(Cell *c, PyObject *owner) {
     }
     int is_plain = PyDict_CheckExact(own);
     uint64_t version = is_plain ? version_of(own) : 0;
-    if (version != 0 && version == c->version) {
+    int slot = (uintptr_t)own / 64 % OWNERS;
+    if (version != 0 && version == c->seen[slot].version) {
         Py_DECREF(own);
-        return Py_NewRef(c->call);
+        return Py_NewRef(c->seen[slot].call);
     }
     PyObject *last = is_plain ? PyDict_GetItemWithError(own, c->place) : NULL, *call = NULL;
     if (last != NULL && (call = PyObject_GetAttr(last, S.last_call)) == NULL) PyErr_Clear();
@@ -835,8 +836,8 @@ static PyObject *last_call(Cell *c, PyObject *owner) {
     }
     Py_DECREF(own);
     if (like) {
-        c->version = version;
-        c->call = call;
+        c->seen[slot].version = version;
+        c->seen[slot].call = call;
         return call;
     }
     Py_XDECREF(call);
@@ -916,7 +917,7 @@ static PyObject *cell_configure(Cell *c, PyObject *args) {
     }
     PyMem_Free(c->places);
     c->places = places;
-    c->version = 0;
+    memset(c->seen, 0, sizeof c->seen);
     PyObject *old[] = {c->slow, c->kept, c->place, c->watched, c->missing};
     Py_INCREF(place);
     PyUnicode_InternInPlace(&place);

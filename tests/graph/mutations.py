@@ -80,7 +80,7 @@ MUTATIONS = {
     "deque": ("dq", "dq = collections.deque([1.0])", "x * dq[0]", "dq[0] = 5.0"),
     "array entry": ("a", "net.a = np.array([1.0, 2.0])", "x * net.a", "net.a[0] = 9.0", "net.a[0] = 1.0"),
     "another array": ("a", "net.a = np.array([1.0, 2.0])", "x * net.a", "net.a = np.full(2, 4.0)"),
-    "shape of an array": ("a", "net.a = np.ones((1, 4))", "x * len(net.a)", "net.a.shape = 4, 1"),
+    "shape of an array": ("a", "net.a = np.ones((1, 4))", "x * len(net.a)", "net.a.resize((4, 1), refcheck=False)"),
     "view of an array": ("v", "a = np.ones((2, 2)); net.v = a[:, 1]", "x * net.v", "a[0, 1] = 5.0"),
     "dataclass field": ("s.r", "@dataclasses.dataclass\nclass S: r: float = 0.5\nnet.s = S()", "x * net.s.r",
         "net.s.r = 5.0", "net.s = S(0.5)"),
