@@ -17,7 +17,7 @@ from edbatch.graph.lines import LinedTypes, users_line
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
-from edbatch.graph.recorder import Builder, as_taken, new_columns
+from edbatch.graph.recorder import Builder, as_taken, new_columns, place
 from edbatch.graph.spec import Shape, Spec, float_dtype
 from edbatch.graph.watch.noted import Noted, expect_unchanged
 
@@ -25,6 +25,7 @@ DAMAGED = "the graph is damaged: recording a node was interrupted, or another th
 
 if TYPE_CHECKING:
     from edbatch.graph.array_graph import ArrayGraph
+    from edbatch.graph.block import Block, Instances
     from edbatch.graph.cell.body import Body
     from edbatch.graph.cell.compiled import Compiled
     from edbatch.graph.replay.recording import Recording
@@ -273,24 +274,18 @@ class Columns(Builder):
         self.chunks.append(Recorded(*columns, lines))
         return first
 
-    def append(self, nodes: Recorded | Placed | Recording, led: int = 0) -> None:
-        """Record nodes of any types: what was recorded before, or arrays whose ids count from `n`.
+    def place(
+        self, blocks: tuple[Block, ...], columns: Sequence[Any] = (), draws: int = 0, instances: Instances | None = None
+    ) -> int:
+        """Record the nodes of blocks, see `recorder.place`; `draws`: how many numbers are drawn in all."""
+        return place(self, blocks, columns, self.take_draws(draws)[0] if draws else 0, instances)
 
-        Args:
-            led: how many of them, which arrays begin with, wait in the lists; see `few`.
-        """
-        self.n += len(nodes.types) - led
-        if led:
-            self.types, self.operands, self.integers = self._new_columns()
-        elif self.types:
+    def append(self, nodes: Placed | Recording) -> None:
+        """Record nodes of any types, whose ids count from `n`."""
+        self.n += len(nodes.types)
+        if self.types:
             self.close_chunk()
         self.chunks.append(nodes)
-
-    def few(self) -> tuple[list[int], list[int], list[int]]:
-        """Types, operands and integers of what waits in the lists, if it is little: arrays had better begin with it,
-        since to join it with them later copies them."""
-        is_little = len(self.operands) + len(self.integers) <= SMALL and not isinstance(self.types, LinedTypes)
-        return (self.types, self.operands, self.integers) if is_little else ([], [], [])
 
     def constant(self, key: Any, type: Callable[[], NodeType]) -> Expression:
         """The one node of a constant without payload; recorded at its first use."""

@@ -10,7 +10,7 @@ The environment variable `EDBATCH_PURE_PYTHON`, if it is set to 1, leaves the ex
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import update_wrapper
@@ -23,6 +23,9 @@ import numpy as np
 
 from edbatch.base.exact import kinds
 from edbatch.graph.spec import ParameterSpec
+
+if TYPE_CHECKING:
+    from edbatch.graph.block import Block, Instances
 
 _c: Any = None
 if os.environ.get("EDBATCH_PURE_PYTHON") != "1":
@@ -87,11 +90,56 @@ def as_taken(column: Any) -> Any:
 def connect(parameter: type, top: ContextVar[Any]) -> None:
     """Say what parameters are, and where the graph is found that is open."""
     if IN_C:
-        _c.connect(parameter, top)
+        _c.connect(parameter, top, _place_instances)
     _top.append(top)
 
 
 _top: list[ContextVar[Any]] = []
+
+
+def _place_instances(
+    graph: Any, blocks: tuple[Block, ...], columns: Sequence[Any], draw: int, instances: Instances | None
+) -> int:
+    """Append the nodes of instances of blocks to a graph, one after the other; the id of the first.
+
+    Args:
+        columns: of arguments; integers that are those of all instances, and arrays of them.
+        draw: the first number that is drawn.
+        instances: None: one, of the first block.
+    """
+    times, *arrays = instances or ([1], *[None] * 6)
+    which, ranks, order, offsets, children = (x if x is None else x.tolist() for x in arrays[:5])
+    results, first = arrays[5], graph.n
+    given = [x if x.__class__ is int else x.tolist() for x in columns]
+    of_blocks = [_listed(block) for block in blocks]
+    for at in order or range(sum(times)):
+        number, rank = which[at] if which else 0, ranks[at] if ranks else at
+        types, operands, integers, returned, arguments = of_blocks[number]
+        bases = [0, graph.n, draw]
+        for child, of in arguments:
+            if child < 0:
+                bases.append(given[of] if given[of].__class__ is int else given[of][rank])
+            else:
+                bases.append(int(results[children[offsets[at] + child], of]))
+        if blocks[number].lines:
+            graph.types.lines += blocks[number].lines
+        graph.types += types
+        graph.operands += [x + bases[base] for x, base in operands]
+        graph.integers += [x + bases[base] for x, base in integers]
+        if results is not None:
+            results[at, : len(returned)] = [x + bases[base] for x, base in returned]
+        draw += blocks[number].n_draws
+        graph.n += len(types)
+    return first
+
+
+def _listed(block: Block) -> Any:
+    """A block as lists."""
+    pairs = (np.frombuffer(x, np.int64).reshape(-1, 2).tolist() for x in block[1:5])
+    return np.frombuffer(block.types, np.int32).tolist(), *pairs
+
+
+place = _c.place if IN_C else _place_instances
 
 
 def caller(kind: int, slow: Callable[..., Any], operands: int = 1, default: Any = None) -> Any:

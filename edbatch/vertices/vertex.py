@@ -11,7 +11,7 @@ from edbatch.graph.record import to_own_node
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS
 from edbatch.vertices.column import Column, shared
-from edbatch.vertices.vertex_graph import CHILD, PULLED, Pulled, Source, VertexGraph
+from edbatch.vertices.vertex_graph import Pulled, Source, VertexGraph
 
 
 class Form(NamedTuple):
@@ -78,7 +78,7 @@ class Vertex:
                 raise EdBatchError(f"gather({child}): that vertex scatters nothing")
             views = form.views or (0,) * len(form.specs)
             leaves = [
-                self._graph.placeholder(Source(CHILD, child, at, view=view, is_seen=bool(form.views)), spec)
+                self._graph.placeholder(Source((child, at), view=view, is_seen=bool(form.views)), spec)
                 for at, (spec, view) in enumerate(zip(form.specs, views, strict=True))
             ]
             self._gathered[child] = form.structure.build(leaves)
@@ -120,7 +120,7 @@ class Vertex:
             if x.spec is None:
                 found = Pulled(self._graph, x)
             else:
-                source = Source(PULLED, x, view=x.view or 0, is_seen=x.view is not None)
+                source = Source(x, view=x.view or 0, is_seen=x.view is not None)
                 found = self._graph.placeholder(source, x.spec)
             self._pulled[id(x)] = found
         return found

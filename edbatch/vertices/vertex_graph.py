@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.block import NOTHING
 from edbatch.graph.cell.trace import ARGUMENT, Payload, Template
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
@@ -15,24 +16,18 @@ from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS
 from edbatch.vertices.column import Column
 
-# What an integer of a node is, as the loops know it.
-FIXED, OWN, CHILD, PULLED, DRAWN = range(5)
-
 
 class Source(NamedTuple):
     """What a placeholder stands for in each vertex.
 
     Attributes:
-        what: FIXED, CHILD or PULLED.
-        a, b: the child and which of its results; of an input its column.
-        id: of what is the same for all vertices.
+        of: a child and which of its results, a column, or `NOTHING` of what is the same for all vertices.
+        id: of the latter.
         view: that it is seen through, where that is known; else 0.
         is_seen: whether that is known for all vertices.
     """
 
-    what: int
-    a: Any = 0
-    b: int = 0
+    of: tuple[int, int] | Column | int
     id: int = 0
     view: int = 0
     is_seen: bool = True
@@ -93,15 +88,11 @@ class Pulled(Payload):
 
     def used_in(self, size: int, place: str) -> Use:
         """What stands for it among a node's integers."""
-        return self._used(Use(self.column, size, False, place))
+        return Use(self.column, size, False, place)
 
     def used_as_label(self, classes: int, place: str) -> Use:
         """The same of a label."""
-        return self._used(Use(self.column, classes, True, place))
-
-    def _used(self, use: Use) -> Use:
-        self.graph.uses.append(use)
-        return use
+        return Use(self.column, classes, True, place)
 
     def refused(self, use: str = "") -> EdBatchError:
         """The error about any other use."""
@@ -123,12 +114,11 @@ class VertexGraph(Template):
     Attributes:
         name: of the vertex function.
         sources: by number of a node, what it stands for, if it is a placeholder.
-        uses: of the integers that were pulled.
         drawn: how many numbers are drawn for a vertex.
         vertices: how many there are of its kind.
     """
 
-    __slots__ = ("drawn", "name", "sources", "uses", "vertices")
+    __slots__ = ("drawn", "name", "sources", "vertices")
 
     base: Columns
     count = 1
@@ -143,7 +133,6 @@ class VertexGraph(Template):
         self.inlines = base.inlines
         self.careful = base.careful
         self.sources: dict[int, Source] = {}
-        self.uses: list[Use] = []
         self.drawn = 0
         self.vertices = vertices
 
@@ -170,7 +159,7 @@ class VertexGraph(Template):
         key = (x.id, x.spec)
         found = self.constants.get(key)
         if found is None:
-            made = self.placeholder(Source(FIXED, id=x.id, view=x.id >> NODE_BITS), x.spec)
+            made = self.placeholder(Source(NOTHING, x.id, x.id >> NODE_BITS), x.spec)
             found = self.constants[key] = made.id, made.spec
         return self.handle(self, *found)
 
