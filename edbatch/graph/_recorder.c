@@ -373,7 +373,7 @@ static PyObject *current_graph(void) {
 typedef struct {
     const int32_t *types;
     const int64_t *operands, *integers, *results, *arguments;  // pairs, see `block.Block`
-    Py_ssize_t n, n_operands, n_integers, n_results, n_draws, times;
+    Py_ssize_t n, n_operands, n_integers, n_results, n_arguments, n_draws, times;
 } Block;
 
 typedef struct {
@@ -393,7 +393,7 @@ static int block_read(PyObject *given, Block *b) {
         return -1;
     }
     const int64_t **pairs[] = {&b->operands, &b->integers, &b->results, &b->arguments};
-    Py_ssize_t unused, *counts[] = {&b->n_operands, &b->n_integers, &b->n_results, &unused};
+    Py_ssize_t *counts[] = {&b->n_operands, &b->n_integers, &b->n_results, &b->n_arguments};
     PyObject *types = PyTuple_GET_ITEM(given, 0);
     b->types = (const int32_t *)PyBytes_AS_STRING(types);
     b->n = PyBytes_GET_SIZE(types) / 4;
@@ -420,20 +420,20 @@ static int numbers_read(PyObject *given, Numbers *x) {
 // Instances are put by chunks: first where each one's nodes begin, then every entry for all instances of one block. A loop
 // over instances whose body depends on the block is guessed wrong by the processor at nearly every one.
 #define CHUNK 2048
-enum { AT, NODE, OPERAND, INTEGER, DRAWN, EACH };  // of an instance: its number, and where it begins
+enum { AT, NODE, OPERAND, INTEGER, DRAWN, EACH };  // of every instance of a chunk: its number, and where it begins
 
 typedef struct {
     const Numbers *columns;
     const int64_t *ranks, *order, *offsets, *children;
     const int32_t *which;
     int64_t *results;
-    Py_ssize_t width;
+    Py_ssize_t width, chunk;  // of results, and how many instances are put at once
 } Given;
 
 // An entry of a block, of all its instances in a chunk.
-static inline void entry_put(int64_t *restrict out, const int64_t *places, Py_ssize_t scale, const int64_t *pair, const Block *b, const Given *given, int64_t (*each)[CHUNK]) {
+static inline void entry_put(int64_t *restrict out, const int64_t *places, Py_ssize_t scale, const int64_t *pair, const Block *b, const Given *given, const int64_t *at) {
     int64_t added = pair[0], base = pair[1];
-    const int64_t *argument = b->arguments + 2 * (base - ARGUMENTS), *at = each[AT], *values;
+    const int64_t *argument = b->arguments + 2 * (base - ARGUMENTS), *values;
     Py_ssize_t n = b->times;
     if (base >= ARGUMENTS && argument[0] >= 0) {
         const int64_t *offsets = given->offsets, *children = given->children + argument[0], *found = given->results + argument[1];
@@ -443,7 +443,7 @@ static inline void entry_put(int64_t *restrict out, const int64_t *places, Py_ss
         const int64_t *ranks = given->ranks;
         for (Py_ssize_t i = 0; i < n; i++) out[places[i] * scale] = values[ranks != NULL ? ranks[at[i]] : at[i]] + added;
     } else if (base == FIRST || base == DRAW) {
-        const int64_t *from = each[base == FIRST ? NODE : DRAWN];
+        const int64_t *from = at + (base == FIRST ? NODE : DRAWN) * given->chunk;
         for (Py_ssize_t i = 0; i < n; i++) out[places[i] * scale] = from[i] + added;
     } else {
         if (base >= ARGUMENTS) added += given->columns[argument[1]].value;
@@ -457,22 +457,23 @@ static inline int is_passed_on(const Block *b, Py_ssize_t k) {
 }
 
 // The instances from `step` on; there is room. `next`: the next node, operand, integer and number that is drawn.
-static void chunk_put(Builder *g, Block *blocks, Py_ssize_t n_blocks, Py_ssize_t step, Py_ssize_t n, const Given *given, int64_t (*all)[EACH][CHUNK], int64_t *next) {
+static void chunk_put(Builder *g, Block *blocks, Py_ssize_t n_blocks, Py_ssize_t step, Py_ssize_t n, const Given *given, int64_t *all, int64_t *next) {
     Column *types = (Column *)g->types, *operands = (Column *)g->operands, *integers = (Column *)g->integers;
     const int64_t *order = given->order;
     const int32_t *which = given->which;
     int64_t node = next[0], operand = next[1], integer = next[2], draw = next[3];
+    Py_ssize_t chunk = given->chunk;
     int passes_on = 0;
     for (Py_ssize_t i = 0; i < n_blocks; i++) blocks[i].times = 0;
     for (Py_ssize_t i = step; i < n; i++) {
         int64_t at = order != NULL ? order[i] : i, k = which != NULL ? which[at] : 0;
         Block *b = blocks + k;
-        int64_t *each = all[k][0] + b->times++;
-        each[AT * CHUNK] = at;
-        each[NODE * CHUNK] = node;
-        each[OPERAND * CHUNK] = operand;
-        each[INTEGER * CHUNK] = integer;
-        each[DRAWN * CHUNK] = draw;
+        int64_t *each = all + k * EACH * chunk + b->times++;
+        each[AT] = at;
+        each[NODE * chunk] = node;
+        each[OPERAND * chunk] = operand;
+        each[INTEGER * chunk] = integer;
+        each[DRAWN * chunk] = draw;
         node += b->n;
         operand += b->n_operands;
         integer += b->n_integers;
@@ -481,13 +482,14 @@ static void chunk_put(Builder *g, Block *blocks, Py_ssize_t n_blocks, Py_ssize_t
     next[0] = node, next[1] = operand, next[2] = integer, next[3] = draw;
     for (Py_ssize_t k = 0; k < n_blocks; k++) {
         const Block *b = blocks + k;
+        const int64_t *each = all + k * EACH * chunk, *nodes = each + NODE * chunk;
         for (Py_ssize_t j = 0, times = b->times; j < b->n; j++) {
             int32_t type = b->types[j], *restrict out = (int32_t *)types->data + types->n - g->n + j;
-            for (Py_ssize_t i = 0; i < times; i++) out[all[k][NODE][i]] = type;
+            for (Py_ssize_t i = 0; i < times; i++) out[nodes[i]] = type;
         }
         for (Py_ssize_t j = 0; given->results != NULL && j < b->n_results; j++) {
             if (is_passed_on(b, j)) passes_on = 1;
-            else entry_put(given->results + j, all[k][AT], given->width, b->results + 2 * j, b, given, all[k]);
+            else entry_put(given->results + j, each, given->width, b->results + 2 * j, b, given, each);
         }
     }
     for (Py_ssize_t i = step; i < n && passes_on; i++) {  // what is a child's may be passed on in this chunk
@@ -502,11 +504,31 @@ static void chunk_put(Builder *g, Block *blocks, Py_ssize_t n_blocks, Py_ssize_t
     }
     for (Py_ssize_t k = 0; k < n_blocks; k++) {
         const Block *b = blocks + k;
+        const int64_t *each = all + k * EACH * chunk;
         for (Py_ssize_t j = 0; j < b->n_operands; j++)
-            entry_put((int64_t *)operands->data + j, all[k][OPERAND], 1, b->operands + 2 * j, b, given, all[k]);
+            entry_put((int64_t *)operands->data + j, each + OPERAND * chunk, 1, b->operands + 2 * j, b, given, each);
         for (Py_ssize_t j = 0; j < b->n_integers; j++)
-            entry_put((int64_t *)integers->data + j, all[k][INTEGER], 1, b->integers + 2 * j, b, given, all[k]);
+            entry_put((int64_t *)integers->data + j, each + INTEGER * chunk, 1, b->integers + 2 * j, b, given, each);
     }
+}
+
+static inline void pairs_put(int64_t *out, const int64_t *pairs, Py_ssize_t n, const int64_t *bases) {
+    for (Py_ssize_t i = 0; i < n; i++) out[i] = pairs[2 * i] + bases[pairs[2 * i + 1]];
+}
+
+// One instance, as replayed functions are: then a row is written in less time than columns.
+static void instance_put(Builder *g, const Block *b, const Given *given, int64_t *bases, const int64_t *next) {
+    bases[NOTHING] = 0;
+    bases[FIRST] = next[0];
+    bases[DRAW] = next[3];
+    for (Py_ssize_t k = 0; k < b->n_arguments; k++) {
+        const Numbers *column = given->columns + b->arguments[2 * k + 1];
+        bases[ARGUMENTS + k] = column->values != NULL ? column->values[0] : column->value;
+    }
+    memcpy((int32_t *)((Column *)g->types)->data + ((Column *)g->types)->n, b->types, 4 * b->n);
+    pairs_put((int64_t *)((Column *)g->operands)->data + next[1], b->operands, b->n_operands, bases);
+    pairs_put((int64_t *)((Column *)g->integers)->data + next[2], b->integers, b->n_integers, bases);
+    if (given->results != NULL) pairs_put(given->results, b->results, b->n_results, bases);
 }
 
 // place(graph, blocks, columns, draw, instances): see `recorder.place`
@@ -518,9 +540,9 @@ static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n_arg
         return NULL;
     }
     Py_ssize_t n_blocks = PyTuple_GET_SIZE(args[1]), n_columns = PySequence_Fast_GET_SIZE(args[2]), n = 0, all[3] = {0};
-    Block *blocks = PyMem_Calloc(n_blocks, sizeof(Block));
+    Block *blocks = PyMem_Calloc(n_blocks + 1, sizeof(Block));
     Numbers *numbers = PyMem_Calloc(n_columns + ARRAYS, sizeof(Numbers)), *arrays = numbers + n_columns;
-    int64_t (*each)[EACH][CHUNK] = NULL, draw = PyLong_AsLongLong(args[3]);
+    int64_t *each = NULL, draw = PyLong_AsLongLong(args[3]);
     int failed = blocks == NULL || numbers == NULL;
     if (failed) PyErr_NoMemory();
     failed = failed || PyErr_Occurred();
@@ -536,19 +558,21 @@ static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n_arg
         all[1] += of_block * blocks[i].n_operands;
         all[2] += of_block * blocks[i].n_integers;
     }
+    Py_ssize_t chunk = n < CHUNK ? n : CHUNK;
     Column *types = (Column *)g->types, *operands = (Column *)g->operands, *integers = (Column *)g->integers;
     failed = failed || column_reserve(types, all[0]) || column_reserve(operands, all[1]) || column_reserve(integers, all[2]);
-    if (!failed && (each = PyMem_Malloc((n_blocks + 1) * sizeof *each)) == NULL) PyErr_NoMemory();
+    if (!failed && (each = PyMem_Malloc((n_blocks * (ARGUMENTS + blocks->n_arguments + EACH * chunk) + 1) * sizeof *each)) == NULL) PyErr_NoMemory();
     PyObject *first = each != NULL ? PyLong_FromLongLong(g->n) : NULL;
     if (first != NULL) {
         const int64_t *results = arrays[RESULTS].values;
         Given given = {
             numbers, arrays[RANKS].values, arrays[ORDER].values, arrays[OFFSETS].values, arrays[CHILDREN].values,
-            (const int32_t *)arrays[WHICH].values, (int64_t *)results, results != NULL && n ? arrays[RESULTS].view.len / 8 / n : 0,
+            (const int32_t *)arrays[WHICH].values, (int64_t *)results, results != NULL && n ? arrays[RESULTS].view.len / 8 / n : 0, chunk,
         };
         int64_t next[] = {g->n, operands->n, integers->n, draw};
-        for (Py_ssize_t step = 0; step < n; step += CHUNK)
-            chunk_put(g, blocks, n_blocks, step, n - step < CHUNK ? n : step + CHUNK, &given, each, next);
+        if (n == 1 && n_blocks == 1) instance_put(g, blocks, &given, each, next);
+        for (Py_ssize_t step = n == 1 && n_blocks == 1 ? n : 0; step < n; step += chunk)
+            chunk_put(g, blocks, n_blocks, step, n - step < chunk ? n : step + chunk, &given, each, next);
         types->n += all[0];
         operands->n += all[1];
         integers->n += all[2];

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
+from functools import lru_cache
 from itertools import chain
 from struct import pack
 from typing import Any, NamedTuple
@@ -68,12 +69,16 @@ class Instances(NamedTuple):
 class BlockWriter:
     """Numbers nodes anew, without those that stand for something from elsewhere.
 
+    Args:
+        sources: nodes that do.
+
     Attributes:
-        numbers: of the nodes.
+        numbers: of the others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Collection[int]) -> None:
         self.numbers: dict[int, int] = {}
+        self._sources = sources
         self._bases: dict[Hashable, int] = {base: base for base in (NOTHING, FIRST, DRAW)}
         self._types: list[int] = []
         self._operands: list[Pair] = []
@@ -84,7 +89,7 @@ class BlockWriter:
         """Their keys."""
         return list(self._bases)[ARGUMENTS:]
 
-    def add(self, node: int, type: NodeType, operands: list[int], integers: Iterable[tuple[int, Hashable]]) -> None:
+    def add(self, node: int, type: NodeType, operands: list[int], integers: list[tuple[int, Hashable]]) -> None:
         """Add a node.
 
         Args:
@@ -96,28 +101,43 @@ class BlockWriter:
         self._types.append(type.id)
         if type.n_operands < 0:
             self._operands.append((len(operands), NOTHING))
-        self._operands += map(self.operand, operands)
-        self._integers += [self._pair(*x) for x in integers]
+        # Without sources, numbers are those before.
+        self._operands += map(self.operand, operands) if self._sources else [(id, FIRST) for id in operands]
+        if integers:
+            bases = self._bases
+            self._integers += [(number, bases.setdefault(base, len(bases))) for number, base in integers]
 
-    def elsewhere(self, id: int) -> tuple[int, Hashable] | None:
+    def elsewhere(self, id: int) -> tuple[int, Hashable]:
         """Of what is from elsewhere a number, and what it is added to: `NOTHING`, or another key, an argument's."""
         raise NotImplementedError
 
     def operand(self, id: int) -> Pair:
         """An expression, relative."""
-        found = self.elsewhere(id)
         node = id & NODE_MASK
-        return (self.numbers[node] + id - node, FIRST) if found is None else self._pair(*found)
+        return self._pair(*self.elsewhere(id)) if node in self._sources else (self.numbers[node] + id - node, FIRST)
 
-    def block(self, results: list[Pair], arguments: Iterable[Pair], n_draws: int, lines: list[str]) -> Block:
+    def block(self, results: Iterable[Pair], arguments: Iterable[Pair], n_draws: int, lines: list[str]) -> Block:
         """What was added; `lines`: of all nodes that were recorded, or none."""
         kept = tuple([lines[node] for node in self.numbers]) if lines else ()
         types = pack(f"{len(self._types)}i", *self._types)
-        pairs = (packed(x) for x in (self._operands, self._integers, results, arguments))
-        return Block(types, *pairs, n_draws, kept)
+        operands, integers = packed(self._operands), packed(self._integers)
+        return Block(types, operands, integers, packed(results), packed(arguments), n_draws, kept)
 
     def _pair(self, number: int, base: Hashable) -> Pair:
         return number, self._bases.setdefault(base, len(self._bases))
+
+
+def one_node(type: NodeType, n_operands: int) -> Block:
+    """A node whose operands and integers are arguments."""
+    return _one_node(type.id, n_operands, type.n_integers, type.n_operands < 0)
+
+
+@lru_cache(1 << 12)
+def _one_node(type: int, n_operands: int, n_integers: int, is_variadic: bool) -> Block:
+    count = [(n_operands, NOTHING)] if is_variadic else []
+    columns = [(0, ARGUMENTS + k) for k in range(n_operands + n_integers)]
+    operands, integers = packed([*count, *columns[:n_operands]]), packed(columns[n_operands:])
+    return Block(pack("i", type), operands, integers, b"", packed([(-1, k) for k in range(len(columns))]), 0)
 
 
 def packed(pairs: Iterable[Pair]) -> bytes:

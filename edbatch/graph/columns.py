@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -11,6 +10,7 @@ from weakref import ref
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.block import Instances, one_node
 from edbatch.graph.draws import first_draw, next_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.lines import LinedTypes, users_line
@@ -19,16 +19,16 @@ from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.recorder import Builder, as_taken, new_columns, place
 from edbatch.graph.spec import Shape, Spec, float_dtype
+from edbatch.graph.views import NODE_MASK
 from edbatch.graph.watch.noted import Noted, expect_unchanged
 
 DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
 
 if TYPE_CHECKING:
     from edbatch.graph.array_graph import ArrayGraph
-    from edbatch.graph.block import Block, Instances
+    from edbatch.graph.block import Block
     from edbatch.graph.cell.body import Body
     from edbatch.graph.cell.compiled import Compiled
-    from edbatch.graph.replay.recording import Recording
     from edbatch.graph.watch.getters import Get
     from edbatch.graph.watch.guard import Guard
 
@@ -37,26 +37,20 @@ _top = graphs.top.get
 
 _serials = count()
 
-#: Integers that are better appended to the lists than made an array of.
-SMALL = 64
-
-
-Ids = Sequence[int] | np.ndarray
-
 
 class Recorded(NamedTuple):
     """Nodes as arrays.
 
     Attributes:
-        types: type ids (int32), or a list of them.
-        operands: ids of what they read (int64), or a list.
-        integers: that go with them (int64), or a list.
+        types: type ids (int32).
+        operands: ids of what they read (int64).
+        integers: that go with them (int64).
         lines: where each was recorded, if that is noted.
     """
 
-    types: Any
-    operands: Any
-    integers: Any
+    types: np.ndarray
+    operands: np.ndarray
+    integers: np.ndarray
     lines: list[str]
 
 
@@ -82,80 +76,6 @@ def nodes_of(
         raise EdBatchError(DAMAGED)
 
 
-def listed_ids(ids: Ids) -> Sequence[int]:
-    """Ids as Python's integers."""
-    return ids.tolist() if isinstance(ids, np.ndarray) else ids
-
-
-class Placed(NamedTuple):
-    """A recording that was appended, see `graph.replay.recording`; one without bases stands for itself.
-
-    Attributes:
-        recording: the nodes, with ids and integers relative to where they are.
-        bases: what is added besides the id of the first node: how many inputs there are, the first number that is
-            drawn, and ids.
-    """
-
-    recording: Recording
-    bases: tuple[int, ...]
-
-    @property
-    def row(self) -> bytes:
-        """As of the recording."""
-        return self.recording.row
-
-    @property
-    def types(self) -> np.ndarray:
-        """As of `Recorded`."""
-        return self.recording.types
-
-    @property
-    def kinds(self) -> frozenset[int]:
-        """As of the recording."""
-        return self.recording.kinds
-
-    @property
-    def lines(self) -> list[str]:
-        """As of `Recorded`."""
-        return self.recording.lines
-
-
-class Pieces(NamedTuple):
-    """Several chunks, as compiled code needs them.
-
-    Attributes:
-        chunks: hold what `rows` tells the place of.
-        rows: per chunk `ROW` integers: how many nodes, operands and integers, how many bases it has, the number of its
-            structure (0: of no recording), and where a recording has all these (0: they are the next of those behind).
-        bases: of all.
-        placed: of these, the ids: all but how many inputs there are, and what is drawn first.
-        types, operands, integers: of all chunks that are no recordings.
-    """
-
-    chunks: list[Recorded | Placed | Recording]
-    rows: np.ndarray
-    bases: list[int]
-    placed: list[int]
-    types: np.ndarray
-    operands: np.ndarray
-    integers: np.ndarray
-
-    @property
-    def n(self) -> int:
-        """How many nodes."""
-        return int(self.rows[:, 0].sum())
-
-    @property
-    def has_recordings(self) -> bool:
-        """Whether there are some among the chunks."""
-        return bool(self.rows[:, NUMBER].any())
-
-    @property
-    def lines(self) -> list[str]:
-        """As of `Recorded`."""
-        return [line for chunk in self.chunks for line in chunk.lines]
-
-
 class Columns(Builder):
     """Nodes as they are recorded: building one costs about as much as appending to two lists.
 
@@ -165,9 +85,8 @@ class Columns(Builder):
     from the lists.
 
     Attributes:
-        types: type ids of the nodes not yet taken over, but for those in `chunks`.
+        types: type ids of the nodes not yet taken over.
         operands, integers: of these nodes.
-        chunks: nodes that were recorded before those in the lists.
         n: number of nodes.
         inputs: arrays of the input nodes, found through their payload.
         constants: nodes whose value is the same for the whole graph (numbers, zeros, ones, parameters): (id, spec).
@@ -192,7 +111,6 @@ class Columns(Builder):
         "__weakref__",
         "array_graphs",
         "base",
-        "chunks",
         "first_draw",
         "guards",
         "inlines",
@@ -223,7 +141,6 @@ class Columns(Builder):
         self.programs = 0
         self.serial = next(_serials)
         self.guards: dict[Any, Noted] = {}
-        self.chunks: list[Recorded | Placed | Recording] = []
         self.handle: type[Expression] = Expression
         self.base: Columns | None = None
         self.array_graphs: dict[int, ref[ArrayGraph]] = {}
@@ -255,37 +172,23 @@ class Columns(Builder):
         handle = self.handle
         return [handle(self, id, out) for id in range(node, end)]
 
-    def extend(self, type: NodeType, n: int, operands: Ids, integers: Ids = (), line: str | None = None) -> int:
-        """Record n nodes of a type, with their operands and integers one after the other; the id of the first.
-
-        Args:
-            line: where they were recorded, if that is noted; by default here.
-        """
-        first = self.n
-        self.n = first + n
-        if len(operands) + len(integers) <= SMALL and not isinstance(self.types, LinedTypes):
-            self.types += [type.id] * n
-            self.operands += listed_ids(operands)
-            self.integers += listed_ids(integers)
-            return first
-        lines = [line or users_line()] * n if isinstance(self.types, LinedTypes) else []
-        self.close_chunk()
-        columns = np.full(n, type.id, np.int32), np.asarray(operands, np.int64), np.asarray(integers, np.int64)
-        self.chunks.append(Recorded(*columns, lines))
-        return first
-
     def place(
         self, blocks: tuple[Block, ...], columns: Sequence[Any] = (), draws: int = 0, instances: Instances | None = None
     ) -> int:
         """Record the nodes of blocks, see `recorder.place`; `draws`: how many numbers are drawn in all."""
         return place(self, blocks, columns, self.take_draws(draws)[0] if draws else 0, instances)
 
-    def append(self, nodes: Placed | Recording) -> None:
-        """Record nodes of any types, whose ids count from `n`."""
-        self.n += len(nodes.types)
-        if self.types:
-            self.close_chunk()
-        self.chunks.append(nodes)
+    def repeat(self, type: NodeType, n: int, columns: Sequence[Any], line: str | None = None) -> int:
+        """Record n nodes of a type; the id of the first.
+
+        Args:
+            columns: of their operands and integers: one for all, or an array (int64) with one for each.
+            line: where they were recorded, if that is noted; by default here.
+        """
+        block = one_node(type, len(columns) - type.n_integers)
+        if isinstance(self.types, LinedTypes):
+            block = block._replace(lines=(line or users_line(),))
+        return self.place((block,), columns, 0, Instances([n]))
 
     def constant(self, key: Any, type: Callable[[], NodeType]) -> Expression:
         """The one node of a constant without payload; recorded at its first use."""
@@ -298,7 +201,7 @@ class Columns(Builder):
     @property
     def waiting(self) -> int:
         """How many nodes have not been taken over."""
-        return len(self.types) + sum([len(chunk.types) for chunk in self.chunks])
+        return len(self.types)
 
     def take_draws(self, count: int) -> Sequence[Any]:
         """Integers for what is random in the graph: the next ones of a sequence of its own, see `edbatch.seed`."""
@@ -312,16 +215,13 @@ class Columns(Builder):
         self.next_draw = first + count
         return range(first, first + count)
 
-    def take(self) -> Recorded | Pieces:
-        """Hand over what was recorded since the last call, in pieces if it is not of one."""
+    def take(self) -> Recorded:
+        """Hand over what was recorded since the last call; the columns are new ones then."""
         self.flush_arrays()
-        if not self.chunks:
-            return self._taken_lists()
-        self.close_chunk()
-        chunks, self.chunks = self.chunks, []
-        if len(chunks) == 1 and isinstance(chunks[0], Recorded):
-            return chunks[0]
-        return pieces_of(chunks)
+        lines = self.types.lines if isinstance(self.types, LinedTypes) else []
+        columns = as_taken(self.types, "i"), as_taken(self.operands, "q"), as_taken(self.integers, "q")
+        self.types, self.operands, self.integers = self._new_columns()
+        return Recorded(*columns, lines)
 
     def held_arrays(self) -> list[ArrayGraph]:
         """The graphs of arrays of expressions that are there still."""
@@ -334,19 +234,6 @@ class Columns(Builder):
             for graph in held.values():
                 graph.flush()
             self.array_graphs = {n: self.array_graphs[n] for n in held}
-
-    def close_chunk(self) -> None:
-        """Make one of what is in the lists."""
-        if self.types or self.operands or self.integers:
-            self.chunks.append(self._taken_lists())
-
-    def _taken_lists(self) -> Recorded:
-        """What is in the lists, which are new ones then."""
-        noted = isinstance(self.types, LinedTypes)
-        columns = as_taken(self.types), as_taken(self.operands), as_taken(self.integers)
-        taken = Recorded(*columns, self.types.lines if noted else [])
-        self.types, self.operands, self.integers = self._new_columns()
-        return taken
 
     def _new_columns(self) -> tuple[Any, Any, Any]:
         if self.options.trace_lines:
@@ -389,10 +276,6 @@ class Columns(Builder):
             "expected eb.array(x) of an array x with a row for each entry, or eb.input(x) of one for all"
         )
 
-    def joined(self, pieces: Pieces, first: int) -> Recorded:
-        """What was taken in pieces as one; the runtime knows how. `first`: the id of the first node."""
-        raise NotImplementedError
-
     def placed(self, x: Expression) -> Expression:
         """What stands here for an expression of the base; a graph that has one knows how."""
         raise NotImplementedError
@@ -422,46 +305,7 @@ class Columns(Builder):
 
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""
-        raise NotImplementedError
-
-
-def pieces_of(chunks: list[Recorded | Placed | Recording]) -> Pieces:
-    """What compiled code needs to make one of chunks."""
-    rows: list[bytes] = []
-    bases: list[int] = []
-    placed: list[int] = []
-    columns: tuple[list[Any], list[Any], list[Any]] = [], [], []
-    for chunk in chunks:
-        if chunk.__class__ is not Recorded:
-            rows.append(chunk.row)  # type: ignore[union-attr]
-            bases += chunk.bases  # type: ignore[union-attr]
-            placed += chunk.bases[2:]  # type: ignore[union-attr]
-        else:
-            rows.append(pack_row(len(chunk.types), len(chunk.operands), len(chunk.integers), 0, 0, 0, 0))
-            for column, piece in zip(columns, chunk, strict=False):
-                _extend(column, piece)
-    found = np.frombuffer(b"".join(rows), np.int64).reshape(-1, ROW)
-    types, operands, integers = columns
-    whole = _whole(types, np.int32), _whole(operands, np.int64), _whole(integers, np.int64)
-    return Pieces(chunks, found, bases, placed, *whole)
-
-
-ROW, NUMBER = 7, 4
-pack_row = struct.Struct(f"{ROW}q").pack
-
-
-def _extend(pieces: list[Any], piece: Any) -> None:
-    """Add a list or an array to such, and a list to a list before it."""
-    if not isinstance(piece, list):
-        pieces.append(piece)
-    elif pieces and isinstance(pieces[-1], list):
-        pieces[-1] += piece
-    else:
-        pieces.append(list(piece))
-
-
-def _whole(pieces: list[Any], dtype: Any) -> np.ndarray:
-    return np.concatenate([np.array(piece, dtype) for piece in pieces]) if pieces else np.empty(0, dtype)
+        return TYPES[self.types[expression.id & NODE_MASK]]
 
 
 def current_graph() -> Columns:

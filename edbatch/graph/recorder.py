@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 
 from edbatch.base.exact import kinds
+from edbatch.base.records import packing
 from edbatch.graph.spec import ParameterSpec
 
 if TYPE_CHECKING:
@@ -82,9 +83,11 @@ def new_columns() -> tuple[Any, Any, Any]:
     return (_c.Column(4), _c.Column(8), _c.Column(8)) if IN_C else ([], [], [])
 
 
-def as_taken(column: Any) -> Any:
-    """A column as an array that sees it, which nothing is appended to any more; lists stay lists."""
-    return column if isinstance(column, list) else np.asarray(column)
+def as_taken(column: Any, code: str) -> Any:
+    """A column as an array that sees it, which nothing is appended to any more; `code`: see `packing`."""
+    if isinstance(column, list):
+        return np.frombuffer(packing(code, len(column)).pack(*column), np.dtype(code))
+    return np.asarray(column)
 
 
 def connect(parameter: type, top: ContextVar[Any]) -> None:
@@ -107,10 +110,11 @@ def _place_instances(
         draw: the first number that is drawn.
         instances: None: one, of the first block.
     """
-    times, *arrays = instances or ([1], *[None] * 6)
-    which, ranks, order, offsets, children = (x if x is None else x.tolist() for x in arrays[:5])
-    results, first = arrays[5], graph.n
-    given = [x if x.__class__ is int else x.tolist() for x in columns]
+    given: Any = instances or ([1], *[None] * 6)
+    times, results, first = given[0], given[6], graph.n
+    arrays: Any = [x if x is None else x.tolist() for x in given[1:6]]
+    which, ranks, order, offsets, children = arrays
+    entries = [x if x.__class__ is int else x.tolist() for x in columns]
     of_blocks = [_listed(block) for block in blocks]
     for at in order or range(sum(times)):
         number, rank = which[at] if which else 0, ranks[at] if ranks else at
@@ -118,12 +122,14 @@ def _place_instances(
         bases = [0, graph.n, draw]
         for child, of in arguments:
             if child < 0:
-                bases.append(given[of] if given[of].__class__ is int else given[of][rank])
+                bases.append(entries[of] if entries[of].__class__ is int else entries[of][rank])
             else:
                 bases.append(int(results[children[offsets[at] + child], of]))
         if blocks[number].lines:
             graph.types.lines += blocks[number].lines
-        graph.types += types
+            graph.types += types
+        else:
+            graph.types.extend(types)
         graph.operands += [x + bases[base] for x, base in operands]
         graph.integers += [x + bases[base] for x, base in integers]
         if results is not None:

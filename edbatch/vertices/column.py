@@ -97,7 +97,7 @@ def _entries(graph: Columns, place: str, given: Any) -> Column:
             integers = Integers(given)
             return Column(integers.values, None, integers.largest)
         ids, spec = array_inputs(graph, given)
-        return Column(np.arange(ids.start, ids.stop), spec)
+        return Column(ids, spec)
     raise EdBatchError(
         f"{place}: expected an array with an entry for each vertex (integers, numbers or an ExpressionArray), a list, "
         f"or one expression for all, got {shown(given)}"

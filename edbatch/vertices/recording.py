@@ -59,7 +59,7 @@ class _Reader(BlockWriter):
     """Goes through what was recorded, in which placeholders are from elsewhere."""
 
     def __init__(self, graph: VertexGraph) -> None:
-        super().__init__()
+        super().__init__(graph.sources)
         self.graph = graph
         self.looks = self.looks_at_input = False
 
@@ -74,16 +74,14 @@ class _Reader(BlockWriter):
                 if type.op is INPUT:
                     graph.base.inputs.append(graph.inputs[given[0]])
                     given = [len(graph.base.inputs) - 1]
-                graph.sources[node] = Source(NOTHING, graph.base.extend(type, 1, read, given))
+                graph.sources[node] = Source(NOTHING, graph.base.add(type, read, given).id)
             else:
                 self.add(node, type, read, [_integer(type, x) for x in given])
 
-    def elsewhere(self, id: int) -> tuple[int, Any] | None:
-        """An expression of the graph that is from elsewhere."""
+    def elsewhere(self, id: int) -> tuple[int, Any]:
+        """What a placeholder stands for."""
         node = id & NODE_MASK
-        source = self.graph.sources.get(node)
-        if source is None:
-            return None
+        source = self.graph.sources[node]
         more = id - node - (source.view << NODE_BITS)
         if more and not source.is_seen:
             self.looks = True

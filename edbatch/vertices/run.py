@@ -152,9 +152,11 @@ class Run:
         for at, one in enumerate(self.recordings):
             pairs: list[Pair] = []
             for of in one.arguments:
-                pairs.append(of if of.__class__ is tuple else (-1, len(columns)))
-                if of.__class__ is not tuple:
+                if isinstance(of, Column | Use):
+                    pairs.append((-1, len(columns)))
                     columns.append(self._column(at, recordings, of))
+                else:
+                    pairs.append(of)
             blocks.append(one.block._replace(arguments=packed(pairs)))
         times = counts.tolist()
         draws = sum([count * block.n_draws for count, block in zip(times, blocks, strict=True)])

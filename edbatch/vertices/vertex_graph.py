@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import NOTHING
-from edbatch.graph.cell.trace import ARGUMENT, Payload, Template
+from edbatch.graph.cell.trace import ARGUMENT, Payload
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import NodeType, intern
@@ -108,7 +108,7 @@ def _placeholder(spec: Spec) -> NodeType:
     return intern(ARGUMENT, (("number", 0),), (), spec)
 
 
-class VertexGraph(Template):
+class VertexGraph(Columns):
     """Nodes of one vertex; operands from elsewhere are placeholders among them.
 
     Attributes:

@@ -7,6 +7,8 @@ from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import array_graph
 from edbatch.graph.expression import Expression
@@ -145,5 +147,5 @@ def _placeholder(x: Expression, recorder: Recorder) -> Expression:
     """What stands for an expression while a sample is recorded."""
     if isinstance(x, ExpressionArray):
         made = [recorder.argument(x.spec).id for _ in range(len(x))]
-        return array_graph(recorder, len(x)).leaf(range(made[0], made[-1] + 1) if made else range(0), x.spec)
+        return array_graph(recorder, len(x)).leaf(np.array(made, np.int64), x.spec)
     return recorder.argument(x.spec)

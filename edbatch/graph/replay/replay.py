@@ -18,6 +18,7 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.opened import graphs
 from edbatch.graph.record import graph_of
+from edbatch.graph.recorder import place
 from edbatch.graph.replay.arguments import Arguments, is_model
 from edbatch.graph.replay.nesting import taken_apart
 from edbatch.graph.replay.recorder import Recorder
@@ -101,13 +102,8 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
         entry.used = True
         if entry.plain is None:
             return entry.recording.append(graph, [])
-        n, id_, spec = entry.plain
-        first = graph.n
-        graph.n = first + n
-        if graph.types:
-            graph.close_chunk()
-        graph.chunks.append(entry.recording)
-        return graph.handle(graph, first + id_, spec)
+        blocks, id_, spec = entry.plain
+        return graph.handle(graph, place(graph, blocks, (), 0, None) + id_, spec)
 
     return update_wrapper(call, function)
 
