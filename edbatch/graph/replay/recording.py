@@ -13,6 +13,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import array_graph
 from edbatch.graph.block import DRAW, NOTHING, BlockWriter, Pair
+from edbatch.graph.cell.structure import Structure
 from edbatch.graph.columns import Columns, Recorded, nodes_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
@@ -20,7 +21,6 @@ from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.op import Op
 from edbatch.graph.record import constant_node, number, parameter_node
-from edbatch.graph.replay.nesting import Form
 from edbatch.graph.replay.recorder import DRAWN, Recorder
 from edbatch.graph.sources import INPUT
 from edbatch.graph.spec import ParameterSpec, Spec
@@ -59,7 +59,7 @@ class Recording:
 
     __slots__ = ("_columns", "arguments", "block", "constants", "form", "inputs", "leaves", "single")
 
-    def __init__(self, recorder: Recorder, leaves: list[Expression], form: Form) -> None:
+    def __init__(self, recorder: Recorder, leaves: list[Expression], form: Structure) -> None:
         ids = [x.ids.tolist() if x.__class__ is ExpressionArray else [x.id] for x in leaves]
         taken = recorder.take()  # after what waited in arrays
         if len(taken.types) != recorder.n:
@@ -78,7 +78,7 @@ class Recording:
         )
         self.form = form
         is_plain = not (self.inputs or recorder.drawn or self.constants or self.arguments)
-        leaf: Any = self.leaves[0] if form.make is None else None
+        leaf: Any = self.leaves[0] if form.kind is None else None
         self.single = (leaf.number, leaf.spec) if is_plain and isinstance(leaf, Leaf) else None
 
     @property

@@ -13,6 +13,7 @@ from edbatch.base.exact import exact
 from edbatch.base.numbers import checked_integer
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
+from edbatch.graph.cell.structure import taken_apart
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
@@ -20,7 +21,6 @@ from edbatch.graph.opened import graphs
 from edbatch.graph.record import graph_of
 from edbatch.graph.recorder import place
 from edbatch.graph.replay.arguments import Arguments, is_model
-from edbatch.graph.replay.nesting import taken_apart
 from edbatch.graph.replay.recorder import Recorder
 from edbatch.graph.replay.recording import Recording
 from edbatch.graph.replay.sample import Sample, unchanged
