@@ -22,9 +22,7 @@ from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, look
 
 if TYPE_CHECKING:
-    from edbatch.graph.cell.body import Body
-    from edbatch.graph.cell.compiled import Compiled
-    from edbatch.graph.watch.guard import Guard
+    pass
 
 # Nodes of the base, which may be seen through views: one of each entry, or one that all entries share.
 Ids = np.ndarray | int
@@ -46,14 +44,11 @@ class ArrayGraph(Columns):
     holds_objects = True
 
     def __init__(self, base: Columns, count: int) -> None:
-        super().__init__(base.dtype, base.options)
-        self.base = base
+        super().__init__(base=base)
         self.count = count
         self.handle = base.handle.of_arrays
         self.inputs = base.inputs
-        self.serial = base.serial
         self.inlines = base.inlines and count > 0  # of no entry, a cell says what it returns, and its body does not
-        self.careful = base.careful
         self._found: list[Ids] = []  # what stands for the first nodes in the base
 
     def leaf(self, ids: Ids, spec: Spec) -> Any:
@@ -106,14 +101,6 @@ class ArrayGraph(Columns):
     def may_mean_each(self, rows: int) -> bool:
         """Of more than one entry."""
         return rows == self.count > 1
-
-    def note(self, guard: Guard, owner: Any, own: Any, besides: frozenset[str] | None) -> None:
-        """As the base."""
-        self.base.note(guard, owner, own, besides)
-
-    def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
-        """As the base."""
-        return self.base.compile(body, arguments)
 
     def type_of(self, expression: Expression) -> NodeType:
         """The type of the nodes that were recorded last."""

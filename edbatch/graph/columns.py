@@ -125,24 +125,24 @@ class Columns(Builder):
     #: Whether there may be something else among the integers.
     holds_objects = False
 
-    def __init__(self, dtype: Any = "float32", options: Options | None = None) -> None:
+    def __init__(self, dtype: Any = "float32", options: Options | None = None, base: Columns | None = None) -> None:
         self.n = 0
         self.inputs: list[Any] = []
         self.constants: dict[Any, tuple[int, Spec]] = {}
-        self.dtype = float_dtype(dtype)
-        self.options = options or current_options()
+        self.dtype = float_dtype(dtype) if base is None else base.dtype
+        self.options: Options = base.options if base is not None else options or current_options()
         self.types, self.operands, self.integers = self._new_columns()
-        self.inlines = not self.options.cells
+        self.inlines: bool = not self.options.cells if base is None else base.inlines
         self.variant = self.options.variant
-        self.careful = self.inlines or self.variant != ""
+        self.careful = self.inlines or self.variant != "" if base is None else base.careful
         self.first_draw = -1
         self.next_draw = -1
         self.stream = 0
         self.programs = 0
-        self.serial = next(_serials)
+        self.serial = next(_serials) if base is None else base.serial
         self.guards: dict[Any, Noted] = {}
-        self.handle: type[Expression] = Expression
-        self.base: Columns | None = None
+        self.handle: type[Expression] = Expression if base is None else base.handle
+        self.base = base
         self.array_graphs: dict[int, ref[ArrayGraph]] = {}
 
     def __reduce__(self) -> NoReturn:
@@ -198,11 +198,6 @@ class Columns(Builder):
             found = self.constants[key] = (made.id, made.spec)
         return self.handle(self, *found)
 
-    @property
-    def waiting(self) -> int:
-        """How many nodes have not been taken over."""
-        return len(self.types)
-
     def take_draws(self, count: int) -> Sequence[Any]:
         """Integers for what is random in the graph: the next ones of a sequence of its own, see `edbatch.seed`."""
         if not count:
@@ -249,7 +244,9 @@ class Columns(Builder):
             own: `get` of its dictionary.
             besides: attributes of the owner that later calls look at by themselves; None: they compare everything.
         """
-        if besides is not None:
+        if self.base is not None:
+            self.base.note(guard, owner, own, besides)
+        elif besides is not None:
             self.guards[id(guard), id(owner), besides] = guard, own, besides
 
     def expect_unchanged(self) -> None:
@@ -282,7 +279,9 @@ class Columns(Builder):
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """The body of a cell made ready to run; the runtime knows how. `arguments`: names, for reports."""
-        raise NotImplementedError
+        if self.base is None:
+            raise NotImplementedError
+        return self.base.compile(body, arguments)
 
     def value(self, expression: Expression) -> Any:
         """The value of one expression; the runtime knows how."""

@@ -271,7 +271,7 @@ def parameter_node(graph: Columns, parameter: Parameter, held: bool = False) -> 
         return graph.placed(parameter_node(graph.base, parameter, held))
     key = parameter, last_write(parameter), held
     found = graph.constants.get(key)
-    if found is not None and found[0] < graph.n - graph.waiting and parameter.is_exported:
+    if found is not None and found[0] < graph.n - len(graph.types) and parameter.is_exported:
         del graph.constants[key]
     out = spec_of(parameter.spec.shape, parameter.spec.dtype)
     attributes = (("parameter", parameter.spec),)

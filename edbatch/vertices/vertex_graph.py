@@ -125,13 +125,8 @@ class VertexGraph(Columns):
     holds_objects = True
 
     def __init__(self, base: Columns, name: str, vertices: int) -> None:
-        super().__init__(base.dtype, base.options)
-        self.base = base
+        super().__init__(base=base)
         self.name = name
-        self.handle = base.handle
-        self.serial = base.serial
-        self.inlines = base.inlines
-        self.careful = base.careful
         self.sources: dict[int, Source] = {}
         self.drawn = 0
         self.vertices = vertices
@@ -168,14 +163,6 @@ class VertexGraph(Columns):
         first = self.drawn
         self.drawn += count
         return [Drawn(self.name, number) for number in range(first, first + count)]
-
-    def note(self, guard: Any, owner: Any, own: Any, besides: Any) -> None:
-        """As the base."""
-        self.base.note(guard, owner, own, besides)
-
-    def compile(self, body: Any, arguments: Sequence[str]) -> Any:
-        """As the base."""
-        return self.base.compile(body, arguments)
 
     def close(self) -> None:
         """Have nothing more recorded: the function has returned."""
