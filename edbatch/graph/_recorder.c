@@ -531,7 +531,7 @@ static void instance_put(Builder *g, const Block *b, const Given *given, int64_t
     if (given->results != NULL) pairs_put(given->results, b->results, b->n_results, bases);
 }
 
-// place(graph, blocks, columns, draw, instances): see `recorder.place`
+// place(graph, blocks, columns, draw, instances): see `place.place_in_python`
 static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
     Builder *g = n_args == 5 ? builder_of(args[0]) : NULL;
     if (g == NULL) return PyObject_Vectorcall(S.place, args, n_args, NULL);

@@ -1,4 +1,4 @@
-"""Blocks: recorded nodes, relative to where they are put; `recorder.place` puts them, once or many times."""
+"""Blocks: recorded nodes, relative to where they are put; `place` puts them, once or many times."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ from edbatch.graph.lines import LinedTypes, users_line
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
-from edbatch.graph.recorder import Builder, as_taken, new_columns, place
+from edbatch.graph.place import place
+from edbatch.graph.recorder import Builder, as_taken, new_columns
 from edbatch.graph.spec import Shape, Spec, float_dtype
 from edbatch.graph.views import NODE_MASK
 from edbatch.graph.watch.noted import Noted, expect_unchanged
@@ -175,7 +176,7 @@ class Columns(Builder):
     def place(
         self, blocks: tuple[Block, ...], columns: Sequence[Any] = (), draws: int = 0, instances: Instances | None = None
     ) -> int:
-        """Record the nodes of blocks, see `recorder.place`; `draws`: how many numbers are drawn in all."""
+        """Record the nodes of blocks, see `place_in_python`; `draws`: how many numbers are drawn in all."""
         return place(self, blocks, columns, self.take_draws(draws)[0] if draws else 0, instances)
 
     def repeat(self, type: NodeType, n: int, columns: Sequence[Any], line: str | None = None) -> int:

@@ -10,7 +10,7 @@ The environment variable `EDBATCH_PURE_PYTHON`, if it is set to 1, leaves the ex
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import update_wrapper
@@ -25,9 +25,6 @@ from edbatch.base.exact import kinds
 from edbatch.base.records import packing
 from edbatch.graph.spec import ParameterSpec
 
-if TYPE_CHECKING:
-    from edbatch.graph.block import Block, Instances
-
 _c: Any = None
 if os.environ.get("EDBATCH_PURE_PYTHON") != "1":
     with suppress(ImportError):  # there was no compiler
@@ -35,6 +32,9 @@ if os.environ.get("EDBATCH_PURE_PYTHON") != "1":
 
 #: Whether recording is in C.
 IN_C = _c is not None
+
+#: What places blocks in C, see `place`.
+place_in_c: Any = _c.place if IN_C else None
 
 #: Classes of callers that are no functions, but know the one that they are called like as `__wrapped__`.
 CALLERS: tuple[Any, ...] = (_c.Caller, _c.Cell) if IN_C else ()
@@ -90,62 +90,14 @@ def as_taken(column: Any, code: str) -> Any:
     return np.asarray(column)
 
 
-def connect(parameter: type, top: ContextVar[Any]) -> None:
-    """Say what parameters are, and where the graph is found that is open."""
+def connect(parameter: type, top: ContextVar[Any], place: Callable[..., int]) -> None:
+    """Say what parameters are, where the graph is found that is open, and what places blocks in Python."""
     if IN_C:
-        _c.connect(parameter, top, _place_instances)
+        _c.connect(parameter, top, place)
     _top.append(top)
 
 
 _top: list[ContextVar[Any]] = []
-
-
-def _place_instances(
-    graph: Any, blocks: tuple[Block, ...], columns: Sequence[Any], draw: int, instances: Instances | None
-) -> int:
-    """Append the nodes of instances of blocks to a graph, one after the other; the id of the first.
-
-    Args:
-        columns: of arguments; integers that are those of all instances, and arrays of them.
-        draw: the first number that is drawn.
-        instances: None: one, of the first block.
-    """
-    given: Any = instances or ([1], *[None] * 6)
-    times, results, first = given[0], given[6], graph.n
-    arrays: Any = [x if x is None else x.tolist() for x in given[1:6]]
-    which, ranks, order, offsets, children = arrays
-    entries = [x if x.__class__ is int else x.tolist() for x in columns]
-    of_blocks = [_listed(block) for block in blocks]
-    for at in order or range(sum(times)):
-        number, rank = which[at] if which else 0, ranks[at] if ranks else at
-        types, operands, integers, returned, arguments = of_blocks[number]
-        bases = [0, graph.n, draw]
-        for child, of in arguments:
-            if child < 0:
-                bases.append(entries[of] if entries[of].__class__ is int else entries[of][rank])
-            else:
-                bases.append(int(results[children[offsets[at] + child], of]))
-        if blocks[number].lines:
-            graph.types.lines += blocks[number].lines
-            graph.types += types
-        else:
-            graph.types.extend(types)
-        graph.operands += [x + bases[base] for x, base in operands]
-        graph.integers += [x + bases[base] for x, base in integers]
-        if results is not None:
-            results[at, : len(returned)] = [x + bases[base] for x, base in returned]
-        draw += blocks[number].n_draws
-        graph.n += len(types)
-    return first
-
-
-def _listed(block: Block) -> Any:
-    """A block as lists."""
-    pairs = (np.frombuffer(x, np.int64).reshape(-1, 2).tolist() for x in block[1:5])
-    return np.frombuffer(block.types, np.int32).tolist(), *pairs
-
-
-place = _c.place if IN_C else _place_instances
 
 
 def caller(kind: int, slow: Callable[..., Any], operands: int = 1, default: Any = None) -> Any:

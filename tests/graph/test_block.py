@@ -10,15 +10,16 @@ import edbatch as eb
 from edbatch.graph import recorder
 from edbatch.graph.block import ARGUMENTS, DRAW, FIRST, NOTHING, Block, Instances, packed
 from edbatch.graph.columns import Columns
+from edbatch.graph.place import place, place_in_python
 
 WIDTH = 3  # results of an instance
 
 
-def put(place, *given, n=7):
+def put(loop, *given, n=7):
     """The columns of a graph that has some nodes already."""
     graph = Columns()
     graph.n = n
-    first = place(graph, *given)
+    first = loop(graph, *given)
     assert first == n
     taken = graph.take()
     assert graph.n == n + len(taken.types)
@@ -30,11 +31,11 @@ def test_an_instance():
     operands = packed([(2, NOTHING), (1 << 32, ARGUMENTS), (1, FIRST)])
     integers = packed([(4, NOTHING), (1, DRAW)])
     block = Block(np.array([5, 6], np.int32).tobytes(), operands, integers, b"", packed([(-1, 1)]), 2)
-    assert put(recorder.place, (block,), [0, 30], 100, None) == [[5, 6], [2, 30 + (1 << 32), 8], [4, 101]]
+    assert put(place, (block,), [0, 30], 100, None) == [[5, 6], [2, 30 + (1 << 32), 8], [4, 101]]
 
 
 def test_nothing_is_put():
-    assert put(recorder.place, (), [], 0, Instances([])) == [[], [], []]
+    assert put(place, (), [], 0, Instances([])) == [[], [], []]
 
 
 def random_blocks(rng, n):
@@ -68,11 +69,11 @@ def test_many_instances_are_as_in_python(n, in_order):
     children = np.array([order[rng.integers(position[at])] for at in range(n) for _ in range(which[at])], np.int64)
     columns = [rng.integers(0, 99, n), 1 << 33]
     found = []
-    for place in (recorder.place, recorder._place_instances):
+    for loop in (place, place_in_python):
         results = np.zeros((n, WIDTH), np.int64)
         times = np.bincount(which, minlength=4).tolist()
         instances = Instances(times, which, position, order, offsets, children, results)
-        found.append((put(place, blocks, columns, 10, instances), results.tolist()))
+        found.append((put(loop, blocks, columns, 10, instances), results.tolist()))
     assert found[0] == found[1]
 
 

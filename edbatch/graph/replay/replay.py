@@ -18,8 +18,8 @@ from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.opened import graphs
+from edbatch.graph.place import place
 from edbatch.graph.record import graph_of
-from edbatch.graph.recorder import place
 from edbatch.graph.replay.arguments import Arguments, is_model
 from edbatch.graph.replay.recorder import Recorder
 from edbatch.graph.replay.recording import Recording
