@@ -49,7 +49,7 @@ class Recording(NamedTuple):
     kind: int
     form: Form
     block: Block
-    arguments: list[tuple[int, int] | Column | Use]
+    arguments: list[Any]
     given: dict[str, Given]
     looks: bool
     is_viewed: bool

@@ -13,6 +13,7 @@ from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import Block, Instances, Pair, packed
 from edbatch.graph.columns import Columns
+from edbatch.graph.integers import Integers
 from edbatch.graph.opened import graphs
 from edbatch.vertices.column import Column, seen_alike
 from edbatch.vertices.input_graph import InputGraph
@@ -152,11 +153,11 @@ class Run:
         for at, one in enumerate(self.recordings):
             pairs: list[Pair] = []
             for of in one.arguments:
-                if isinstance(of, Column | Use):
+                if of.__class__ is tuple:
+                    pairs.append(of)
+                else:
                     pairs.append((-1, len(columns)))
                     columns.append(self._column(at, recordings, of))
-                else:
-                    pairs.append(of)
             blocks.append(one.block._replace(arguments=packed(pairs)))
         times = counts.tolist()
         draws = sum([count * block.n_draws for count, block in zip(times, blocks, strict=True)])
@@ -169,13 +170,13 @@ class Run:
         self.base.place(tuple(blocks), columns, draws, instances)
         return results
 
-    def _column(self, recording: int, recordings: np.ndarray, of: Column | Use) -> np.ndarray:
+    def _column(self, recording: int, recordings: np.ndarray, of: Column | Integers | Use) -> np.ndarray:
         """What the vertices of a recording pull, by their ranks; none counts from the end.
 
         Raises:
             EdBatchError: an integer is out of range; the vertex is named.
         """
-        if isinstance(of, Column):
+        if not isinstance(of, Use):
             return of.values
         values, size = of.column.values, of.size
         if of.column.largest < size:  # nor is any negative

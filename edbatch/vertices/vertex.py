@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.expression import Expression
+from edbatch.graph.integers import Integers
 from edbatch.graph.record import to_own_node
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS
@@ -113,11 +114,11 @@ class Vertex:
         self._give("push", results)
 
     def _input(self, x: Any) -> Any:
-        if not isinstance(x, Column):
+        if not isinstance(x, Column | Integers):
             return shared(self._graph, "pull()", x)
         found = self._pulled.get(id(x))
         if found is None:
-            if x.spec is None:
+            if isinstance(x, Integers):
                 found = Pulled(self._graph, x)
             else:
                 source = Source(x, view=x.view or 0, is_seen=x.view is not None)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import NOTHING
-from edbatch.graph.cell.trace import ARGUMENT, Payload
+from edbatch.graph.cell.trace import Payload, argument_type
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
-from edbatch.graph.node_type import NodeType, intern
+from edbatch.graph.integers import Integers
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS
 from edbatch.vertices.column import Column
@@ -43,7 +42,7 @@ class Use(NamedTuple):
         place: for errors.
     """
 
-    column: Column
+    column: Integers
     size: int
     is_label: bool
     place: str
@@ -71,7 +70,7 @@ class Pulled(Payload):
     graph: VertexGraph
     count = 1  # as `Integers` and their graph have one
 
-    def __init__(self, graph: VertexGraph, column: Column) -> None:
+    def __init__(self, graph: VertexGraph, column: Integers) -> None:
         super().__init__(graph.name, 0, "pull()")
         self.graph = graph
         self.column = column
@@ -101,11 +100,6 @@ class Pulled(Payload):
             "only be an index (x[pull()], lookup, pick), a label, or an integer argument of a cell. To compute with "
             "it, give floats; what decides what is computed is the vertex's kind"
         )
-
-
-@cache
-def _placeholder(spec: Spec) -> NodeType:
-    return intern(ARGUMENT, (("number", 0),), (), spec)
 
 
 class VertexGraph(Columns):
@@ -145,7 +139,7 @@ class VertexGraph(Columns):
 
     def placeholder(self, source: Source, spec: Spec) -> Expression:
         """What stands for something from elsewhere."""
-        made = self.add(_placeholder(spec), ())
+        made = self.add(argument_type(0, spec), ())
         self.sources[made.id] = source
         return self.handle(self, made.id + (source.view << NODE_BITS), spec)
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
-from edbatch.graph.node_type import intern
 from edbatch.graph.spec import Spec
 from edbatch.graph.watch.guard import Guard
 
@@ -55,7 +54,7 @@ class Recorder(Columns):
 
     def argument(self, spec: Spec) -> Expression:
         """A placeholder for an expression."""
-        made = self.add(intern(ARGUMENT, (("number", 0),), (), spec), ())
+        made = self.add(argument_type(0, spec), ())
         self.arguments.append(made.id)
         return made
 
