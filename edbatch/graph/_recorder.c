@@ -17,6 +17,7 @@ typedef struct {
     PyObject *column, *builder, *expression, *caller, *cell;
     PyObject *parameter;          // the class of parameters
     PyObject *top, *value;        // where the graph that is open is found, and the name of its attribute
+    PyObject *place;              // what puts blocks into graphs that Python has to see to
     PyObject *spec, *last_call, *recorded;  // names
 } State;
 
@@ -41,7 +42,7 @@ static int column_reserve(Column *c, Py_ssize_t more) {
         PyErr_NoMemory();
         return -1;
     }
-    Py_ssize_t room = 2 * (c->n + more) + 32;
+    Py_ssize_t room = (more > c->n ? c->n + more : 2 * (c->n + more)) + 32;  // what is many is seldom followed by as many
     char *data = PyMem_Realloc(c->data, room * c->width);
     if (data == NULL) {
         PyErr_NoMemory();
@@ -366,6 +367,224 @@ static PyObject *current_graph(void) {
     graph = PyObject_GetAttr(block, S.value);
     Py_DECREF(block);
     return graph;
+}
+
+// ------------------------------------------------------------------------------------------------------------ blocks
+
+typedef struct {
+    const int32_t *types;
+    const int64_t *operands, *integers, *results, *arguments;  // pairs, see `block.Block`
+    Py_ssize_t n, n_operands, n_integers, n_results, n_arguments, n_draws, times;
+} Block;
+
+typedef struct {
+    Py_buffer view;
+    const int64_t *values;  // NULL: one for all instances
+    int64_t value;
+} Numbers;
+
+enum { NOTHING, FIRST, DRAW, ARGUMENTS };                   // what integers of blocks are added to
+enum { WHICH, RANKS, ORDER, OFFSETS, CHILDREN, RESULTS, ARRAYS };  // of instances
+
+static int block_read(PyObject *given, Block *b) {
+    int is_block = PyTuple_Check(given) && PyTuple_GET_SIZE(given) >= 6;
+    for (int i = 0; i < 5 && is_block; i++) is_block = PyBytes_Check(PyTuple_GET_ITEM(given, i));
+    if (!is_block) {
+        PyErr_SetString(PyExc_TypeError, "expected a block");
+        return -1;
+    }
+    const int64_t **pairs[] = {&b->operands, &b->integers, &b->results, &b->arguments};
+    Py_ssize_t *counts[] = {&b->n_operands, &b->n_integers, &b->n_results, &b->n_arguments};
+    PyObject *types = PyTuple_GET_ITEM(given, 0);
+    b->types = (const int32_t *)PyBytes_AS_STRING(types);
+    b->n = PyBytes_GET_SIZE(types) / 4;
+    for (int i = 0; i < 4; i++) {
+        *pairs[i] = (const int64_t *)PyBytes_AS_STRING(PyTuple_GET_ITEM(given, i + 1));
+        *counts[i] = PyBytes_GET_SIZE(PyTuple_GET_ITEM(given, i + 1)) / 16;
+    }
+    b->n_draws = PyLong_AsSsize_t(PyTuple_GET_ITEM(given, 5));
+    b->times = 0;
+    return b->n_draws == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+// An integer, or an array of them, whose buffer is to be released.
+static int numbers_read(PyObject *given, Numbers *x) {
+    if (!PyLong_CheckExact(given)) {
+        if (PyObject_GetBuffer(given, &x->view, PyBUF_SIMPLE)) return -1;
+        x->values = x->view.buf;
+        return 0;
+    }
+    x->value = PyLong_AsLongLong(given);
+    return x->value == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+// Instances are put by chunks: first where each one's nodes begin, then every entry for all instances of one block. A loop
+// over instances whose body depends on the block is guessed wrong by the processor at nearly every one.
+#define CHUNK 2048
+enum { AT, NODE, OPERAND, INTEGER, DRAWN, EACH };  // of every instance of a chunk: its number, and where it begins
+
+typedef struct {
+    const Numbers *columns;
+    const int64_t *ranks, *order, *offsets, *children;
+    const int32_t *which;
+    int64_t *results;
+    Py_ssize_t width, chunk;  // of results, and how many instances are put at once
+} Given;
+
+// An entry of a block, of all its instances in a chunk.
+static inline void entry_put(int64_t *restrict out, const int64_t *places, Py_ssize_t scale, const int64_t *pair, const Block *b, const Given *given, const int64_t *at) {
+    int64_t added = pair[0], base = pair[1];
+    const int64_t *argument = b->arguments + 2 * (base - ARGUMENTS), *values;
+    Py_ssize_t n = b->times;
+    if (base >= ARGUMENTS && argument[0] >= 0) {
+        const int64_t *offsets = given->offsets, *children = given->children + argument[0], *found = given->results + argument[1];
+        Py_ssize_t width = given->width;
+        for (Py_ssize_t i = 0; i < n; i++) out[places[i] * scale] = found[children[offsets[at[i]]] * width] + added;
+    } else if (base >= ARGUMENTS && (values = given->columns[argument[1]].values) != NULL) {
+        const int64_t *ranks = given->ranks;
+        for (Py_ssize_t i = 0; i < n; i++) out[places[i] * scale] = values[ranks != NULL ? ranks[at[i]] : at[i]] + added;
+    } else if (base == FIRST || base == DRAW) {
+        const int64_t *from = at + (base == FIRST ? NODE : DRAWN) * given->chunk;
+        for (Py_ssize_t i = 0; i < n; i++) out[places[i] * scale] = from[i] + added;
+    } else {
+        if (base >= ARGUMENTS) added += given->columns[argument[1]].value;
+        for (Py_ssize_t i = 0; i < n; i++) out[places[i] * scale] = added;
+    }
+}
+
+static inline int is_passed_on(const Block *b, Py_ssize_t k) {
+    int64_t base = b->results[2 * k + 1];
+    return base >= ARGUMENTS && b->arguments[2 * (base - ARGUMENTS)] >= 0;
+}
+
+// The instances from `step` on; there is room. `next`: the next node, operand, integer and number that is drawn.
+static void chunk_put(Builder *g, Block *blocks, Py_ssize_t n_blocks, Py_ssize_t step, Py_ssize_t n, const Given *given, int64_t *all, int64_t *next) {
+    Column *types = (Column *)g->types, *operands = (Column *)g->operands, *integers = (Column *)g->integers;
+    const int64_t *order = given->order;
+    const int32_t *which = given->which;
+    int64_t node = next[0], operand = next[1], integer = next[2], draw = next[3];
+    Py_ssize_t chunk = given->chunk;
+    int passes_on = 0;
+    for (Py_ssize_t i = 0; i < n_blocks; i++) blocks[i].times = 0;
+    for (Py_ssize_t i = step; i < n; i++) {
+        int64_t at = order != NULL ? order[i] : i, k = which != NULL ? which[at] : 0;
+        Block *b = blocks + k;
+        int64_t *each = all + k * EACH * chunk + b->times++;
+        each[AT] = at;
+        each[NODE * chunk] = node;
+        each[OPERAND * chunk] = operand;
+        each[INTEGER * chunk] = integer;
+        each[DRAWN * chunk] = draw;
+        node += b->n;
+        operand += b->n_operands;
+        integer += b->n_integers;
+        draw += b->n_draws;
+    }
+    next[0] = node, next[1] = operand, next[2] = integer, next[3] = draw;
+    for (Py_ssize_t k = 0; k < n_blocks; k++) {
+        const Block *b = blocks + k;
+        const int64_t *each = all + k * EACH * chunk, *nodes = each + NODE * chunk;
+        for (Py_ssize_t j = 0, times = b->times; j < b->n; j++) {
+            int32_t type = b->types[j], *restrict out = (int32_t *)types->data + types->n - g->n + j;
+            for (Py_ssize_t i = 0; i < times; i++) out[nodes[i]] = type;
+        }
+        for (Py_ssize_t j = 0; given->results != NULL && j < b->n_results; j++) {
+            if (is_passed_on(b, j)) passes_on = 1;
+            else entry_put(given->results + j, each, given->width, b->results + 2 * j, b, given, each);
+        }
+    }
+    for (Py_ssize_t i = step; i < n && passes_on; i++) {  // what is a child's may be passed on in this chunk
+        int64_t at = order != NULL ? order[i] : i;
+        const Block *b = blocks + (which != NULL ? which[at] : 0);
+        for (Py_ssize_t j = 0; j < b->n_results; j++)
+            if (is_passed_on(b, j)) {
+                const int64_t *of = b->arguments + 2 * (b->results[2 * j + 1] - ARGUMENTS);
+                int64_t found = given->results[given->children[given->offsets[at] + of[0]] * given->width + of[1]];
+                given->results[at * given->width + j] = found + b->results[2 * j];
+            }
+    }
+    for (Py_ssize_t k = 0; k < n_blocks; k++) {
+        const Block *b = blocks + k;
+        const int64_t *each = all + k * EACH * chunk;
+        for (Py_ssize_t j = 0; j < b->n_operands; j++)
+            entry_put((int64_t *)operands->data + j, each + OPERAND * chunk, 1, b->operands + 2 * j, b, given, each);
+        for (Py_ssize_t j = 0; j < b->n_integers; j++)
+            entry_put((int64_t *)integers->data + j, each + INTEGER * chunk, 1, b->integers + 2 * j, b, given, each);
+    }
+}
+
+static inline void pairs_put(int64_t *out, const int64_t *pairs, Py_ssize_t n, const int64_t *bases) {
+    for (Py_ssize_t i = 0; i < n; i++) out[i] = pairs[2 * i] + bases[pairs[2 * i + 1]];
+}
+
+// One instance, as replayed functions are: then a row is written in less time than columns.
+static void instance_put(Builder *g, const Block *b, const Given *given, int64_t *bases, const int64_t *next) {
+    bases[NOTHING] = 0;
+    bases[FIRST] = next[0];
+    bases[DRAW] = next[3];
+    for (Py_ssize_t k = 0; k < b->n_arguments; k++) {
+        const Numbers *column = given->columns + b->arguments[2 * k + 1];
+        bases[ARGUMENTS + k] = column->values != NULL ? column->values[0] : column->value;
+    }
+    memcpy((int32_t *)((Column *)g->types)->data + ((Column *)g->types)->n, b->types, 4 * b->n);
+    pairs_put((int64_t *)((Column *)g->operands)->data + next[1], b->operands, b->n_operands, bases);
+    pairs_put((int64_t *)((Column *)g->integers)->data + next[2], b->integers, b->n_integers, bases);
+    if (given->results != NULL) pairs_put(given->results, b->results, b->n_results, bases);
+}
+
+// place(graph, blocks, columns, draw, instances): see `place.place_in_python`
+static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    Builder *g = n_args == 5 ? builder_of(args[0]) : NULL;
+    if (g == NULL) return PyObject_Vectorcall(S.place, args, n_args, NULL);
+    if (!PyTuple_Check(args[1]) || !(PyTuple_Check(args[2]) || PyList_Check(args[2]))) {
+        PyErr_SetString(PyExc_TypeError, "expected a tuple of blocks, and a list of columns");
+        return NULL;
+    }
+    Py_ssize_t n_blocks = PyTuple_GET_SIZE(args[1]), n_columns = PySequence_Fast_GET_SIZE(args[2]), n = 0, all[3] = {0};
+    Block *blocks = PyMem_Calloc(n_blocks + 1, sizeof(Block));
+    Numbers *numbers = PyMem_Calloc(n_columns + ARRAYS, sizeof(Numbers)), *arrays = numbers + n_columns;
+    int64_t *each = NULL, draw = PyLong_AsLongLong(args[3]);
+    int failed = blocks == NULL || numbers == NULL;
+    if (failed) PyErr_NoMemory();
+    failed = failed || PyErr_Occurred();
+    for (Py_ssize_t i = 0; i < n_blocks && !failed; i++) failed = block_read(PyTuple_GET_ITEM(args[1], i), blocks + i);
+    for (Py_ssize_t i = 0; i < n_columns && !failed; i++) failed = numbers_read(PySequence_Fast_GET_ITEM(args[2], i), numbers + i);
+    PyObject *times = args[4] != Py_None ? PyTuple_GET_ITEM(args[4], 0) : NULL;
+    for (int i = 0; i < ARRAYS && times != NULL && !failed; i++)
+        if (PyTuple_GET_ITEM(args[4], i + 1) != Py_None) failed = numbers_read(PyTuple_GET_ITEM(args[4], i + 1), arrays + i);
+    for (Py_ssize_t i = 0; i < n_blocks && !failed; i++) {
+        Py_ssize_t of_block = times != NULL ? PyLong_AsSsize_t(PyList_GET_ITEM(times, i)) : 1;
+        n += of_block;
+        all[0] += of_block * blocks[i].n;
+        all[1] += of_block * blocks[i].n_operands;
+        all[2] += of_block * blocks[i].n_integers;
+    }
+    Py_ssize_t chunk = n < CHUNK ? n : CHUNK;
+    Column *types = (Column *)g->types, *operands = (Column *)g->operands, *integers = (Column *)g->integers;
+    failed = failed || column_reserve(types, all[0]) || column_reserve(operands, all[1]) || column_reserve(integers, all[2]);
+    if (!failed && (each = PyMem_Malloc((n_blocks * (ARGUMENTS + blocks->n_arguments + EACH * chunk) + 1) * sizeof *each)) == NULL) PyErr_NoMemory();
+    PyObject *first = each != NULL ? PyLong_FromLongLong(g->n) : NULL;
+    if (first != NULL) {
+        const int64_t *results = arrays[RESULTS].values;
+        Given given = {
+            numbers, arrays[RANKS].values, arrays[ORDER].values, arrays[OFFSETS].values, arrays[CHILDREN].values,
+            (const int32_t *)arrays[WHICH].values, (int64_t *)results, results != NULL && n ? arrays[RESULTS].view.len / 8 / n : 0, chunk,
+        };
+        int64_t next[] = {g->n, operands->n, integers->n, draw};
+        if (n == 1 && n_blocks == 1) instance_put(g, blocks, &given, each, next);
+        for (Py_ssize_t step = n == 1 && n_blocks == 1 ? n : 0; step < n; step += chunk)
+            chunk_put(g, blocks, n_blocks, step, n - step < chunk ? n : step + chunk, &given, each, next);
+        types->n += all[0];
+        operands->n += all[1];
+        integers->n += all[2];
+        g->n += all[0];
+    }
+    PyMem_Free(each);
+    for (Py_ssize_t i = 0; numbers != NULL && i < n_columns + ARRAYS; i++)
+        if (numbers[i].view.obj != NULL) PyBuffer_Release(&numbers[i].view);
+    PyMem_Free(numbers);
+    PyMem_Free(blocks);
+    return first;
 }
 
 // ----------------------------------------------------------------------------------------------------------- callers
@@ -1119,18 +1338,20 @@ static PyObject *first_change(PyObject *module, PyObject *const *args, Py_ssize_
 
 // ------------------------------------------------------------------------------------------------------------ module
 
-// connect(the class of parameters, the variable of the innermost block)
+// connect(the class of parameters, the variable of the innermost block, what places blocks in Python)
 static PyObject *connect(PyObject *module, PyObject *args) {
-    PyObject *parameter, *top;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyType_Type, &parameter, &PyContextVar_Type, &top)) return NULL;
+    PyObject *parameter, *top, *in_python;
+    if (!PyArg_ParseTuple(args, "O!O!O", &PyType_Type, &parameter, &PyContextVar_Type, &top, &in_python)) return NULL;
     Py_XSETREF(S.parameter, Py_NewRef(parameter));
     Py_XSETREF(S.top, Py_NewRef(top));
+    Py_XSETREF(S.place, Py_NewRef(in_python));
     Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
-    {"connect", connect, METH_VARARGS, "Say what parameters are, and where the graph is found that is open."},
+    {"connect", connect, METH_VARARGS, "Say what parameters are, where the graph is found that is open, and what places blocks in Python."},
     {"first_change", (PyCFunction)(void *)first_change, METH_FASTCALL, "The first step that finds something else, or -1."},
+    {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "Append the nodes of instances of blocks."},
     {0},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_recorder", "Recording in C; see `recorder`.", -1, functions};

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain, repeat
+from collections.abc import Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.trace import Payload
-from edbatch.graph.columns import DAMAGED, SMALL, Columns, nodes_of
+from edbatch.graph.columns import DAMAGED, Columns, nodes_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
@@ -22,12 +22,10 @@ from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, look
 
 if TYPE_CHECKING:
-    from edbatch.graph.cell.body import Body
-    from edbatch.graph.cell.compiled import Compiled
-    from edbatch.graph.guard import Guard
+    pass
 
-# Nodes of the base: in a row, in any order and seen through views, or one that all entries share.
-Ids = range | np.ndarray | int
+# Nodes of the base, which may be seen through views: one of each entry, or one that all entries share.
+Ids = np.ndarray | int
 
 
 class ArrayGraph(Columns):
@@ -46,14 +44,11 @@ class ArrayGraph(Columns):
     holds_objects = True
 
     def __init__(self, base: Columns, count: int) -> None:
-        super().__init__(base.dtype, base.options)
-        self.base = base
+        super().__init__(base=base)
         self.count = count
         self.handle = base.handle.of_arrays
         self.inputs = base.inputs
-        self.serial = base.serial
         self.inlines = base.inlines and count > 0  # of no entry, a cell says what it returns, and its body does not
-        self.careful = base.careful
         self._found: list[Ids] = []  # what stands for the first nodes in the base
 
     def leaf(self, ids: Ids, spec: Spec) -> Any:
@@ -66,11 +61,9 @@ class ArrayGraph(Columns):
         if isinstance(ids, int):
             ids, view = ids & NODE_MASK, ids & ~NODE_MASK
         elif len(ids):
-            views = ids[0] & ~NODE_MASK
-            alike = ids[-1] & ~NODE_MASK == views if isinstance(ids, range) else ((ids & ~NODE_MASK) == views).all()
-            if alike:
-                view = int(views)
-                ids = ids - view if isinstance(ids, np.ndarray) else range(ids.start - view, ids.stop - view, ids.step)
+            views = ids & ~NODE_MASK
+            view = int(views[0]) if (views == views[0]).all() else 0
+            ids = ids - view
         node = len(self._found)  # and not `n`: an interrupt may have come between the two
         self._found.append(ids)
         self.n = node + 1
@@ -92,8 +85,7 @@ class ArrayGraph(Columns):
     def ids_of(self, id: int) -> np.ndarray:
         """Per entry the id in the base of an expression of this graph."""
         self.flush()
-        found = self._ids(id)
-        return np.full(self.count, found) if isinstance(found, int) else _as_array(found)
+        return np.full(self.count, self._ids(id))
 
     def chosen(self, x: ExpressionArray, entries: Any) -> Any:
         """Some entries, as an array; by an integer, as one expression."""
@@ -109,14 +101,6 @@ class ArrayGraph(Columns):
     def may_mean_each(self, rows: int) -> bool:
         """Of more than one entry."""
         return rows == self.count > 1
-
-    def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
-        """As the base."""
-        self.base.note(guard, owner, static, besides)
-
-    def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
-        """As the base."""
-        return self.base.compile(body, arguments)
 
     def type_of(self, expression: Expression) -> NodeType:
         """The type of the nodes that were recorded last."""
@@ -137,38 +121,19 @@ class ArrayGraph(Columns):
 
     def _recorded(self, type: NodeType, operands: list[int], integers: list[Any], line: str | None) -> Ids:
         """What stands in the base for a node."""
+        columns: list[Any] = [self._ids(id) for id in operands]
+        columns += [x.values if x.__class__ is Integers else x for x in integers]
         if type.op.kind is Kind.SOURCE:  # which has one value for all entries
-            return self.base.extend(type, 1, operands, integers, line)
-        ids: list[Ids] = [self._ids(id) for id in operands]
-        if type.n_operands < 0:
-            ids.insert(0, len(operands))
-        rows = self._rows(ids), self._rows(integers)
-        begin = self.base.extend(type, self.count, *rows, line)
-        return range(begin, begin + self.count)
-
-    def _rows(self, columns: list[Any]) -> np.ndarray | list[int]:
-        """Integers of n nodes, one after the other, by their columns: one that is in all rows, or n of them."""
-        count = self.count
-        if not columns:
-            return []
-        if count * len(columns) <= SMALL:
-            listed = [x if x.__class__ is range else _listed(x, count) for x in columns]
-            return list(listed[0] if len(listed) == 1 else chain.from_iterable(zip(*listed, strict=True)))
-        if len(columns) == 1 and columns[0].__class__ is not int:
-            return _as_array(columns[0])
-        block = np.empty((self.count, len(columns)), np.int64)
-        for at, x in enumerate(columns):
-            block[:, at] = _as_array(x)
-        return block.reshape(-1)
+            return self.base.repeat(type, 1, columns, line)
+        begin = self.base.repeat(type, self.count, columns, line)
+        return np.arange(begin, begin + self.count)
 
     def _ids(self, id: int) -> Ids:
         node, view = id & NODE_MASK, id & ~NODE_MASK
         found: Any = self._found[node]
-        if found.__class__ is range:
-            return range(found.start + view, found.stop + view, found.step) if view else found
-        if found.__class__ is int or not view or not (found > NODE_MASK).any():
-            return found + view
-        return self._seen(found, view)
+        if not view:
+            return found
+        return found + view if found.__class__ is int or not (found > NODE_MASK).any() else self._seen(found, view)
 
     def _seen(self, ids: np.ndarray, view: int) -> np.ndarray:
         """Expressions that are seen through several views, each seen through one more."""
@@ -189,18 +154,6 @@ class ArrayGraph(Columns):
         for op, attributes in view.steps:
             x = look(x, op, attributes)
         return x.id
-
-
-def _listed(ids: Any, count: int) -> Iterable[int]:
-    """A column of so many integers, to be gone through."""
-    return repeat(ids, count) if ids.__class__ is int else _as_array(ids).tolist()
-
-
-def _as_array(ids: Any) -> Any:
-    """A column of integers, or the one that is in all rows."""
-    if ids.__class__ is range:
-        return np.arange(ids.start, ids.stop, ids.step)
-    return ids.values if ids.__class__ is Integers else ids
 
 
 def array_graph(base: Columns, count: int) -> ArrayGraph:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -11,6 +10,7 @@ from weakref import ref
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.block import Instances, one_node
 from edbatch.graph.draws import first_draw, next_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import Guard, Noted, expect_unchanged
@@ -18,42 +18,38 @@ from edbatch.graph.lines import LinedTypes, users_line
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
+from edbatch.graph.place import place
 from edbatch.graph.recorder import Builder, as_taken, new_columns
 from edbatch.graph.spec import Shape, Spec, float_dtype
+from edbatch.graph.views import NODE_MASK
 
 DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
 
 if TYPE_CHECKING:
     from edbatch.graph.array_graph import ArrayGraph
+    from edbatch.graph.block import Block
     from edbatch.graph.cell.body import Body
     from edbatch.graph.cell.compiled import Compiled
-    from edbatch.graph.replay.recording import Recording
 
 #: Of graphs, and of traces.
 _top = graphs.top.get
 
 _serials = count()
 
-#: Integers that are better appended to the lists than made an array of.
-SMALL = 64
-
-
-Ids = Sequence[int] | np.ndarray
-
 
 class Recorded(NamedTuple):
     """Nodes as arrays.
 
     Attributes:
-        types: type ids (int32), or a list of them.
-        operands: ids of what they read (int64), or a list.
-        integers: that go with them (int64), or a list.
+        types: type ids (int32).
+        operands: ids of what they read (int64).
+        integers: that go with them (int64).
         lines: where each was recorded, if that is noted.
     """
 
-    types: Any
-    operands: Any
-    integers: Any
+    types: np.ndarray
+    operands: np.ndarray
+    integers: np.ndarray
     lines: list[str]
 
 
@@ -79,80 +75,6 @@ def nodes_of(
         raise EdBatchError(DAMAGED)
 
 
-def listed_ids(ids: Ids) -> Sequence[int]:
-    """Ids as Python's integers."""
-    return ids.tolist() if isinstance(ids, np.ndarray) else ids
-
-
-class Placed(NamedTuple):
-    """A recording that was appended, see `graph.replay.recording`; one without bases stands for itself.
-
-    Attributes:
-        recording: the nodes, with ids and integers relative to where they are.
-        bases: what is added besides the id of the first node: how many inputs there are, the first number that is
-            drawn, and ids.
-    """
-
-    recording: Recording
-    bases: tuple[int, ...]
-
-    @property
-    def row(self) -> bytes:
-        """As of the recording."""
-        return self.recording.row
-
-    @property
-    def types(self) -> np.ndarray:
-        """As of `Recorded`."""
-        return self.recording.types
-
-    @property
-    def kinds(self) -> frozenset[int]:
-        """As of the recording."""
-        return self.recording.kinds
-
-    @property
-    def lines(self) -> list[str]:
-        """As of `Recorded`."""
-        return self.recording.lines
-
-
-class Pieces(NamedTuple):
-    """Several chunks, as compiled code needs them.
-
-    Attributes:
-        chunks: hold what `rows` tells the place of.
-        rows: per chunk `ROW` integers: how many nodes, operands and integers, how many bases it has, the number of its
-            structure (0: of no recording), and where a recording has all these (0: they are the next of those behind).
-        bases: of all.
-        placed: of these, the ids: all but how many inputs there are, and what is drawn first.
-        types, operands, integers: of all chunks that are no recordings.
-    """
-
-    chunks: list[Recorded | Placed | Recording]
-    rows: np.ndarray
-    bases: list[int]
-    placed: list[int]
-    types: np.ndarray
-    operands: np.ndarray
-    integers: np.ndarray
-
-    @property
-    def n(self) -> int:
-        """How many nodes."""
-        return int(self.rows[:, 0].sum())
-
-    @property
-    def has_recordings(self) -> bool:
-        """Whether there are some among the chunks."""
-        return bool(self.rows[:, NUMBER].any())
-
-    @property
-    def lines(self) -> list[str]:
-        """As of `Recorded`."""
-        return [line for chunk in self.chunks for line in chunk.lines]
-
-
 class Columns(Builder):
     """Nodes as they are recorded: building one costs about as much as appending to two lists.
 
@@ -162,9 +84,8 @@ class Columns(Builder):
     from the lists.
 
     Attributes:
-        types: type ids of the nodes not yet taken over, but for those in `chunks`.
+        types: type ids of the nodes not yet taken over.
         operands, integers: of these nodes.
-        chunks: nodes that were recorded before those in the lists.
         n: number of nodes.
         inputs: arrays of the input nodes, found through their payload.
         constants: nodes whose value is the same for the whole graph (numbers, zeros, ones, parameters): (id, spec).
@@ -189,7 +110,6 @@ class Columns(Builder):
         "__weakref__",
         "array_graphs",
         "base",
-        "chunks",
         "first_draw",
         "guards",
         "inlines",
@@ -204,25 +124,24 @@ class Columns(Builder):
     #: Whether there may be something else among the integers.
     holds_objects = False
 
-    def __init__(self, dtype: Any = "float32", options: Options | None = None) -> None:
+    def __init__(self, dtype: Any = "float32", options: Options | None = None, base: Columns | None = None) -> None:
         self.n = 0
         self.inputs: list[Any] = []
         self.constants: dict[Any, tuple[int, Spec]] = {}
-        self.dtype = float_dtype(dtype)
-        self.options = options or current_options()
+        self.dtype = float_dtype(dtype) if base is None else base.dtype
+        self.options: Options = base.options if base is not None else options or current_options()
         self.types, self.operands, self.integers = self._new_columns()
-        self.inlines = not self.options.cells
+        self.inlines: bool = not self.options.cells if base is None else base.inlines
         self.variant = self.options.variant + "_check" * self.options.check
-        self.careful = self.inlines or self.variant != ""
+        self.careful = self.inlines or self.variant != "" if base is None else base.careful
         self.first_draw = -1
         self.next_draw = -1
         self.stream = 0
         self.programs = 0
-        self.serial = next(_serials)
+        self.serial = next(_serials) if base is None else base.serial
         self.guards: dict[Any, Noted] = {}
-        self.chunks: list[Recorded | Placed | Recording] = []
-        self.handle: type[Expression] = Expression
-        self.base: Columns | None = None
+        self.handle: type[Expression] = Expression if base is None else base.handle
+        self.base = base
         self.array_graphs: dict[int, ref[ArrayGraph]] = {}
 
     def __reduce__(self) -> NoReturn:
@@ -252,43 +171,23 @@ class Columns(Builder):
         handle = self.handle
         return [handle(self, id, out) for id in range(node, end)]
 
-    def extend(self, type: NodeType, n: int, operands: Ids, integers: Ids = (), line: str | None = None) -> int:
-        """Record n nodes of a type, with their operands and integers one after the other; the id of the first.
+    def place(
+        self, blocks: tuple[Block, ...], columns: Sequence[Any] = (), draws: int = 0, instances: Instances | None = None
+    ) -> int:
+        """Record the nodes of blocks, see `place_in_python`; `draws`: how many numbers are drawn in all."""
+        return place(self, blocks, columns, self.take_draws(draws)[0] if draws else 0, instances)
+
+    def repeat(self, type: NodeType, n: int, columns: Sequence[Any], line: str | None = None) -> int:
+        """Record n nodes of a type; the id of the first.
 
         Args:
+            columns: of their operands and integers: one for all, or an array (int64) with one for each.
             line: where they were recorded, if that is noted; by default here.
         """
-        first = self.n
-        self.n = first + n
-        if len(operands) + len(integers) <= SMALL and not isinstance(self.types, LinedTypes):
-            self.types += [type.id] * n
-            self.operands += listed_ids(operands)
-            self.integers += listed_ids(integers)
-            return first
-        lines = [line or users_line()] * n if isinstance(self.types, LinedTypes) else []
-        self.close_chunk()
-        columns = np.full(n, type.id, np.int32), np.asarray(operands, np.int64), np.asarray(integers, np.int64)
-        self.chunks.append(Recorded(*columns, lines))
-        return first
-
-    def append(self, nodes: Recorded | Placed | Recording, led: int = 0) -> None:
-        """Record nodes of any types: what was recorded before, or arrays whose ids count from `n`.
-
-        Args:
-            led: how many of them, which arrays begin with, wait in the lists; see `few`.
-        """
-        self.n += len(nodes.types) - led
-        if led:
-            self.types, self.operands, self.integers = self._new_columns()
-        elif self.types:
-            self.close_chunk()
-        self.chunks.append(nodes)
-
-    def few(self) -> tuple[list[int], list[int], list[int]]:
-        """Types, operands and integers of what waits in the lists, if it is little: arrays had better begin with it,
-        since to join it with them later copies them."""
-        is_little = len(self.operands) + len(self.integers) <= SMALL and not isinstance(self.types, LinedTypes)
-        return (self.types, self.operands, self.integers) if is_little else ([], [], [])
+        block = one_node(type, len(columns) - type.n_integers)
+        if isinstance(self.types, LinedTypes):
+            block = block._replace(lines=(line or users_line(),))
+        return self.place((block,), columns, 0, Instances([n]))
 
     def constant(self, key: Any, type: Callable[[], NodeType]) -> Expression:
         """The one node of a constant without payload; recorded at its first use."""
@@ -297,11 +196,6 @@ class Columns(Builder):
             made = self.add(type(), ())
             found = self.constants[key] = (made.id, made.spec)
         return self.handle(self, *found)
-
-    @property
-    def waiting(self) -> int:
-        """How many nodes have not been taken over."""
-        return len(self.types) + sum([len(chunk.types) for chunk in self.chunks])
 
     def take_draws(self, count: int) -> Sequence[Any]:
         """Integers for what is random in the graph: the next ones of a sequence of its own, see `edbatch.seed`."""
@@ -315,16 +209,13 @@ class Columns(Builder):
         self.next_draw = first + count
         return range(first, first + count)
 
-    def take(self) -> Recorded | Pieces:
-        """Hand over what was recorded since the last call, in pieces if it is not of one."""
+    def take(self) -> Recorded:
+        """Hand over what was recorded since the last call; the columns are new ones then."""
         self.flush_arrays()
-        if not self.chunks:
-            return self._taken_lists()
-        self.close_chunk()
-        chunks, self.chunks = self.chunks, []
-        if len(chunks) == 1 and isinstance(chunks[0], Recorded):
-            return chunks[0]
-        return pieces_of(chunks)
+        lines = self.types.lines if isinstance(self.types, LinedTypes) else []
+        columns = as_taken(self.types, "i"), as_taken(self.operands, "q"), as_taken(self.integers, "q")
+        self.types, self.operands, self.integers = self._new_columns()
+        return Recorded(*columns, lines)
 
     @property
     def keeps(self) -> str:
@@ -343,19 +234,6 @@ class Columns(Builder):
                 graph.flush()
             self.array_graphs = {n: self.array_graphs[n] for n in held}
 
-    def close_chunk(self) -> None:
-        """Make one of what is in the lists."""
-        if self.types or self.operands or self.integers:
-            self.chunks.append(self._taken_lists())
-
-    def _taken_lists(self) -> Recorded:
-        """What is in the lists, which are new ones then."""
-        noted = isinstance(self.types, LinedTypes)
-        columns = as_taken(self.types), as_taken(self.operands), as_taken(self.integers)
-        taken = Recorded(*columns, self.types.lines if noted else [])
-        self.types, self.operands, self.integers = self._new_columns()
-        return taken
-
     def _new_columns(self) -> tuple[Any, Any, Any]:
         if self.options.trace_lines:
             return LinedTypes(), [], []
@@ -369,7 +247,9 @@ class Columns(Builder):
             owner, static: its roots.
             besides: attributes of the owner that later calls look at by themselves; None: they compare everything.
         """
-        if besides is not None:
+        if self.base is not None:
+            self.base.note(guard, owner, static, besides)
+        elif besides is not None:
             self.guards[id(guard), id(owner), besides] = guard, owner, static, besides
 
     def expect_unchanged(self) -> None:
@@ -396,17 +276,15 @@ class Columns(Builder):
             "expected eb.array(x) of an array x with a row for each entry, or eb.input(x) of one for all"
         )
 
-    def joined(self, pieces: Pieces, first: int) -> Recorded:
-        """What was taken in pieces as one; the runtime knows how. `first`: the id of the first node."""
-        raise NotImplementedError
-
     def placed(self, x: Expression) -> Expression:
         """What stands here for an expression of the base; a graph that has one knows how."""
         raise NotImplementedError
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """The body of a cell made ready to run; the runtime knows how. `arguments`: names, for reports."""
-        raise NotImplementedError
+        if self.base is None:
+            raise NotImplementedError
+        return self.base.compile(body, arguments)
 
     def value(self, expression: Expression) -> Any:
         """The value of one expression; the runtime knows how."""
@@ -429,46 +307,7 @@ class Columns(Builder):
 
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""
-        raise NotImplementedError
-
-
-def pieces_of(chunks: list[Recorded | Placed | Recording]) -> Pieces:
-    """What compiled code needs to make one of chunks."""
-    rows: list[bytes] = []
-    bases: list[int] = []
-    placed: list[int] = []
-    columns: tuple[list[Any], list[Any], list[Any]] = [], [], []
-    for chunk in chunks:
-        if chunk.__class__ is not Recorded:
-            rows.append(chunk.row)  # type: ignore[union-attr]
-            bases += chunk.bases  # type: ignore[union-attr]
-            placed += chunk.bases[2:]  # type: ignore[union-attr]
-        else:
-            rows.append(pack_row(len(chunk.types), len(chunk.operands), len(chunk.integers), 0, 0, 0, 0))
-            for column, piece in zip(columns, chunk, strict=False):
-                _extend(column, piece)
-    found = np.frombuffer(b"".join(rows), np.int64).reshape(-1, ROW)
-    types, operands, integers = columns
-    whole = _whole(types, np.int32), _whole(operands, np.int64), _whole(integers, np.int64)
-    return Pieces(chunks, found, bases, placed, *whole)
-
-
-ROW, NUMBER = 7, 4
-pack_row = struct.Struct(f"{ROW}q").pack
-
-
-def _extend(pieces: list[Any], piece: Any) -> None:
-    """Add a list or an array to such, and a list to a list before it."""
-    if not isinstance(piece, list):
-        pieces.append(piece)
-    elif pieces and isinstance(pieces[-1], list):
-        pieces[-1] += piece
-    else:
-        pieces.append(list(piece))
-
-
-def _whole(pieces: list[Any], dtype: Any) -> np.ndarray:
-    return np.concatenate([np.array(piece, dtype) for piece in pieces]) if pieces else np.empty(0, dtype)
+        return TYPES[self.types[expression.id & NODE_MASK]]
 
 
 def current_graph() -> Columns:

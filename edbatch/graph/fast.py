@@ -17,6 +17,7 @@ from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import NodeType, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.opened import graphs
+from edbatch.graph.place import place_in_python
 from edbatch.graph.record import (
     array_operand,
     checked_index,
@@ -30,7 +31,7 @@ from edbatch.graph.recorder import ATTRIBUTE, FIXED, INDEX, VIEW, caller, connec
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
-connect(Parameter, graphs.top)
+connect(Parameter, graphs.top, place_in_python)
 
 
 def unary(op: Op) -> Callable[[Any], Expression]:

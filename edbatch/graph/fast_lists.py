@@ -9,6 +9,7 @@ import numpy as np
 
 from edbatch.base.exact import is_told
 from edbatch.errors import EdBatchError
+from edbatch.graph.block import one_node
 from edbatch.graph.cell.trace import Trace
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
@@ -40,7 +41,10 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
             raise EdBatchError(f"{op.name} of {xs!r}: expected at least one expression")
         type, base = node_type(op, (), (xs.spec,)), xs.graph.base
         assert base is not None
-        return base.handle(base, base.extend(type, 1, np.append(len(xs), xs.ids)), type.out)
+        pairs = np.zeros((1 + len(xs), 2), np.int64)  # of which none is added to anything
+        pairs[0, 0], pairs[1:, 0] = len(xs), xs.ids
+        node = base.place((one_node(type, 0)._replace(operands=pairs.tobytes()),))
+        return base.handle(base, node, type.out)
 
     call = caller(LIST, slow)
     return call

@@ -216,14 +216,14 @@ def array_input(graph: Columns, value: np.ndarray) -> Expression:
     return handle(graph, node, spec)
 
 
-def array_inputs(graph: Columns, values: np.ndarray) -> tuple[range, Spec]:
+def array_inputs(graph: Columns, values: np.ndarray) -> tuple[np.ndarray, Spec]:
     """The rows of an array as input nodes: their ids, and the spec of each."""
     type = _input_type(graph, values, values.shape[1:])
     begin = len(graph.inputs)
     graph.inputs.extend(np.array(values, graph.dtype))
     n = len(values)
-    first = graph.extend(type, n, [], np.arange(begin, begin + n))
-    return range(first, first + n), type.out
+    first = graph.repeat(type, n, [np.arange(begin, begin + n)])
+    return np.arange(first, first + n), type.out
 
 
 def _input_type(graph: Columns, value: np.ndarray, shape: Shape) -> NodeType:
@@ -271,7 +271,7 @@ def parameter_node(graph: Columns, parameter: Parameter, held: bool = False) -> 
         return graph.placed(parameter_node(graph.base, parameter, held))
     key = parameter, last_write(parameter), held
     found = graph.constants.get(key)
-    if found is not None and found[0] < graph.n - graph.waiting and parameter.is_exported:
+    if found is not None and found[0] < graph.n - len(graph.types) and parameter.is_exported:
         del graph.constants[key]
     out = spec_of(parameter.spec.shape, parameter.spec.dtype)
     attributes = (("parameter", parameter.spec),)

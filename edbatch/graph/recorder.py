@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 
 from edbatch.base.exact import kinds
+from edbatch.base.records import packing
 from edbatch.graph.spec import ParameterSpec
 
 _c: Any = None
@@ -31,6 +32,9 @@ if os.environ.get("EDBATCH_PURE_PYTHON") != "1":
 
 #: Whether recording is in C.
 IN_C = _c is not None
+
+#: What places blocks in C, see `place`.
+place_in_c: Any = _c.place if IN_C else None
 
 #: Classes of callers that are no functions, but know the one that they are called like as `__wrapped__`.
 CALLERS: tuple[Any, ...] = (_c.Caller, _c.Cell) if IN_C else ()
@@ -83,15 +87,17 @@ def new_columns() -> tuple[Any, Any, Any]:
     return (_c.Column(4), _c.Column(8), _c.Column(8)) if IN_C else ([], [], [])
 
 
-def as_taken(column: Any) -> Any:
-    """A column as an array that sees it, which nothing is appended to any more; lists stay lists."""
-    return column if isinstance(column, list) else np.asarray(column)
+def as_taken(column: Any, code: str) -> Any:
+    """A column as an array that sees it, which nothing is appended to any more; `code`: see `packing`."""
+    if isinstance(column, list):
+        return np.frombuffer(packing(code, len(column)).pack(*column), np.dtype(code))
+    return np.asarray(column)
 
 
-def connect(parameter: type, top: ContextVar[Any]) -> None:
-    """Say what parameters are, and where the graph is found that is open."""
+def connect(parameter: type, top: ContextVar[Any], place: Callable[..., int]) -> None:
+    """Say what parameters are, where the graph is found that is open, and what places blocks in Python."""
     if IN_C:
-        _c.connect(parameter, top)
+        _c.connect(parameter, top, place)
     _top.append(top)
 
 

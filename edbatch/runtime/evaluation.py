@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.records import packing
 from edbatch.base.stopwatch import Clock
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import DAMAGED
@@ -108,21 +107,18 @@ class Evaluation:
         else:
             self._store.release()
 
-    def take_over(self, types: Any, operands: Any, integers: Any) -> None:
+    def take_over(self, types: np.ndarray, operands: np.ndarray, integers: np.ndarray) -> None:
         """Append recorded nodes, with operands found and views seen.
 
         Args:
-            types, operands, integers: see `Columns`; lists or arrays.
+            types, operands, integers: see `Columns`.
         """
         if self._state.known is not None:
             self._part_from_known()
         nodes, table = self.nodes, self.table
         first, base = nodes.n, nodes.n_args
         nodes.reserve(len(types), len(operands) + len(integers))
-        if isinstance(types, list):
-            packing("i", len(types)).pack_into(nodes.types.data, nodes.types.itemsize * first, *types)
-        else:
-            nodes.types[first : nodes.n] = types
+        nodes.types[first : nodes.n] = types
         operands, begin = np.array(operands, np.int64), self._n_integers
         self._append_integers(integers)
         places = first, base, begin, self._n_integers

@@ -22,7 +22,7 @@ from edbatch.errors import EdBatchError, checked_flag, missing_memory, shown, wa
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.cell.trace import Trace
-from edbatch.graph.columns import DAMAGED, Columns, Pieces, Recorded
+from edbatch.graph.columns import DAMAGED, Columns, Recorded
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
@@ -57,7 +57,6 @@ reporting = Later("edbatch.runtime.reporting")
 timelines = Later("edbatch.runtime.timeline")
 running = Later("edbatch.runtime.evaluation")
 tables = Later("edbatch.runtime.type_table")
-joining = Later("edbatch.runtime.join")
 caching = Later("edbatch.runtime.plan_cache")
 outdated = Later("edbatch.runtime.outdated")
 
@@ -435,16 +434,6 @@ class Graph(Columns):
         """The body of a cell made ready to run; see `runtime.compile.cell`."""
         return compile_cell(body, arguments, self.options)
 
-    def joined(self, pieces: Pieces, first: int) -> Recorded:
-        """What was taken in pieces as one; `first`: the id of the first node."""
-        if not pieces.has_recordings:
-            return Recorded(pieces.types, pieces.operands, pieces.integers, pieces.lines)
-        n, n_operands, n_integers = pieces.rows[:, :3].sum(0).tolist()
-        made = np.empty(n, np.int32), np.empty(n_operands, np.int64), np.empty(n_integers, np.int64)
-        others = pieces.types, pieces.operands, pieces.integers
-        joining.join_chunks(first, pieces.rows, np.array(pieces.bases, np.int64), others, *made)
-        return Recorded(*made, pieces.lines)
-
     def _named_policy(self) -> str:
         """What chooses the batches, in a word or two."""
         if self.policy is not None:
@@ -458,10 +447,6 @@ class Graph(Columns):
         taken = 0 if evaluation is None else evaluation.nodes.n
         if evaluation is not None and node < taken:
             return evaluation.type_of(node)
-        for chunk in self.chunks:
-            if node < taken + len(chunk.types):
-                return TYPES[int(chunk.types[node - taken])]
-            taken += len(chunk.types)
         return TYPES[self.types[node - taken]]
 
     def _check_own(self, place: str, expression: Any) -> None:
@@ -546,26 +531,23 @@ class Graph(Columns):
         is_first = evaluation is None or not evaluation.nodes.n
         key = None
         if plans and is_first and self.n:
-            if isinstance(taken, Pieces) and taken.has_recordings and caching.looks_up(taken):
-                taken = self.joined(taken, 0)
             key = self._key(taken)
         known = None if key is None else caching.plans.find(key)
         if known is not None:
-            integers = taken.integers if isinstance(taken, Recorded) else self.joined(taken, 0).integers
-            if len(integers) != known.n_integers:
+            if len(taken.integers) != known.n_integers:
                 raise EdBatchError(DAMAGED)
             if evaluation is not None:
                 evaluation.release(whole=True)
-            evaluation = self._evaluation = self._begun(known.table(), known, integers)
+            evaluation = self._evaluation = self._begun(known.table(), known, taken.integers)
             if taken.lines:
                 evaluation.lines.update(enumerate(taken.lines))
             return evaluation
         first = 0 if evaluation is None else evaluation.nodes.n
-        types, operands, integers, lines = taken if isinstance(taken, Recorded) else self.joined(taken, first)
+        types, operands, integers, lines = taken
         if self.n != len(types) + first:
             raise EdBatchError(DAMAGED)
         if evaluation is None or is_first:
-            kinds = dict.fromkeys(types) if isinstance(types, list) else _present(types)
+            kinds = np.flatnonzero(np.bincount(types)).tolist()
             of_parameters = (x for type in kinds if (x := TYPES[type].device) is not None)
             device = self._device or next(of_parameters, None)
             evaluation = self._evaluation = self._begun(tables.shared_table(device or current_device()))
@@ -579,16 +561,11 @@ class Graph(Columns):
     def _begun(self, table: TypeTable, known: CachedPlan | None = None, integers: Any = ()) -> Evaluation:
         return running.Evaluation(table, self.options, self._check_nan, self._clock, known, integers)
 
-    def _key(self, taken: Recorded | Pieces) -> Hashable:
+    def _key(self, taken: Recorded) -> Hashable:
         """What the plan of the first run follows from."""
-        if self.n != (taken.n if isinstance(taken, Pieces) else len(taken.types)):
+        if self.n != len(taken.types):
             raise EdBatchError(DAMAGED)
         return caching.key_of(taken, self._policy, self.options.split, self._device)
-
-
-def _present(types: np.ndarray) -> list[int]:
-    """The ids that occur."""
-    return np.flatnonzero(np.bincount(types)).tolist()
 
 
 def _listed(place: str, expressions: Any) -> list[Any]:

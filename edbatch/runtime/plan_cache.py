@@ -15,9 +15,8 @@ from weakref import ref
 import numpy as np
 
 from edbatch.base.exclusive import lock
-from edbatch.base.records import packing
 from edbatch.devices import current_device
-from edbatch.graph.columns import Pieces, Recorded
+from edbatch.graph.columns import Recorded
 from edbatch.graph.node_type import TYPES
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.policy.heuristics import Heuristic
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
     from edbatch.runtime.backward.way import Flowed
 
 MOST_BYTES = 1 << 27  # of all plans together
-MOST_NODES = 1000  # of a graph in lists: to go through them takes 20 ns a node
-MOST_IN_ARRAYS = 10_000  # of one in arrays: that takes 2 ns
+MOST_NODES = 100_000  # of a graph: to go through them takes 2 ns a node
 MOST_SEEN = 1 << 14  # graphs
 MOST_MISSED = 200  # look-ups without a hit, less ten for each hit, before only every eighth graph is looked up
 MOST_WAYS = 4  # backward plans of one run, from several expressions and for several sets of gradients
@@ -168,58 +166,28 @@ def afresh() -> Iterator[None]:
         plans.is_open = before
 
 
-def key_of(taken: Recorded | Pieces, policy: Policy | None, splits: bool, *told: Hashable) -> Hashable:
+def key_of(taken: Recorded, policy: Policy | None, splits: bool, *told: Hashable) -> Hashable:
     """What is equal for two graphs if their first runs have one plan; None if nobody can tell, or it takes too long.
 
     Args:
-        taken: all that was recorded; recordings only if none `looks_up`.
+        taken: all that was recorded.
         policy: of the graph.
         splits: whether cells may be split.
         told: more that plans follow from.
     """
     known = _known(policy)
-    if known is _ANYONES or not plans.is_worth_asking():
+    if known is _ANYONES or not plans.is_worth_asking() or len(taken.types) > MOST_NODES:
         return None
-    types, operands = taken.types, taken.operands
-    if isinstance(taken, Pieces) and taken.has_recordings:
-        # Integers that are added to, and which recordings lie where, are no part of the structure.
-        return (
-            taken.rows[:, :5].tobytes(),
-            tuple(taken.placed),
-            types.tobytes(),
-            operands.tobytes(),
-            known,
-            splits,
-            *told,
-        )
-    integers = b""
-    if isinstance(types, list):
-        if len(types) > MOST_NODES:
-            return None
-        # Bytes are told apart in a tenth of the time that tuples of integers are.
-        columns = packing("i", len(types)).pack(*types), packing("q", len(operands)).pack(*operands)
-    else:
-        if len(types) > MOST_IN_ARRAYS:
-            return None
-        columns = types.tobytes(), operands.tobytes()
-    if splits and _repeats_look_ups(taken):
-        integers = np.array(taken.integers, np.int64).tobytes()
-    return *columns, integers, known, splits, *told
+    # Bytes are told apart in a tenth of the time that tuples of integers are.
+    integers = taken.integers.tobytes() if splits and _repeats_look_ups(taken) else b""
+    return taken.types.tobytes(), taken.operands.tobytes(), integers, known, splits, *told
 
 
-def looks_up(taken: Pieces) -> bool:
-    """Whether there is a cell of which what equal look-ups give may be computed once."""
-    if not looking:
-        return False
-    of_recordings = (chunk.kinds for chunk in taken.chunks if not isinstance(chunk, Recorded))
-    return not (all(map(looking.isdisjoint, of_recordings)) and looking.isdisjoint(taken.types.tolist()))
-
-
-def _repeats_look_ups(taken: Recorded | Pieces) -> bool:
+def _repeats_look_ups(taken: Recorded) -> bool:
     """Whether plans may compute once what several nodes look up: the structure alone does not say."""
     if not looking:
         return False
-    types = np.asarray(taken.types, np.int64)
+    types, integers = taken.types, taken.integers
     counts = np.bincount(types)
     present = counts.nonzero()[0].tolist()
     if looking.isdisjoint(present):
@@ -227,7 +195,7 @@ def _repeats_look_ups(taken: Recorded | Pieces) -> bool:
     of_type = np.zeros(len(counts), np.int64)
     of_type[present] = [TYPES[id].n_integers for id in present]
     n_integers = of_type[types]
-    begins, integers = np.cumsum(n_integers) - n_integers, np.asarray(taken.integers, np.int64)
+    begins = np.cumsum(n_integers) - n_integers
     values = (integers[begins[types == id]].tolist() for id in present if id in looking)
     return any(len(set(found)) <= MOST_DISTINCT * len(found) for found in values)
 

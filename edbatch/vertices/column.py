@@ -21,23 +21,21 @@ from edbatch.graph.views import NODE_BITS
 
 
 class Column:
-    """One input: an integer for each vertex of a kind.
+    """One input: an expression for each vertex of a kind; of integers it is `Integers`.
 
     Attributes:
-        values: the integers.
-        spec: of the expressions that they are ids of; None if they are integers as such.
-        largest: of integers as such, as of `Integers`.
+        values: ids.
+        spec: of the expressions.
         view: that all of these are seen through; None if there are several.
     """
 
-    __slots__ = ("largest", "spec", "values", "view")
+    __slots__ = ("spec", "values", "view")
 
-    def __init__(self, values: np.ndarray, spec: Spec | None = None, largest: int = -1) -> None:
+    def __init__(self, values: np.ndarray, spec: Spec) -> None:
         self.values = values
         self.spec = spec
-        self.largest = largest
         self.view: int | None = 0
-        if spec is not None and len(values):
+        if len(values):
             views = values >> NODE_BITS
             self.view = int(views[0]) if (views == views[0]).all() else None
 
@@ -46,11 +44,6 @@ class Column:
         made = Column(self.values[:0], self.spec)
         made.values, made.view = self.values, view
         return made
-
-    @property
-    def has_negative(self) -> bool:
-        """Whether one of the integers is negative."""
-        return self.largest >= 2**63
 
 
 def columns_of(graph: Columns, place: str, given: Any, n: int) -> Any:
@@ -80,7 +73,7 @@ def columns_of(graph: Columns, place: str, given: Any, n: int) -> Any:
     return found
 
 
-def _entries(graph: Columns, place: str, given: Any) -> Column:
+def _entries(graph: Columns, place: str, given: Any) -> Column | Integers:
     if isinstance(given, list):
         try:
             listed = np.asarray(given)
@@ -94,10 +87,9 @@ def _entries(graph: Columns, place: str, given: Any) -> Column:
     if isinstance(given, np.ndarray) and given.ndim:
         refuse_masked(given, place)
         if is_integers(given):
-            integers = Integers(given)
-            return Column(integers.values, None, integers.largest)
+            return Integers(given)
         ids, spec = array_inputs(graph, given)
-        return Column(np.arange(ids.start, ids.stop), spec)
+        return Column(ids, spec)
     raise EdBatchError(
         f"{place}: expected an array with an entry for each vertex (integers, numbers or an ExpressionArray), a list, "
         f"or one expression for all, got {shown(given)}"

@@ -8,21 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.blocks import Block
+from edbatch.base import blocks as opened
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
-from edbatch.graph.columns import Columns, Recorded
-from edbatch.graph.lines import LinedTypes
+from edbatch.graph.block import Block, Instances, Pair, packed
+from edbatch.graph.columns import Columns
+from edbatch.graph.integers import Integers
 from edbatch.graph.opened import graphs
-from edbatch.vertices.column import seen_alike
+from edbatch.vertices.column import Column, seen_alike
 from edbatch.vertices.input_graph import InputGraph
-from edbatch.vertices.pool import Pool
-from edbatch.vertices.recording import Recording, recording_of, tabled
+from edbatch.vertices.recording import Recording, recording_of
 from edbatch.vertices.vertex import Form, Vertex
-from edbatch.vertices.vertex_graph import VertexGraph
+from edbatch.vertices.vertex_graph import Use, VertexGraph
 
 loops: Any = Later("edbatch.vertices.loops")
-write_loops: Any = Later("edbatch.vertices.write_loops")
 
 
 class Run:
@@ -63,7 +62,7 @@ class Run:
         Returns:
             Ids [vertex, result] in the base, and per vertex its recording.
         """
-        entered: list[Block[Columns]] = []
+        entered: list[opened.Block[Columns]] = []
         self._opened = graphs.enter(self.base, entered)
         try:
             found = self._classes(inputs)
@@ -149,36 +148,45 @@ class Run:
 
     def _written(self, recordings: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """The ids of all results, when the nodes of all vertices have been recorded in the base."""
-        ranks = self.groups.ranks
-        pool = Pool(recordings, ranks)
+        columns: list[np.ndarray] = []
+        blocks: list[Block] = []
         for at, one in enumerate(self.recordings):
-            for use in one.uses:
-                pool.check(self.names[one.kind], at, use)
-        of_each = list(zip(counts.tolist(), self.recordings, strict=True))
-        drawn = self.base.take_draws(sum([count * one.drawn for count, one in of_each]))
-        few = self.base.few()
-        sizes = np.array([(len(one.types), len(one.operands), len(one.integers)) for one in self.recordings]).reshape(
-            -1, 3
+            pairs: list[Pair] = []
+            for of in one.arguments:
+                if of.__class__ is tuple:
+                    pairs.append(of)
+                else:
+                    pairs.append((-1, len(columns)))
+                    columns.append(self._column(at, recordings, of))
+            blocks.append(one.block._replace(arguments=packed(pairs)))
+        times = counts.tolist()
+        draws = sum([count * block.n_draws for count, block in zip(times, blocks, strict=True)])
+        width = max([len(block.results) // 16 for block in blocks], default=0)
+        results = np.empty((len(recordings), width), np.int64)
+        order, offsets, children = self.graph._structure
+        instances = Instances(
+            times, recordings, self.groups.ranks, order if len(order) else None, offsets, children, results
         )
-        columns = [
-            np.empty(len(begin) + size, dtype)
-            for begin, size, dtype in zip(few, (counts @ sizes).tolist(), (np.int32, np.int64, np.int64), strict=True)
-        ]
-        for column, first in zip(columns, few, strict=True):
-            column[: len(first)] = first
-        results = np.empty((len(recordings), max([len(one.results) for one in self.recordings], default=0)), np.int64)
-        begin = self.base.n, drawn[0] if len(drawn) else 0
-        tables = tabled(self.recordings, pool.begin)
-        written = *(column[len(first) :] for column, first in zip(columns, few, strict=True)), results
-        write_loops.write(self.graph._structure, recordings, tables, (ranks, pool.values()), begin, written)
-        if len(columns[0]) > len(few[0]):
-            types, operands, integers = columns
-            self.base.append(Recorded(types, operands, integers, self._lines(recordings)), len(few[0]))
+        self.base.place(tuple(blocks), columns, draws, instances)
         return results
 
-    def _lines(self, recordings: np.ndarray) -> list[str]:
-        """Where each node was recorded, if that is noted."""
-        if not isinstance(self.base.types, LinedTypes):
-            return []
-        order = self.graph._order if len(self.graph._order) else range(len(recordings))
-        return [line for vertex in order for line in self.recordings[recordings[vertex]].lines]
+    def _column(self, recording: int, recordings: np.ndarray, of: Column | Integers | Use) -> np.ndarray:
+        """What the vertices of a recording pull, by their ranks; none counts from the end.
+
+        Raises:
+            EdBatchError: an integer is out of range; the vertex is named.
+        """
+        if not isinstance(of, Use):
+            return of.values
+        values, size = of.column.values, of.size
+        if of.column.largest < size:  # nor is any negative
+            return values
+        (vertices,) = (recordings == recording).nonzero()
+        found = values[self.groups.ranks[vertices]]
+        wrong = (found < (0 if of.is_label else -size)) | (found >= size)
+        if wrong.any():
+            at = int(wrong.argmax())
+            what = f"no label, expected one in [0, {size})" if of.is_label else f"out of range for {size} entries"
+            name = self.names[self.recordings[recording].kind]
+            raise EdBatchError(f"{name}, vertex {vertices[at]}: {of.place}: {found[at]} is {what}")
+        return np.where(values < 0, values + size, values)

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.expression import Expression
+from edbatch.graph.integers import Integers
 from edbatch.graph.record import to_own_node
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS
 from edbatch.vertices.column import Column, shared
-from edbatch.vertices.vertex_graph import CHILD, PULLED, Pulled, Source, VertexGraph
+from edbatch.vertices.vertex_graph import Pulled, Source, VertexGraph
 
 
 class Form(NamedTuple):
@@ -78,7 +79,7 @@ class Vertex:
                 raise EdBatchError(f"gather({child}): that vertex scatters nothing")
             views = form.views or (0,) * len(form.specs)
             leaves = [
-                self._graph.placeholder(Source(CHILD, child, at, view=view, is_seen=bool(form.views)), spec)
+                self._graph.placeholder(Source((child, at), view=view, is_seen=bool(form.views)), spec)
                 for at, (spec, view) in enumerate(zip(form.specs, views, strict=True))
             ]
             self._gathered[child] = form.structure.build(leaves)
@@ -113,14 +114,14 @@ class Vertex:
         self._give("push", results)
 
     def _input(self, x: Any) -> Any:
-        if not isinstance(x, Column):
+        if not isinstance(x, Column | Integers):
             return shared(self._graph, "pull()", x)
         found = self._pulled.get(id(x))
         if found is None:
-            if x.spec is None:
+            if isinstance(x, Integers):
                 found = Pulled(self._graph, x)
             else:
-                source = Source(PULLED, x, view=x.view or 0, is_seen=x.view is not None)
+                source = Source(x, view=x.view or 0, is_seen=x.view is not None)
                 found = self._graph.placeholder(source, x.spec)
             self._pulled[id(x)] = found
         return found

@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.cell.trace import ARGUMENT, Payload, Template
+from edbatch.graph.block import NOTHING
+from edbatch.graph.cell.trace import Payload, argument_type
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
-from edbatch.graph.node_type import NodeType, intern
+from edbatch.graph.integers import Integers
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS
 from edbatch.vertices.column import Column
-
-# What an integer of a node is, as the loops know it.
-FIXED, OWN, CHILD, PULLED, DRAWN = range(5)
 
 
 class Source(NamedTuple):
     """What a placeholder stands for in each vertex.
 
     Attributes:
-        what: FIXED, CHILD or PULLED.
-        a, b: the child and which of its results; of an input its column.
-        id: of what is the same for all vertices.
+        of: a child and which of its results, a column, or `NOTHING` of what is the same for all vertices.
+        id: of the latter.
         view: that it is seen through, where that is known; else 0.
         is_seen: whether that is known for all vertices.
     """
 
-    what: int
-    a: Any = 0
-    b: int = 0
+    of: tuple[int, int] | Column | int
     id: int = 0
     view: int = 0
     is_seen: bool = True
@@ -48,7 +42,7 @@ class Use(NamedTuple):
         place: for errors.
     """
 
-    column: Column
+    column: Integers
     size: int
     is_label: bool
     place: str
@@ -76,7 +70,7 @@ class Pulled(Payload):
     graph: VertexGraph
     count = 1  # as `Integers` and their graph have one
 
-    def __init__(self, graph: VertexGraph, column: Column) -> None:
+    def __init__(self, graph: VertexGraph, column: Integers) -> None:
         super().__init__(graph.name, 0, "pull()")
         self.graph = graph
         self.column = column
@@ -93,15 +87,11 @@ class Pulled(Payload):
 
     def used_in(self, size: int, place: str) -> Use:
         """What stands for it among a node's integers."""
-        return self._used(Use(self.column, size, False, place))
+        return Use(self.column, size, False, place)
 
     def used_as_label(self, classes: int, place: str) -> Use:
         """The same of a label."""
-        return self._used(Use(self.column, classes, True, place))
-
-    def _used(self, use: Use) -> Use:
-        self.graph.uses.append(use)
-        return use
+        return Use(self.column, classes, True, place)
 
     def refused(self, use: str = "") -> EdBatchError:
         """The error about any other use."""
@@ -112,38 +102,26 @@ class Pulled(Payload):
         )
 
 
-@cache
-def _placeholder(spec: Spec) -> NodeType:
-    return intern(ARGUMENT, (("number", 0),), (), spec)
-
-
-class VertexGraph(Template):
+class VertexGraph(Columns):
     """Nodes of one vertex; operands from elsewhere are placeholders among them.
 
     Attributes:
         name: of the vertex function.
         sources: by number of a node, what it stands for, if it is a placeholder.
-        uses: of the integers that were pulled.
         drawn: how many numbers are drawn for a vertex.
         vertices: how many there are of its kind.
     """
 
-    __slots__ = ("drawn", "name", "sources", "uses", "vertices")
+    __slots__ = ("drawn", "name", "sources", "vertices")
 
     base: Columns
     count = 1
     holds_objects = True
 
     def __init__(self, base: Columns, name: str, vertices: int) -> None:
-        super().__init__(base.dtype, base.options)
-        self.base = base
+        super().__init__(base=base)
         self.name = name
-        self.handle = base.handle
-        self.serial = base.serial
-        self.inlines = base.inlines
-        self.careful = base.careful
         self.sources: dict[int, Source] = {}
-        self.uses: list[Use] = []
         self.drawn = 0
         self.vertices = vertices
 
@@ -161,7 +139,7 @@ class VertexGraph(Template):
 
     def placeholder(self, source: Source, spec: Spec) -> Expression:
         """What stands for something from elsewhere."""
-        made = self.add(_placeholder(spec), ())
+        made = self.add(argument_type(0, spec), ())
         self.sources[made.id] = source
         return self.handle(self, made.id + (source.view << NODE_BITS), spec)
 
@@ -170,7 +148,7 @@ class VertexGraph(Template):
         key = (x.id, x.spec)
         found = self.constants.get(key)
         if found is None:
-            made = self.placeholder(Source(FIXED, id=x.id, view=x.id >> NODE_BITS), x.spec)
+            made = self.placeholder(Source(NOTHING, x.id, x.id >> NODE_BITS), x.spec)
             found = self.constants[key] = made.id, made.spec
         return self.handle(self, *found)
 
@@ -179,14 +157,6 @@ class VertexGraph(Template):
         first = self.drawn
         self.drawn += count
         return [Drawn(self.name, number) for number in range(first, first + count)]
-
-    def note(self, guard: Any, owner: Any, static: Any = None, besides: Any = None) -> None:
-        """As the base."""
-        self.base.note(guard, owner, static, besides)
-
-    def compile(self, body: Any, arguments: Sequence[str]) -> Any:
-        """As the base."""
-        return self.base.compile(body, arguments)
 
     def close(self) -> None:
         """Have nothing more recorded: the function has returned."""

@@ -141,8 +141,7 @@ FAULTS = (
     Fault(
         "plan-without-operands", "stale plans from the plan cache", "runtime/plan_cache.py",
         "small graphs of equal types share a plan, whatever their edges are",
-        "return None\n        columns = types.tobytes(), operands.tobytes()\n",
-        "return None\n        columns = types.tobytes(), len(operands)\n",
+        "return taken.types.tobytes(), taken.operands.tobytes(), integers", "return taken.types.tobytes(), integers",
         "tests/runtime/test_plan_cache.py::test_other_edges",
     ),
     Fault(
@@ -154,7 +153,7 @@ FAULTS = (
     Fault(
         "old-inputs", "replay with old integers", "graph/replay/recording.py",
         "what is replayed reads the first inputs of the graph",
-        "bases = [len(graph.inputs), graph", "bases = [0, graph",
+        "columns.append(len(graph.inputs))", "columns.append(0)",
         "tests/graph/replay/test_replay.py::test_it_is_as_without_the_decorator",
     ),
     # Types, traces, recordings.

@@ -8,7 +8,6 @@ import pytest
 
 import edbatch as eb
 from edbatch.compiling import compiled
-from edbatch.vertices.write_loops import BLOCK
 from tests.interrupts import FOREVER, Interrupt, end_blocks
 from tests.vertices.structures import chains
 
@@ -57,7 +56,7 @@ def passing_on(v):
 @pytest.mark.parametrize("way", [nullcontext, compiled.at_once], ids=["interpreted", "compiled"])
 def test_more_vertices_than_a_block_has(way):
     """Of a long chain, and of many that are numbered against the order."""
-    n = 3 * BLOCK + 5
+    n = 3 * 2048 + 5  # so many are put at once
     X = np.random.default_rng(0).normal(size=(n, 1))
     kinds = (np.arange(n) % 3 == 0).astype(int)
     chain = eb.InputGraph(np.maximum(np.arange(n + 1) - 1, 0), np.arange(n - 1), kinds)

@@ -1,27 +1,39 @@
-"""Nestings of tuples, lists and dictionaries, taken apart and put together again."""
+"""Nestings of tuples, lists, dictionaries and data classes, taken apart and put together again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from edbatch.base.exact import exact
+from edbatch.errors import EdBatchError
+from edbatch.graph.expression import Expression
+
+_ATOMS = (type(None), bool, int, float, complex, str, bytes)
+_DEEP = 8  # of nestings that are looked into for what comes first
 
 
-@dataclass(frozen=True)
-class Structure:
+class Structure(NamedTuple):
     """The shape of a nesting; its leaves are numbered in order.
 
     Args:
-        kind: None for a leaf, else tuple, list, dict or a named tuple's class.
+        kind: a class; None for a leaf.
         parts: what is nested in it.
-        keys: of a dict.
+        keys: of a dictionary; the names of fields.
+        told: what else tells it from others; of a dictionary after what it is made with.
+        is_flat: whether all parts are leaves.
     """
 
     kind: type | None
     parts: tuple[Structure, ...] = ()
     keys: tuple[Any, ...] = ()
+    told: tuple[Hashable, ...] = ()
+    is_flat: bool = False
 
-    def build(self, leaves: list[Any]) -> Any:
+    def build(self, leaves: Iterable[Any]) -> Any:
         """The nesting with these leaves.
 
         Example:
@@ -34,29 +46,107 @@ class Structure:
         return self._build(iter(leaves))
 
     def _build(self, leaves: Iterator[Any]) -> Any:
-        if self.kind is None:
+        kind: Any = self.kind
+        if kind is None:
             return next(leaves)
-        parts = [part._build(leaves) for part in self.parts]
-        if self.kind is dict:
-            return dict(zip(self.keys, parts, strict=True))
-        make: Callable[..., Any] = self.kind
-        return make(*parts) if hasattr(self.kind, "_fields") else make(parts)
+        parts = list(islice(leaves, len(self.parts))) if self.is_flat else [part._build(leaves) for part in self.parts]
+        if issubclass(kind, (tuple, list)):
+            return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+        if issubclass(kind, dict):
+            made = kind(*self.told[:-1])
+            made.update(zip(self.keys, parts, strict=True))
+            return made
+        if kind in _ATOMS:
+            return self.keys[0]
+        made = object.__new__(kind)  # of a data class, whatever its `__init__` takes
+        for name, part in zip(self.keys, parts, strict=True):
+            object.__setattr__(made, name, part)
+        return made
+
+
+LEAF = Structure(None)
+
+
+def structure_of(nested: Any, leaf: Callable[[Any], Structure | None], place: str) -> Structure:
+    """The structure of a nesting.
+
+    Args:
+        leaf: that of what is not to be looked into; None for what is.
+        place: for errors.
+
+    Raises:
+        EdBatchError: something is neither.
+    """
+    found = leaf(nested)
+    if found is not None:
+        return found
+    kind: type = type(nested)
+    keys: tuple[Any, ...] = ()
+    told: tuple[Hashable, ...] = ()
+    if isinstance(nested, dict):
+        keys, held = tuple(nested), list(nested.values())
+        told = *((nested.default_factory,) if isinstance(nested, defaultdict) else ()), exact(keys)
+    elif isinstance(nested, tuple | list):
+        held = list(nested)
+    elif is_nesting(nested):
+        keys = tuple([field.name for field in fields(nested)])
+        held = [getattr(nested, name) for name in keys]
+    else:
+        raise EdBatchError(
+            f"{place}: it returns {kind.__qualname__}; expected expressions, numbers and texts in any nesting of "
+            "tuples, lists, dictionaries and data classes"
+        )
+    parts = tuple([structure_of(part, leaf, place) for part in held])
+    return Structure(kind, parts, keys, told, all(part.kind is None for part in parts))
 
 
 def flatten(nested: Any) -> tuple[list[Any], Structure]:
-    """The leaves of a nesting, in order, and its structure."""
-    if isinstance(nested, dict):
-        parts, keys = list(nested.values()), tuple(nested)
-        kind: type = dict
-    elif isinstance(nested, tuple | list):
-        parts, keys = list(nested), ()
-        kind = type(nested)
-    else:
-        return [nested], Structure(None)
+    """The leaves of a nesting of tuples, lists and dictionaries, in order, and its structure."""
     leaves: list[Any] = []
-    structures = []
-    for part in parts:
-        below, structure = flatten(part)
-        leaves += below
-        structures.append(structure)
-    return leaves, Structure(kind, tuple(structures), keys)
+
+    def leaf(x: Any) -> Structure | None:
+        if isinstance(x, tuple | list | dict):
+            return None
+        leaves.append(x)
+        return LEAF
+
+    structure = structure_of(nested, leaf, "")
+    return leaves, structure
+
+
+def taken_apart(place: str, nested: Any, leaves: list[Expression]) -> Structure:
+    """The structure of what is returned; its expressions are added to the leaves.
+
+    Raises:
+        EdBatchError: there is something that must not be returned twice.
+    """
+
+    def leaf(x: Any) -> Structure | None:
+        if isinstance(x, Expression):
+            leaves.append(x)
+            return LEAF
+        return Structure(type(x), (), (x,)) if isinstance(x, _ATOMS) else None
+
+    return structure_of(nested, leaf, place)
+
+
+def is_nesting(nested: Any) -> bool:
+    """Whether it can be looked into."""
+    return isinstance(nested, tuple | list | dict) or (is_dataclass(nested) and not isinstance(nested, type))
+
+
+def leads_to_expression(nested: Any) -> bool:
+    """Whether what comes first in a nesting is an expression, as in states and lists of them; nothing else is seen."""
+    for _ in range(_DEEP):
+        if isinstance(nested, Expression):
+            return True
+        if isinstance(nested, tuple | list):
+            nested = nested[0] if nested else None
+        elif isinstance(nested, dict):
+            nested = next(iter(nested.values()), None)
+        elif is_dataclass(nested) and not isinstance(nested, type):
+            names = fields(nested)
+            nested = getattr(nested, names[0].name, None) if names else None
+        else:
+            return False
+    return False

@@ -8,15 +8,14 @@ from typing import Any, NoReturn
 
 from edbatch.base.blocks import Block
 from edbatch.errors import EdBatchError
-from edbatch.graph.columns import Columns, Ids, listed_ids
+from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.missing_operators import KEYWORD_ONLY, MISSING
-from edbatch.graph.node_type import TYPES, NodeType, intern
+from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.op import Kind, Op, declare
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options
 from edbatch.graph.spec import Shape, Spec
-from edbatch.graph.views import NODE_MASK
 
 
 def _given(*_: Any) -> NoReturn:
@@ -92,26 +91,7 @@ for _name in MISSING:
     setattr(Payload, _name, Payload._unknown)
 
 
-class Template(Columns):
-    """A graph that is never run: what is recorded in it is recorded elsewhere, for what its placeholders stand for."""
-
-    __slots__ = ()
-
-    def type_of(self, expression: Expression) -> NodeType:
-        """The type of an expression's node."""
-        return TYPES[self.types[expression.id & NODE_MASK]]
-
-    def extend(self, type: NodeType, n: int, operands: Ids, integers: Ids = (), line: str | None = None) -> int:
-        """Record n nodes of a type, one by one."""
-        first = self.n
-        self.n = first + n
-        self.types.extend([type.id] * n)
-        self.operands += listed_ids(operands)
-        self.integers += listed_ids(integers)
-        return first
-
-
-class Trace(Template):
+class Trace(Columns):
     """The body of a cell.
 
     Attributes:

@@ -7,13 +7,15 @@ from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import array_graph
+from edbatch.graph.cell.structure import LEAF, Structure, is_nesting, leads_to_expression, structure_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.replay.nesting import LEAF, Form, form_of, is_nesting, leads_to_expression
 from edbatch.graph.replay.recorder import Recorder
 from edbatch.graph.replay.sample import Sample, in_slots, is_python
 from edbatch.graph.spec import Spec
@@ -38,7 +40,7 @@ class Arguments:
 
     same: Hashable
     kind: Hashable
-    _form: Form | None
+    _form: Structure | None
 
     def __init__(self, args: tuple[Any, ...], keywords: dict[str, Any], opened: frozenset[int] = frozenset()) -> None:
         self.args, self.keywords = args, keywords
@@ -49,8 +51,8 @@ class Arguments:
             self.values, self.same, self.kind, self._form = [args[0]], id(args[0]), None, None
             return
         parts = [self._argument(x) for x in (*args, *keywords.values())]
-        self._form = Form(list, tuple(parts))
-        self.kind = tuple(keywords), *[part.kind for part in parts]
+        self._form = Structure(list, tuple(parts))
+        self.kind = tuple(keywords), *parts
         self.expressions = [x for x in self._leaves if isinstance(x, Expression)]
         self.values = [x for x in self._leaves if not isinstance(x, Expression)]
         self.same = self.kind, *map(id, self.values)
@@ -87,7 +89,7 @@ class Arguments:
         """The expressions, those of arrays one by one."""
         return [one for x in self.expressions for one in (x if isinstance(x, ExpressionArray) else [x])]
 
-    def _argument(self, x: Any) -> Form:
+    def _argument(self, x: Any) -> Structure:
         if x.__class__ is Expression:
             self._leaves.append(x)
             return _form_of(x.spec)
@@ -96,7 +98,7 @@ class Arguments:
             self._leaves.append(x)
             return LEAF
 
-        def leaf(part: Any) -> Form | None:
+        def leaf(part: Any) -> Structure | None:
             if part.__class__ is Expression:
                 self._leaves.append(part)
                 return _form_of(part.spec)
@@ -106,14 +108,14 @@ class Arguments:
             self._leaves.append(part)
             if not is_expression:
                 return LEAF
-            return Form(None, (), (part.spec, len(part) if isinstance(part, ExpressionArray) else -1))
+            return _form_of(part.spec, len(part) if isinstance(part, ExpressionArray) else -1)
 
-        return form_of(x, leaf, "")
+        return structure_of(x, leaf, "")
 
 
 @lru_cache(1000)
-def _form_of(spec: Spec) -> Form:
-    return Form(None, (), (spec, -1))
+def _form_of(spec: Spec, count: int = -1) -> Structure:
+    return Structure(None, told=(spec, count))
 
 
 def is_model(x: Any) -> bool:
@@ -144,5 +146,5 @@ def _placeholder(x: Expression, recorder: Recorder) -> Expression:
     """What stands for an expression while a sample is recorded."""
     if isinstance(x, ExpressionArray):
         made = [recorder.argument(x.spec).id for _ in range(len(x))]
-        return array_graph(recorder, len(x)).leaf(range(made[0], made[-1] + 1) if made else range(0), x.spec)
+        return array_graph(recorder, len(x)).leaf(np.array(made, np.int64), x.spec)
     return recorder.argument(x.spec)

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from edbatch.base.exact import Identity
 from edbatch.errors import EdBatchError
-from edbatch.graph.cell.trace import ARGUMENT
-from edbatch.graph.columns import Columns, Pieces, Recorded
+from edbatch.graph.cell.trace import argument_type
+from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import Guard
-from edbatch.graph.node_type import TYPES, NodeType, intern
 from edbatch.graph.spec import Spec
-from edbatch.graph.views import NODE_MASK
 
 if TYPE_CHECKING:
     from edbatch.graph.cell.body import Body
@@ -29,18 +27,18 @@ class Recorder(Columns):
     """A graph that is never run.
 
     Attributes:
-        place: for errors.
+        name: for errors.
         target: the graph that is recorded for.
         arguments: ids of the expressions that a call gives.
         drawn: how many integers were drawn.
         held: guards of the cells and replayed functions that were called.
     """
 
-    __slots__ = ("arguments", "drawn", "held", "place", "target")
+    __slots__ = ("arguments", "drawn", "held", "name", "target")
 
-    def __init__(self, place: str, target: Columns) -> None:
+    def __init__(self, name: str, target: Columns) -> None:
         super().__init__(target.dtype, target.options)
-        self.place = place
+        self.name = name
         self.target = target
         self.arguments: list[int] = []
         self.drawn = 0
@@ -54,11 +52,11 @@ class Recorder(Columns):
     @property
     def keeps(self) -> str:
         """The function."""
-        return self.place
+        return self.name
 
     def argument(self, spec: Spec) -> Expression:
         """A placeholder for an expression."""
-        made = self.add(intern(ARGUMENT, (("number", 0),), (), spec), ())
+        made = self.add(argument_type(0, spec), ())
         self.arguments.append(made.id)
         return made
 
@@ -72,23 +70,10 @@ class Recorder(Columns):
         """As the graph that is recorded for."""
         return self.target.compile(body, arguments)
 
-    def joined(self, pieces: Pieces, first: int) -> Recorded:
-        """As the graph that is recorded for."""
-        return self.target.joined(pieces, first)
-
-    def type_of(self, expression: Expression) -> NodeType:
-        """The type of an expression's node."""
-        node = expression.id & NODE_MASK
-        for chunk in self.chunks:
-            if node < len(chunk.types):
-                return TYPES[int(chunk.types[node])]
-            node -= len(chunk.types)
-        return TYPES[self.types[node]]
-
     def value(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: there are no values."""
         raise EdBatchError(
-            f"{self.place} reads a value; what it records is kept, so it must not depend on computed values: read them "
+            f"{self.name} reads a value; what it records is kept, so it must not depend on computed values: read them "
             "after it has returned, or leave the decorator away"
         )
 

@@ -13,14 +13,15 @@ from edbatch.base.exact import exact
 from edbatch.base.numbers import checked_integer
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
+from edbatch.graph.cell.structure import taken_apart
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.function_state import function_state
 from edbatch.graph.opened import graphs
+from edbatch.graph.place import place
 from edbatch.graph.record import graph_of
 from edbatch.graph.replay.arguments import Arguments, is_model
-from edbatch.graph.replay.nesting import taken_apart
 from edbatch.graph.replay.recorder import Held, Recorder
 from edbatch.graph.replay.recording import Recording
 from edbatch.graph.replay.sample import Sample, unchanged
@@ -101,13 +102,8 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
         entry.used = True
         if entry.plain is None:
             return entry.recording.append(graph, [])
-        n, id_, spec = entry.plain
-        first = graph.n
-        graph.n = first + n
-        if graph.types:
-            graph.close_chunk()
-        graph.chunks.append(entry.recording)
-        return graph.handle(graph, first + id_, spec)
+        blocks, id_, spec = entry.plain
+        return graph.handle(graph, place(graph, blocks, (), 0, None) + id_, spec)
 
     return update_wrapper(call, function)
 

@@ -38,8 +38,8 @@ class Entry:
         self.keys: tuple[Any, Any] = None, None
         self.size = size
         self.used = True
-        #: Of a recording that is appended without looking for anything: how many nodes, and what is returned.
-        self.plain = (recording.n, *recording.single) if recording.plain and recording.single is not None else None
+        #: Of a recording that is appended without looking for anything: its block, and what is returned.
+        self.plain = None if recording.single is None else ((recording.block,), *recording.single)
 
 
 class State:
