@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from edbatch.runtime.backward.way import Flowed
 
 MOST_BYTES = 1 << 27  # of all plans together
-MOST_NODES = 100_000  # of a graph: to go through them takes 2 ns a node
+MOST_NODES = 100_000  # of a graph: to go through them takes 5 ns a node
 MOST_SEEN = 1 << 14  # graphs
 MOST_MISSED = 200  # look-ups without a hit, less ten for each hit, before only every eighth graph is looked up
 MOST_WAYS = 4  # backward plans of one run, from several expressions and for several sets of gradients
