@@ -3,6 +3,6 @@
 import sys
 from importlib.util import find_spec
 
-# While Python looks for the module that `-m` names, this is the first argument; tests skip what needs PyTorch.
-if sys.argv[:1] == ["-m"] and find_spec("torch") is None:
+# Asked here, before the module that `-m` names is imported, which imports PyTorch.
+if any(argument.endswith("scripts.gpu.check") for argument in sys.orig_argv) and find_spec("torch") is None:
     sys.exit("PyTorch, which EdBatch is measured beside, is not installed: pip install 'edbatch[bench]'")
