@@ -82,9 +82,9 @@ def pytest_addoption(parser):
 
 
 def pytest_xdist_auto_num_workers(config):
-    """All processors, but for a GPU, of which there is one; files and tests that are named run in this process."""
+    """As many as there are processors, at most 8, on a GPU too; what is named runs in this process."""
     named = all(".py" in argument for argument in config.args)
-    if named or config.getoption("--device") == "cuda" or config.getoption("usepdb"):
+    if named or config.getoption("usepdb"):
         return 0
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(processors, 8) if processors > 1 else 0

@@ -16,12 +16,25 @@ TESTS = (
     "tests/graph/test_ops.py", "tests/graph/test_gradients.py", "tests/kernels/cuda", "tests/runtime", "tests/models",
     "tests/training",
 )  # fmt: skip
-RESULT = re.compile(r"^(\S+::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b", re.MULTILINE)
+_RESULTS = "(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)"
+RESULT = re.compile(rf"^(\S+::.*?) {_RESULTS}\b", re.MULTILINE)
+OF_A_PROCESS = re.compile(rf"^\[gw\d+\] \[ *\d+%\] {_RESULTS} (\S+::.*?) *$", re.MULTILINE)
 
 
 def run_tests(device: str, seconds: float, tests: tuple[str, ...] = TESTS) -> dict[str, Any]:
     """How many passed, which failed, and the end of what pytest printed."""
-    command = [sys.executable, "-m", "pytest", "-v", "--tb=short", "--maxfail=5", "-n0", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-v",
+        "--tb=short",
+        "--maxfail=5",
+        "-n",
+        "auto",
+        "-p",
+        "no:cacheprovider",
+    ]
     command += [*tests, *([] if device == "cpu" else ["--device", device.partition(":")[0]])]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False)
@@ -29,7 +42,7 @@ def run_tests(device: str, seconds: float, tests: tuple[str, ...] = TESTS) -> di
     except subprocess.TimeoutExpired as error:
         printed = error.stdout.decode(errors="replace") if isinstance(error.stdout, bytes) else error.stdout or ""
         code, end = 0, f"; stopped after {seconds:.0f} s"
-    found = RESULT.findall(printed)
+    found = RESULT.findall(printed) + [(name, result) for result, name in OF_A_PROCESS.findall(printed)]
     counts = Counter(result.lower() for _, result in found)
     failed = [name for name, result in found if result in ("FAILED", "ERROR")]
     right = code == 0 and not failed and bool(found)

@@ -43,7 +43,9 @@ def test_those_before_time_is_over_count(written):
 
 def test_a_failure_before_time_is_over_counts(monkeypatch):
     def over(*_, **__):
-        raise subprocess.TimeoutExpired("pytest", 5, output=b"a.py::test_good PASSED\na.py::test_bad FAILED\n")
+        raise subprocess.TimeoutExpired(
+            "pytest", 5, output=b"a.py::test_good PASSED\n[gw1] [ 50%] FAILED a.py::test_bad \n"
+        )
 
     monkeypatch.setattr(subprocess, "run", over)
     found = run_tests("cpu", 5)
