@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -20,9 +20,6 @@ from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, look
-
-if TYPE_CHECKING:
-    pass
 
 # Nodes of the base, which may be seen through views: one of each entry, or one that all entries share.
 Ids = np.ndarray | int

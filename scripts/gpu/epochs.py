@@ -15,7 +15,7 @@ EPOCHS = 6
 def epochs(task: Task, device: str, batch: int, hidden: int, n: int) -> list[dict[str, Any]]:
     """One row for each epoch of training with `n` mini-batches: milliseconds a step, with CUDA graphs and without.
 
-    Each epoch ends with a wait. MB: of the device's memory that graphs have taken so far.
+    Each epoch ends with a wait. MB: of the device's memory, taken in that epoch.
     """
     batches = task.mini_batches(batch, n)
     rows: list[dict[str, Any]] = []

@@ -376,6 +376,15 @@ int fake_cudaFreeHost(void* begin) {
     return status;
 }
 int fake_cudaMemGetInfo(size_t* left, size_t* all) { return *left = *all = 80ull << 30, SUCCESS; }
+struct Attributes {  // as cudaPointerAttributes begins
+    int type, device;
+    void *on_device, *on_host;
+};
+int fake_cudaPointerGetAttributes(Attributes* found, const void* address) {
+    void* const at = const_cast<void*>(address);
+    const bool is_device = within(memory, at, 1);
+    return *found = {is_device ? 2 : 0, 0, is_device ? at : nullptr, is_device ? nullptr : at}, SUCCESS;
+}
 int fake_cudaMemcpyAsync(void* to, const void* from, size_t size, int kind, void* stream) {
     SAFE;
     counts[kind == TO_DEVICE ? "uploads" : kind == TO_HOST ? "downloads" : "copies"]++;
