@@ -23,18 +23,7 @@ OF_A_PROCESS = re.compile(rf"^\[gw\d+\] \[ *\d+%\] {_RESULTS} (\S+::.*?) *$", re
 
 def run_tests(device: str, seconds: float, tests: tuple[str, ...] = TESTS) -> dict[str, Any]:
     """How many passed, which failed, and the end of what pytest printed."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-v",
-        "--tb=short",
-        "--maxfail=5",
-        "-n",
-        "auto",
-        "-p",
-        "no:cacheprovider",
-    ]
+    command = [sys.executable, "-m", "pytest", "-v", "-nauto", "--tb=short", "--maxfail=5", "-p", "no:cacheprovider"]
     command += [*tests, *([] if device == "cpu" else ["--device", device.partition(":")[0]])]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False)

@@ -36,7 +36,7 @@ class TestAll:
             state = following
             assert state.output().value() == state.h()[-1].value()
             for other in (one.output(), output):
-                np.testing.assert_allclose(other.value(), state.output().value(), rtol=1e-4, atol=1e-6)
+                np.testing.assert_allclose(other.value(), state.output().value(), rtol=1e-5, atol=1e-6)
         assert len(state.h()) == 2
         assert len(state.s()) == (2 if isinstance(builder, dy.GRUBuilder | dy.SimpleRNNBuilder) else 4)
 
@@ -46,7 +46,7 @@ class TestAll:
         again = builder.initial_state(list(state.s()))
         last = state.add_input(xs[0]).output().value()
         for same in (again, builder.initial_state().set_s(list(state.s()))):
-            np.testing.assert_allclose(same.add_input(xs[0]).output().value(), last, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(same.add_input(xs[0]).output().value(), last, rtol=1e-5, atol=1e-6)
         other = state.set_h([dy.zeros(4), dy.ones(4)])
         assert [h.value() for h in other.h()] == [[0.0] * 4, [1.0] * 4]
         with pytest.raises(RuntimeError):

@@ -6,6 +6,7 @@ from scipy import special
 
 import edbatch as eb
 import edbatch.dynet as dy
+from edbatch.devices import current_device
 from edbatch.dynet.implicit import implicit
 
 WIDE = np.concatenate([[0.0, 1e-30, 1e-6, 1e-3], np.linspace(0.01, 9, 300), np.geomspace(10, 1e30, 60)])
@@ -24,6 +25,11 @@ CASES = {
 }
 
 
+def off(least):
+    """What float32 may be off: a GPU's logarithms, whose last place is not the CPU's, are multiplied in lgamma."""
+    return least if current_device().name == "cpu" else 5e-6
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_gradients(name):
     value, slope, where = CASES[name]
@@ -32,7 +38,7 @@ def test_values_and_gradients(name):
     x = dy.inputVector(where)
     y = getattr(dy, name)(x)
     dy.sum_elems(y).backward()
-    np.testing.assert_allclose(y.npvalue(), value(where), rtol=2e-6, atol=5e-6 if name == "lgamma" else 2e-6)
+    np.testing.assert_allclose(y.npvalue(), value(where), rtol=2e-6, atol=off(2e-6))
     np.testing.assert_allclose(x.gradient(), slope(where), rtol=1e-4, atol=1e-5)
 
 
@@ -59,7 +65,7 @@ def test_ends_of_the_range(name, edges):
     dy.renew_cg()
     found = getattr(dy, name)(dy.inputVector(edges)).npvalue()
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(found, value(np.array(edges, float)), rtol=1e-6, atol=5e-6)
+        np.testing.assert_allclose(found, value(np.array(edges, float)), rtol=1e-6, atol=off(1e-6))
 
 
 def test_argmax():
@@ -106,7 +112,7 @@ def test_inside_a_cell():
 
     with eb.Graph():
         found = f(eb.input([0.5, 3.0])).value()
-    np.testing.assert_allclose(found, np.arctan([0.5, 3.0]) + special.gammaln([0.5, 3.0]), rtol=5e-6)
+    np.testing.assert_allclose(found, np.arctan([0.5, 3.0]) + special.gammaln([0.5, 3.0]), rtol=off(1e-6))
 
 
 @pytest.mark.parametrize("array", [[[2.0]], [[0, 1], [1, 0]], [[0, 2, 1], [1, 0, 0], [3, 0, 1]]])
