@@ -216,3 +216,14 @@ def test_the_demo(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "lattices" in done.stdout
+
+
+def test_a_parameter_that_cupy_writes_to(cuda):
+    import cupy
+
+    W = eb.ParameterCollection(device=cuda).add_parameters((2, 3), init=1.0)
+    shared = cupy.from_dlpack(W)
+    shared *= 4
+    W.touch()
+    with eb.Graph():
+        assert (W @ eb.input(np.ones(3, np.float32))).value().tolist() == [12, 12]
