@@ -594,7 +594,7 @@ enum { FIXED, ATTRIBUTE, VIEW, INDEX, LIST, PLACE, LOOKUP };  // kinds
 typedef struct {
     PyObject *specs[3];   // of the operands; of PLACE a tuple of those of all
     PyObject *argument;   // an attribute, or None
-    PyObject *out;        // spec of the result
+    PyObject *out;        // spec of the result; of VIEW perhaps several, each with what is added to the id, in tuples
     long long view, step, bound;  // of VIEW: through which the operand is seen, and what is added to its id
     int32_t type;
 } Entry;
@@ -756,6 +756,20 @@ static PyObject *call_fixed(Caller *c, PyObject *const *args, size_t flags, PyOb
     return slowly(c, args, flags, names);
 }
 
+// A list of an expression seen through several views.
+static PyObject *views_of(Handle *x, PyObject *steps) {
+    Py_ssize_t n = PyTuple_GET_SIZE(steps);
+    PyObject *found = PyList_New(n);
+    for (Py_ssize_t i = 0; found != NULL && i < n; i++) {
+        long long step;
+        PyObject *spec, *one = NULL;
+        if (PyArg_ParseTuple(PyTuple_GET_ITEM(steps, i), "LO", &step, &spec)) one = handle_made(Py_TYPE(x), x->graph, x->id + step, spec);
+        if (one == NULL) Py_CLEAR(found);
+        else PyList_SET_ITEM(found, i, one);
+    }
+    return found;
+}
+
 // One operand, and an argument that may be left out.
 static PyObject *call_with_argument(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
     Py_ssize_t n = PyVectorcall_NARGS(flags);
@@ -765,6 +779,7 @@ static PyObject *call_with_argument(Caller *c, PyObject *const *args, size_t fla
     if (c->kind == VIEW) {
         Entry *e = argument != NULL ? entry_found(c, &x->spec, 1, argument, x->id >> NODE_BITS) : NULL;
         if (e == NULL) return slowly(c, args, flags, names);
+        if (PyTuple_CheckExact(e->out)) return views_of(x, e->out);
         return handle_made(Py_TYPE(x), x->graph, x->id + e->step, e->out);
     }
     Builder *g = builder_of(x->graph);

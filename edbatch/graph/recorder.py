@@ -90,7 +90,8 @@ def new_columns() -> tuple[Any, Any, Any]:
 def as_taken(column: Any, code: str) -> Any:
     """A column as an array that sees it, which nothing is appended to any more; `code`: see `packing`."""
     if isinstance(column, list):
-        return np.frombuffer(packing(code, len(column)).pack(*column), np.dtype(code))
+        # Of bytes it could not be written to, and compiled code would be another.
+        return np.frombuffer(bytearray(packing(code, len(column)).pack(*column)), np.dtype(code))
     return np.asarray(column)
 
 
@@ -289,6 +290,8 @@ def _view(slow: Callable[..., Any], default: Any) -> Any:
             pass
         else:
             handle = x.graph.handle
+            if spec.__class__ is tuple:  # several views
+                return [handle(x.graph, x.id + step, spec) for step, spec in spec]
             return handle(x.graph, x.id + step, spec)
         return slow(x, argument)
 

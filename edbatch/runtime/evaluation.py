@@ -118,27 +118,25 @@ class Evaluation:
         nodes, table = self.nodes, self.table
         first, base = nodes.n, nodes.n_args
         nodes.reserve(len(types), len(operands) + len(integers))
-        nodes.types[first : nodes.n] = types
-        operands, begin = np.array(operands, np.int64), self._n_integers
-        self._append_integers(integers)
-        places = first, base, begin, self._n_integers
-        read = decode(*places, operands, nodes.directory, table.directory)
+        own = self._room_for(len(integers))
+        given = first, base, self._n_integers, types, operands, integers, own
+        read = decode(*given, nodes.directory, table.directory)
         while read == UNKNOWN:
-            table.number(nodes.types[first : nodes.n])
+            table.number(types)
             table.see(operands)
-            read = decode(*places, operands, nodes.directory, table.directory)
+            read = decode(*given, nodes.directory, table.directory)
         if read != len(operands):
             raise EdBatchError(DAMAGED)
+        self._n_integers += len(integers)
 
-    def _append_integers(self, integers: Any) -> None:
-        """Have more integers of nodes."""
-        state, begin, end = self._state, self._n_integers, self._n_integers + len(integers)
+    def _room_for(self, more: int) -> np.ndarray:
+        """The integers of nodes, with room for more."""
+        state, begin, end = self._state, self._n_integers, self._n_integers + more
         if end > len(state.integers):
             grown = np.empty(2 * end, np.int32)
             grown[:begin] = state.integers[:begin]
             state.integers = grown
-        state.integers[begin:end] = integers
-        self._n_integers = end
+        return state.integers
 
     def split(self) -> Nodes:
         """What has run, and what is pending as it would run now."""

@@ -109,8 +109,8 @@ class Executor:
         if type.type.op.payload:
             if inputs is None:
                 return
-            numbers = self._graph.integers[plan.integers[begin : begin + n]]
-            values = [inputs[i] for i in numbers.tolist()]
+            integer = self._graph.integers.item
+            values = [inputs[integer(at)] for at in plan.integers[begin : begin + n].tolist()]
         elif type.type.attributes:
             ((_, spec),) = type.type.attributes
             values = parameter_array(spec)

@@ -547,9 +547,7 @@ class Graph(Columns):
         if self.n != len(types) + first:
             raise EdBatchError(DAMAGED)
         if evaluation is None or is_first:
-            kinds = np.flatnonzero(np.bincount(types)).tolist()
-            of_parameters = (x for type in kinds if (x := TYPES[type].device) is not None)
-            device = self._device or next(of_parameters, None)
+            device = self._device or _device_of(types)
             evaluation = self._evaluation = self._begun(tables.shared_table(device or current_device()))
             evaluation.fixes_device = device is not None
         if lines:
@@ -566,6 +564,15 @@ class Graph(Columns):
         if self.n != len(taken.types):
             raise EdBatchError(DAMAGED)
         return caching.key_of(taken, self._policy, self.options.split, self._device)
+
+
+def _device_of(types: np.ndarray) -> Device | None:
+    """The device of the first parameter that types have; None: they have none."""
+    for several in (types[:4], np.unique(types)):  # what is recorded first is often a look-up
+        for id in several.tolist():
+            if (found := TYPES[id].device) is not None:
+                return found
+    return None
 
 
 def _listed(place: str, expressions: Any) -> list[Any]:

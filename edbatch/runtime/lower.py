@@ -12,18 +12,18 @@ UNKNOWN = -2  # a type or a view that the table has not seen
 
 @compiled(small=True)
 def decode(
-    first: int, base: int, integer: int, n_integers: int, operands: np.ndarray, node_tables: np.ndarray,
-    type_tables: np.ndarray,
+    first: int, base: int, integer: int, recorded: np.ndarray, operands: np.ndarray, integers: np.ndarray,
+    own_integers: np.ndarray, node_tables: np.ndarray, type_tables: np.ndarray,
 ) -> int:  # fmt: skip
-    """Number the types of nodes, and put their operands, and where their integers are, in `args`.
+    """Number the types of nodes, put their operands, and where their integers are, in `args`, and take the integers.
 
     Args:
         first: the number of the first of these nodes, which are the graph's last.
         base: where in `args` theirs begin.
-        integer, n_integers: where the first of their integers is, and how many there are with those before.
-        operands: theirs, see `graph.columns.Columns`.
-        node_tables: directory of the `NodeColumns` of the graph; of these nodes, ids of types become numbers when all
-            is known, and where their operands are is filled in.
+        integer: where the first of their integers is.
+        recorded, operands, integers: theirs, see `graph.columns.Recorded`.
+        own_integers: those of the graph, with room.
+        node_tables: directory of the `NodeColumns` of the graph; what these nodes are is filled in.
         type_tables: directory of the `TypeColumns`.
 
     Returns:
@@ -33,16 +33,18 @@ def decode(
     types, starts, counts, args = nodes_in(node_tables)
     known = types_in(type_tables)
     numbers, n_operands, view_windows = known.numbers, known.n_operands, known.view_windows
-    for node in range(first, len(types)):
-        if types[node] >= len(numbers) or numbers[types[node]] < 0:
+    n_integers = integer + len(integers)
+    for id in recorded:
+        if id >= len(numbers) or numbers[id] < 0:
             return UNKNOWN
     for i in range(len(operands)):
         code = operands[i] >> 32
         if code and (code >= len(view_windows) or view_windows[code] < 0):
             return UNKNOWN
     at, to = 0, base
+    own_integers[integer:n_integers] = integers
     for node in range(first, len(types)):
-        kind = types[node] = numbers[types[node]]
+        kind = types[node] = numbers[recorded[node - first]]
         n = n_operands[kind]
         if n < 0:
             if at >= len(operands):

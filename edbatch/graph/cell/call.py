@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from edbatch.graph.cell.inlined import returned
@@ -29,32 +28,30 @@ def call({arguments}):
 {integers}    _inline = False
     try:
         _graph = {graph}
-{own}        if _graph.careful:
-            _inline = _graph.inlines
-            _last = _none if _inline else {kept}[{at}]
-        else:
-            _last = {kept}[{usual}]
-        {specs}, _type_id, _form, _out, {watched}_serial = _last.call
-        if {checks} and (_serial is _graph.serial or _last.renew({owner}, {kept}, {at}, _graph)):
-            _node = _graph.n
-            _graph.n = _node + 1
-            _graph.types.append(_type_id)
-{ids}            if _form == 1:
-                return _graph.handle(_graph, _node, _out)
-            if _form == 2:
-                _step, _spec, _step2, _spec2 = _out
-                _handle = _graph.handle
-                return _handle(_graph, _node + _step, _spec), _handle(_graph, _node + _step2, _spec2)
-            return _out.recorded(_graph, _node)
+        _inline = _graph.inlines
+        if not _inline:
+{own}            _last = {kept}[{at} if _graph.careful else {usual}]
+            {specs}, _type_id, _form, _out, {watched}_serial = _last.call
+            if {checks} and (_serial is _graph.serial or _last.renew({owner}, {kept}, {at}, _graph)):
+                _node = _graph.n
+                _graph.n = _node + 1
+                _graph.types.append(_type_id)
+{ids}                if _form == 1:
+                    return _graph.handle(_graph, _node, _out)
+                if _form == 2:
+                    _step, _spec, _step2, _spec2 = _out
+                    _handle = _graph.handle
+                    return _handle(_graph, _node + _step, _spec), _handle(_graph, _node + _step2, _spec2)
+                return _out.recorded(_graph, _node)
     except (AttributeError, KeyError, TypeError, ValueError):  # no graph, no last call, a copied owner's, or another's
         pass
-    if _inline and not any(_x.__class__ in _arrays for _x in {given}):
+    if _inline{no_arrays}:
         return _returned(_graph, _function({arguments}))
     return _cell.call({given}, {static})
 """
 
 # Where an owner keeps its last calls: not read as an attribute, which another object may answer for.
-OWN = """        _own = {owner}.__dict__
+OWN = """            _own = {owner}.__dict__
 """
 
 # One for all entries would not do for arrays of expressions. What else knows the largest of several are `Integers`, and
@@ -142,8 +139,6 @@ def _source(cell: Cell, names: list[str], scope: dict[str, Any]) -> str:
     if not expressions:  # whose specs would tell; constants in the body are of the graph's dtype
         watched.append("_graph.dtype")
     checks += [f"{place} is _w{number}" for number, place in enumerate(watched)]
-    # A last call that no call is like.
-    scope["_none"] = SimpleNamespace(call=(*(-1 for _ in names), 0, 0, None, *watched, None))
     place = f'"{cell.place(len(names))}"'
     at = f"{place} + _graph.variant" + " + _text(_static)" * cell.has_static
     return SOURCE.format(
@@ -161,11 +156,12 @@ def _source(cell: Cell, names: list[str], scope: dict[str, Any]) -> str:
         ids="".join(_appended(*column) for column in columns),
         watched="".join(f"_w{number}, " for number in range(len(watched))),
         given=f"({', '.join(owner + names)},)",
+        no_arrays="".join(f" and {name}.__class__ not in _arrays" for name in names),
     )
 
 
 def _appended(column: str, values: list[str]) -> str:
     """The line that appends values to a column of the graph."""
     if len(values) < 2:
-        return "".join(f"            _graph.{column}.append({x})\n" for x in values)
-    return f"            _column = _graph.{column}; " + "; ".join(f"_column.append({x})" for x in values) + "\n"
+        return "".join(f"                _graph.{column}.append({x})\n" for x in values)
+    return f"                _column = _graph.{column}; " + "; ".join(f"_column.append({x})" for x in values) + "\n"

@@ -16,12 +16,19 @@ from edbatch.graph.record import to_node, to_operand
 
 def returned(graph: Columns, found: Any) -> Any:
     """Turn parameters, numbers and arrays that the function returned into expressions, as a cell does."""
-    if isinstance(found, Expression):
+    if isinstance(found, Expression) or (found.__class__ is tuple and _are_expressions(found)):
         return found
     leaves, structure = flatten(found)
     if all(isinstance(x, Expression) for x in leaves):
         return found
     return structure.build([_as_expression(graph, x) for x in leaves])
+
+
+def _are_expressions(found: tuple[Any, ...]) -> bool:
+    for x in found:  # noqa: SIM110 (a generator takes three times as long)
+        if not isinstance(x, Expression):
+            return False
+    return True
 
 
 def _as_expression(graph: Columns, x: Any) -> Any:

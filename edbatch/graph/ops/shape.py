@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from edbatch.base.exact import literal
+from edbatch.base.exact import is_told, literal
 from edbatch.base.numbers import as_integer
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
@@ -17,6 +18,7 @@ from edbatch.graph.fast import viewer
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Kind, Op, Sample, declare, expect, no_gradient
 from edbatch.graph.record import checked_index, checked_shape, entries_of, record, to_expression
+from edbatch.graph.recorder import VIEW, caller
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
@@ -148,10 +150,6 @@ def is_advanced(part: Any) -> bool:
     return part is None or isinstance(part, list | tuple | range) or (isinstance(part, np.ndarray) and part.ndim > 0)
 
 
-# From spec, view, axis, parts and their kinds to (step of the id, spec) of each part.
-_splits: dict[Any, list[tuple[int, Spec]]] = {}
-
-
 def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]:
     """Cut an expression along an axis into views; costs no batch and no copy.
 
@@ -170,20 +168,33 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
         >>> b.value()
         array([3., 4.], dtype=float32)
     """
-    try:
-        if axis.__class__ is not int:
+    if axis.__class__ is not int:
+        return _split(x, parts, axis)
+    found: list[Expression] = _splitter(axis)(x, parts)
+    return found
+
+
+@lru_cache(64)
+def _splitter(axis: int) -> Callable[[Any, Any], list[Expression]]:
+    """The caller of splits along an axis."""
+    known: dict[Any, tuple[tuple[int, Spec], ...]] = {}
+
+    def slow(x: Any, parts: Any) -> list[Expression]:
+        if not isinstance(x, Expression):
             return _split(x, parts, axis)
-        entries = _splits[x.spec, x.id >> NODE_BITS, axis, literal(parts)]
-    except (KeyError, AttributeError, TypeError):
-        pass
-    else:
-        graph, id = x.graph, x.id
-        handle = graph.handle
-        out = []
-        for step, spec in entries:  # a comprehension would be a closure, which takes twice as long here
-            out.append(handle(graph, id + step, spec))
-        return out
-    return _split(x, parts, axis)
+        key = x.spec, x.id >> NODE_BITS, literal(parts)
+        steps = known.get(key)
+        if steps is None:
+            out = _split(x, parts, axis)
+            if key[2] is None or any((part.id - x.id) & NODE_MASK for part in out):  # copies are no views
+                return out
+            steps = known[key] = tuple([(part.id - x.id, part.spec) for part in out])
+        if is_told(parts):
+            call.learn((x.spec,), 0, steps, parts, key[1])
+        return [x.graph.handle(x.graph, x.id + step, spec) for step, spec in steps]
+
+    call = caller(VIEW, slow)
+    return call
 
 
 def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
@@ -198,12 +209,7 @@ def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
         sizes = (entries // count,) * count
     expect(len(sizes) > 0 and sum(sizes) == entries, f"{place}: expected sizes adding to {entries}")
     keys = [(*[slice(None)] * at, slice(end - size, end)) for end, size in zip(accumulate(sizes), sizes, strict=True)]
-    out = [look(x, INDEX, (("index", parse_index(place, x.spec.shape, key)),)) for key in keys]
-    told = literal(parts) if axis.__class__ is int else None
-    if told is not None and all((part.id - x.id) & NODE_MASK == 0 for part in out):
-        key = x.spec, x.id >> NODE_BITS, axis, told
-        _splits[key] = [(part.id - x.id, part.spec) for part in out]
-    return out
+    return [look(x, INDEX, (("index", parse_index(place, x.spec.shape, key)),)) for key in keys]
 
 
 def reshape(x: Any, shape: int | Sequence[int]) -> Expression:

@@ -79,8 +79,8 @@ class NumPyBackend:
     @staticmethod
     def lists(plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """Those of the host."""
-        address: int = integers.__array_interface__["data"][0]
-        return Lists(plan.entries.item(3)[0], address - integers.itemsize * first_integer, integers)
+        address = NumPyBackend.address(integers) - integers.itemsize * first_integer if len(integers) else 0
+        return Lists(plan.entries.item(3)[0], address, integers)
 
     @staticmethod
     def handles(wanted: Sequence[Kernel]) -> list[int]:

@@ -6,12 +6,14 @@ import copy
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
+from weakref import ref
 
 import numpy as np
 
 from edbatch.base.records import joined, record_type, words_of
 from edbatch.compiling.compiled import compiled
 from edbatch.compiling.directory import Directory, Told
+from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import (
     ARGUMENT_OF,
     EXTENT,
@@ -26,7 +28,7 @@ from edbatch.kernels.program import (
 from edbatch.kernels.tables import Programs, plan_in
 from edbatch.memory.plan.format import Plan
 from edbatch.runtime.compile.growing_table import GrowingTable
-from edbatch.runtime.compile.linked import Tables
+from edbatch.runtime.compile.linked import Tables, arrays_of
 from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program, Variant
 
@@ -70,25 +72,17 @@ class Ready(NamedTuple):
 
     Attributes:
         version: of all programs.
-        reading: the tables by which parameters are read.
+        parameters: that they read, see `Tables`.
         scratch: bytes that the largest of the batches needs.
     """
 
     version: int
-    reading: list[Tables]
+    parameters: tuple[tuple[ParameterSpec, ref[Any]], ...]
     scratch: int
 
     def held(self, programs: ProgramTable) -> list[Any] | None:
         """See `ProgramTable.prepare`; None: that is to be called, programs or parameters are not where they were."""
-        if programs.version != self.version:
-            return None
-        held: list[Any] = []
-        for tables in self.reading:
-            arrays = tables.held()
-            if arrays is None:
-                return None
-            held += arrays
-        return held
+        return arrays_of(self.parameters) if programs.version == self.version else None
 
 
 # Programs that have been joined and are no longer read: so many, and as many as are read, before all are joined anew.
@@ -111,6 +105,7 @@ class ProgramTable:
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
         self._new: dict[int, None] = {}  # types whose tables have still to be joined
+        self._prepared: dict[frozenset[int], Ready] = {}  # sets of types that have run at this version
         self._begin()
         self._publish()
 
@@ -126,8 +121,12 @@ class ProgramTable:
         Raises:
             EdBatchError: a parameter is gone.
         """
+        prepared = frozenset(kinds)
+        before = self._prepared.get(prepared)
+        if before is not None and (still := before.held(self)) is not None:
+            return still
         held: list[Any] = []
-        for kind in kinds:
+        for kind in prepared:
             variant = self._variants.get(kind)
             if variant is None:
                 if kind in self._seen:
@@ -147,12 +146,14 @@ class ProgramTable:
             held += arrays
         if self._new or len(self._sizes) < table.count:
             self._join(table.count)
+        self._prepared[prepared] = self.ready(prepared, 0)
         return held
 
     def ready(self, kinds: Iterable[int], scratch: int) -> Ready:
         """Programs of these types, which have been prepared, to be run again; `scratch`: bytes that they need then."""
-        found = [self._tables.get(kind) for kind in kinds]
-        return Ready(self.version, [tables for tables in found if tables is not None and tables.parameters], scratch)
+        found = [tables for kind in kinds if (tables := self._tables.get(kind)) is not None]
+        parameters = {spec: known for tables in found for spec, known in tables.parameters}
+        return Ready(self.version, tuple(parameters.items()), scratch)
 
     def scratch(self, plan: Told[Plan], first: int, stop: int) -> int:
         """Bytes of scratch that the largest of some batches of a plan needs."""
@@ -215,6 +216,7 @@ class ProgramTable:
     def _publish(self) -> None:
         """Let compiled loops read what has been joined."""
         parts = {part: table.entries for part, table in self._parts.items()}
+        self._prepared.clear()
         self.version = next(_versions)  # first: who knows the tables of a version reads no others, after an interrupt
         self.directory = Directory(Programs(self._tasks.entries, self._extents.entries, **parts))
         self._sizes = self._all_sizes.entries
