@@ -25,8 +25,7 @@ from edbatch.graph.options import options
 from edbatch.graph.pytorch_names import FUNCTIONS as _FUNCTIONS
 from edbatch.graph.pytorch_names import missing as _missing
 from edbatch.graph.replay.replay import replay
-from edbatch.policy.policy import Policy
-from edbatch.policy.registry import get_policy
+from edbatch.policy.policy import Policy, get_policy
 from edbatch.runtime.graph import Graph, forward
 from edbatch.runtime.programs.requests import all, values
 from edbatch.runtime.programs.run import run

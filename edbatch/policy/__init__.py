@@ -15,13 +15,11 @@ Example:
 from typing import TYPE_CHECKING, Any
 
 from edbatch.base.later import imported as _imported
-from edbatch.policy.bounds import lower_bound
 from edbatch.policy.heuristics import Heuristic
-from edbatch.policy.policy import Policy
+from edbatch.policy.policy import Policy, get_policy
 from edbatch.policy.recorded import read_graph, write_graph
-from edbatch.policy.registry import get_policy
 from edbatch.policy.schedule import Schedule
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import TypedGraph, lower_bound
 
 if TYPE_CHECKING:
     from edbatch.policy.fsm import FSM

@@ -28,6 +28,9 @@ def not_critical() -> Critical:
     return Critical(np.zeros(0, np.int32), np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
 
 
+NOT_CRITICAL = not_critical.py_func()  # type: ignore[attr-defined]
+
+
 @compiled(small=True)
 def look_ahead(critical: Critical, graph: GraphColumns, frontier: Frontier) -> Critical:
     """The tracker itself or, for the placeholder, that of the graph from a frontier on."""
@@ -39,9 +42,8 @@ def new_critical(graph: GraphColumns, frontier: Frontier) -> Critical:
     """The tracker of a graph from a frontier on; O(columns * edges)."""
     types, user_indptr, users = graph.types, graph.user_indptr, graph.users
     type_count = len(frontier.begin)
-    repeats = repeating_types(types, graph.indptr, graph.operands, graph.order, type_count)
-    column = np.where(repeats, np.cumsum(repeats) - 1, -1).astype(np.int32)
-    columns = repeats.sum()
+    column = repeating_types(types, graph.indptr, graph.operands, graph.order, type_count)
+    columns = (column >= 0).sum()
     depths = np.zeros((len(types), columns + 1), np.int32)
     for node in graph.order[::-1]:
         row = depths[node]
@@ -95,10 +97,11 @@ def is_critical(critical: Critical, frontier: Frontier, kinds: np.ndarray, count
 
 @compiled(small=True)
 def complete(frontier: Frontier, kinds: np.ndarray, count: int) -> int:
-    """The position in `kinds` of a type all of whose remaining nodes are ready, or -1: its batch has to run some time,
-    and nothing can join it, so it may as well run now."""
+    """The position in `kinds` of a type that runs without a choice, or -1: of the only one, or of one all of whose
+    remaining nodes are ready. Its batch has to run some time, and nothing can join it, so it may as well run now.
+    """
     for index in range(count):
-        if frontier.end[kinds[index]] == frontier.last[kinds[index]]:
+        if count == 1 or frontier.end[kinds[index]] == frontier.last[kinds[index]]:
             return index
     return -1
 

@@ -16,7 +16,7 @@ Equals are ordered by type, so that a state is a function of the frontier.
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, complete, is_critical, work_ahead
+from edbatch.policy.critical import Critical, is_critical, work_ahead
 from edbatch.policy.frontier import Frontier
 
 ENCODINGS = {"base": 0, "max": 1, "sort": 2, "phase": 3, "critical": 4, "ahead": 5}
@@ -61,14 +61,6 @@ def encode(
         for index in range(min(count, MARKED_TYPES)):
             mark |= int(is_critical(critical, frontier, kinds, count, kinds[index])) << index
     return mark
-
-
-@compiled(small=True)
-def without_choice(encoding: int, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
-    """The position in `kinds` of a type that runs without a look at the state; -1: the state decides."""
-    if count == 1:
-        return 0
-    return complete(frontier, kinds, count) if encoding == AHEAD else -1
 
 
 def describe(encoding: str, names: list[str], mark: int) -> str:

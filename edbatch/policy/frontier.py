@@ -84,6 +84,15 @@ def run_batch(graph: GraphColumns, frontier: Frontier, record: Record, kind: int
 
 
 @compiled(small=True)
+def topological_order(graph: GraphColumns) -> np.ndarray:
+    """int32[m]: operands before their users, of a graph of one type; where there is a cycle, not all n nodes."""
+    frontier, record = new_frontier(graph, 1), new_record(len(graph.types))
+    while frontier.begin[0] < frontier.end[0]:
+        run_batch(graph, frontier, record, 0)
+    return record.order[: frontier.end[0]]
+
+
+@compiled(small=True)
 def ready_types(frontier: Frontier, kinds: np.ndarray) -> int:
     """Fill `kinds` with the types on the frontier, ascending, and return how many there are."""
     count = 0
@@ -114,12 +123,11 @@ class Blockers(NamedTuple):
 def new_blockers(graph: GraphColumns, type_count: int, needed: bool) -> Blockers:
     """The ratios of a graph of which nothing has run, if they are needed; O(rows * edges)."""
     types, indptr, operands = graph.types, graph.indptr, graph.operands
-    repeats = np.zeros(type_count, np.bool_)
+    row = np.full(type_count, -1, np.int32)
     if needed:
-        repeats = repeating_types(types, indptr, operands, graph.order, type_count)
-    row = np.where(repeats, np.cumsum(repeats) - 1, -1).astype(np.int32)
-    waiting, total = np.zeros((repeats.sum(), len(types)), np.int32), np.zeros(type_count, np.int64)
-    for kind in np.flatnonzero(repeats):
+        row = repeating_types(types, indptr, operands, graph.order, type_count)
+    waiting, total = np.zeros(((row >= 0).sum(), len(types)), np.int32), np.zeros(type_count, np.int64)
+    for kind in np.flatnonzero(row >= 0):
         counts = waiting[row[kind]]
         for node in graph.order:
             for edge in range(indptr[node], indptr[node + 1]):

@@ -5,13 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, look_ahead, most_ahead, raise_reach, run_critical_batch
-from edbatch.policy.encodings import CRITICAL, encode, without_choice
+from edbatch.policy.critical import Critical, complete, look_ahead, most_ahead, raise_reach, run_critical_batch
+from edbatch.policy.encodings import AHEAD, CRITICAL, encode
 from edbatch.policy.frontier import finished, new_blockers, new_frontier, new_record, ready_types, total_of, unblock
 from edbatch.policy.state_table import StateTable, insert
 from edbatch.policy.typed_graph import Columns, GraphColumns
-
-NOT_CRITICAL = Critical(np.zeros(0, np.int32), np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
 
 
 class Trajectory(NamedTuple):
@@ -64,7 +62,7 @@ def follow(
         count = ready_types(frontier, kinds)
         while taught < len(sequence) and frontier.begin[sequence[taught]] == frontier.end[sequence[taught]]:
             taught += 1  # it ran earlier, without a choice
-        position = without_choice(encoding, frontier, kinds, count)
+        position = complete(frontier, kinds, count) if count == 1 or encoding == AHEAD else -1
         decides = position < 0
         if decides:
             if encoding >= CRITICAL:

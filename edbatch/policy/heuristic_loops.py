@@ -36,11 +36,10 @@ def by_critical_path(columns: Columns, type_count: int) -> Made:
     """The rule of `critical.most_ahead`; what is ahead is looked at from the first frontier on that leaves a choice."""
     graph = GraphColumns(*columns)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    critical = not_critical()
-    kinds = np.empty(type_count, np.int32)
+    critical, kinds = not_critical(), np.empty(type_count, np.int32)
     while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
-        position = complete(frontier, kinds, count) if count > 1 else 0
+        position = complete(frontier, kinds, count)
         if position < 0:
             critical = look_ahead(critical, graph, frontier)
             position = most_ahead(critical, frontier, kinds, count)

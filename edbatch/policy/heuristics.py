@@ -13,8 +13,8 @@ from edbatch.policy.policy_file import HeuristicFile, Training, write_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.typed_graph import Int32s, TypedGraph, require_typed_graph
 
-loops = Later("edbatch.policy.heuristic_loops")
-topology = Later("edbatch.policy.topology")
+loops, topology = Later("edbatch.policy.heuristic_loops"), Later("edbatch.policy.topology")
+sparse, csgraph = Later("scipy.sparse"), Later("scipy.sparse.csgraph")
 
 
 class Heuristic:
@@ -93,9 +93,15 @@ def _average_depths(graph: TypedGraph) -> NDArray[np.float64]:
 
 def _standard_sort(graph: TypedGraph) -> Int32s:
     """int32[n]: the column of each node; nodes that join all samples, as the sum of their losses does, come last."""
-    joins = topology.joins(graph.indptr, graph.operands, np.argsort(_depths(graph), kind="stable"))
+    edges, nodes = (graph.indptr, graph.operands), np.arange(len(graph))
+    last = topology.joining_node(*edges, np.argsort(_depths(graph), kind="stable"))
+    joins = topology.longest_paths(*edges, graph.topological, nodes == last) > 0  # it, and what reads it
     height = topology.longest_paths(*graph.successors, graph.topological[::-1].copy(), ~joins)
-    column = topology.columns_of_rows(graph.indptr, graph.operands, height)
+    reads = np.diff(graph.indptr)
+    links = np.stack([np.repeat(nodes, reads), graph.operands])
+    links = links[:, ~joins[links[0]] & (reads[links[1]] > 0)]  # samples may share inputs
+    samples = sparse.coo_array((np.ones(len(links[0])), links), (len(graph), len(graph)))
+    column = topology.columns_of_rows(*edges, height, csgraph.connected_components(samples, directed=False)[1])
     return np.where(joins, column.max(initial=-1) + 1 + _depths(graph, from_roots=True), column)
 
 

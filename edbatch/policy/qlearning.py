@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tqdm import tqdm
@@ -106,14 +106,13 @@ def learn(
     return found[min(costs, key=lambda name: costs[name] * (CHEAP if name == COMPETING[0] else 1))]
 
 
-def _checked_exploration(given: Mapping[str, Any]) -> Exploration:
+def _checked_exploration(given: dict[str, Any]) -> Exploration:
     known = Exploration._field_defaults
-    for name in given:
-        if name not in known:
-            raise EdBatchError(f"learn: there is no {name!r}; there are {', '.join(known)}")
-    steps = {name: checked_integer("learn", name, given[name], most=MOST_STEPS) for name in given if name == "steps"}
-    reals = {name: checked_real("learn", name, given[name]) for name in given if name != "steps"}
-    how = Exploration(**steps, **reals)  # type: ignore[arg-type]
+    if unknown := [name for name in given if name not in known]:
+        raise EdBatchError(f"learn: there is no {unknown[0]!r}; there are {', '.join(known)}")
+    every = known | given
+    steps = checked_integer("learn", "steps", every.pop("steps"), most=MOST_STEPS)
+    how = Exploration(**{name: checked_real("learn", name, value) for name, value in every.items()}, steps=steps)
     if not (how.epsilon <= 1 and 0 < how.rate <= 1 and how.discount <= 1):
         raise EdBatchError("learn: needs 0 <= epsilon <= 1, 0 < rate <= 1, 0 <= discount <= 1")
     return how

@@ -1,4 +1,4 @@
-"""Compiled passes over the edges of a graph: users of a node, orders, depths, samples and what is on one path."""
+"""Compiled passes over the edges of a graph: users of a node, depths, samples and what is on one path."""
 
 import numpy as np
 
@@ -25,38 +25,6 @@ def successors(indptr: np.ndarray, operands: np.ndarray) -> tuple[np.ndarray, np
 
 
 @compiled(small=True)
-def topological_order(
-    indptr: np.ndarray, operands: np.ndarray, user_indptr: np.ndarray, users: np.ndarray
-) -> tuple[np.ndarray, int]:
-    """(order int32[n], how many were reached); fewer than n are reached when there is a cycle."""
-    nodes = len(indptr) - 1
-    order = np.arange(nodes, dtype=np.int32)
-    in_order = True
-    for node in range(nodes):
-        for edge in range(indptr[node], indptr[node + 1]):
-            in_order &= operands[edge] < node
-    if in_order:
-        return order, nodes
-    missing = indptr[1:] - indptr[:-1]
-    done = 0
-    for node in range(nodes):
-        if missing[node] == 0:
-            order[done] = node
-            done += 1
-    reached = 0
-    while reached < done:
-        node = order[reached]
-        reached += 1
-        for edge in range(user_indptr[node], user_indptr[node + 1]):
-            user = users[edge]
-            missing[user] -= 1
-            if missing[user] == 0:
-                order[done] = user
-                done += 1
-    return order, done
-
-
-@compiled(small=True)
 def longest_paths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, counted: np.ndarray) -> np.ndarray:
     """int32[n]: the most nodes of which `counted` is true on one path that ends at each node."""
     longest = np.empty(len(order), np.int32)
@@ -69,14 +37,14 @@ def longest_paths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, c
 
 
 @compiled(small=True)
-def joins(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """bool[n]: the node that joins all samples, and what reads it; none where several are left.
+def joining_node(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> int:
+    """The node that joins all samples; -1 where several are left.
 
     It is the last in `order`, by depth, that joins two parts of the graph; what nobody reads does not hide it. An input
     is a part until it is taken, and joins none that take it.
     """
     part = np.arange(len(order), dtype=np.int32)
-    taken, found = np.zeros(len(order), np.bool_), np.zeros(len(order), np.bool_)
+    taken = np.zeros(len(order), np.bool_)
     parts, last = 0, -1
     for node in order:
         joined = 0
@@ -93,22 +61,26 @@ def joins(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> np.nda
         parts += indptr[node] != indptr[node + 1]
         if joined > 1:
             last = node
-    for node in order:
-        found[node] = parts == 1 and node == last
-        for operand in operands[indptr[node] : indptr[node + 1]]:
-            found[node] |= found[operand]
-    return found
+    return last if parts == 1 else -1
 
 
 @compiled(small=True)
-def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, height: np.ndarray) -> np.ndarray:
+def _first(part: np.ndarray, node: int) -> int:
+    """The first node known to be connected with one; the way there is made shorter."""
+    while part[node] != node:
+        part[node] = part[part[node]]
+        node = part[node]
+    return node
+
+
+@compiled(small=True)
+def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, height: np.ndarray, row: np.ndarray) -> np.ndarray:
     """int32[n]: the column of every node, where each sample is a row of its nodes, depth first.
 
     What takes a node of another row, an input of several samples, stands behind it. Nodes of height 0 are no row's, and
-    have column -1; the roots of the samples have height 1.
+    have column -1; the roots of the samples have height 1. Inputs get the `row` of who takes them first.
     """
     nodes = len(height)
-    row = _samples(indptr, operands, height)
     next_column = np.zeros(nodes, np.int32)  # of every row
     column = np.full(nodes, -1, np.int32)
     cursor = indptr[:-1].copy()
@@ -128,7 +100,7 @@ def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, height: np.ndarray
                 continue
             top -= 1
             if indptr[node] == indptr[node + 1] and top:
-                row[node] = row[stack[top - 1]]  # an input is of the row that takes it first
+                row[node] = row[stack[top - 1]]
             at = next_column[row[node]]
             for edge in range(indptr[node], indptr[node + 1]):
                 at = max(at, column[operands[edge]] + 1)
@@ -138,34 +110,10 @@ def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, height: np.ndarray
 
 
 @compiled(small=True)
-def _samples(indptr: np.ndarray, operands: np.ndarray, height: np.ndarray) -> np.ndarray:
-    """int32[n]: a number for the nodes that are connected, other than by inputs that they take."""
-    sample = np.arange(len(height), dtype=np.int32)
-    for node in range(len(height)):
-        for edge in range(indptr[node], indptr[node + 1]):
-            operand = operands[edge]
-            if height[node] > 0 and indptr[operand] != indptr[operand + 1]:
-                a, b = _first(sample, node), _first(sample, operand)
-                sample[max(a, b)] = min(a, b)
-    for node in range(len(height)):
-        sample[node] = _first(sample, node)
-    return sample
-
-
-@compiled(small=True)
-def _first(sample: np.ndarray, node: int) -> int:
-    """The first node known to be connected with one; the way there is made shorter."""
-    while sample[node] != node:
-        sample[node] = sample[sample[node]]
-        node = sample[node]
-    return node
-
-
-@compiled(small=True)
 def repeating_types(
     types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
 ) -> np.ndarray:
-    """bool[T]: the types that occur more than once on some path."""
+    """int32[T]: numbers from 0 on for the types that occur more than once on some path, -1 for the others."""
     words = (type_count + 63) // 64
     above = np.zeros((len(types), words), np.uint64)  # bit set of the types of a node and its ancestors
     repeats = np.zeros(type_count, np.bool_)
@@ -178,16 +126,14 @@ def repeating_types(
         if above[node, kind >> 6] & bit:
             repeats[kind] = True
         above[node, kind >> 6] |= bit
-    return repeats
+    return np.where(repeats, np.cumsum(repeats) - 1, -1).astype(np.int32)
 
 
 @compiled(small=True)
 def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int) -> int:
     """Sum over types of the largest number of nodes of the type on one path."""
-    repeats = repeating_types(types, indptr, operands, order, type_count)
-    present = np.zeros(type_count, np.bool_)
-    present[types] = True
-    bound = (present & ~repeats).sum()
+    repeats = repeating_types(types, indptr, operands, order, type_count) >= 0
+    bound = len(np.unique(types[~repeats[types]]))
     for kind in np.flatnonzero(repeats):  # one type at a time: the column stays in cache
         bound += longest_paths(indptr, operands, order, types == kind).max()
     return int(bound)

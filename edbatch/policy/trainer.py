@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from edbatch.base.stopwatch import Moment
-from edbatch.policy.bounds import lower_bound
 from edbatch.policy.critical import Critical, new_critical
 from edbatch.policy.encodings import CRITICAL
 from edbatch.policy.frontier import new_frontier
@@ -21,7 +20,7 @@ from edbatch.policy.fsm_loop import Deciding, Trajectory, follow, learn_from, ne
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy_file import Training
 from edbatch.policy.state_table import StateTable, new_table
-from edbatch.policy.typed_graph import Columns, GraphColumns, TypedGraph
+from edbatch.policy.typed_graph import Columns, GraphColumns, TypedGraph, lower_bound
 
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
 TEACHERS = RUN_TIME_RULES[:3]  # which run all that is ready of a type

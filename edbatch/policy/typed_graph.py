@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, shown
 
-topology = Later("edbatch.policy.topology")
+frontier, topology = Later("edbatch.policy.frontier"), Later("edbatch.policy.topology")
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
@@ -124,10 +125,6 @@ class TypedGraph:
         names = tuple(self.names[kind] for kind in present.tolist())
         return TypedGraph(types.astype(np.int32), before[at - at[0]], operands[own] - np.int32(begin), names)
 
-    def copy(self) -> Self:
-        """The same graph, for policies that are not ours: nothing that they do with it changes this one."""
-        return replace(self, types=self.types.copy(), indptr=self.indptr.copy(), operands=self.operands.copy())
-
     def columns(self) -> Columns:
         """The `GraphColumns`."""
         users = self.successors
@@ -136,21 +133,23 @@ class TypedGraph:
     @cached_property
     def topological(self) -> Int32s:
         """int32[n]: operands before their users, by id where that will do; an EdBatchError where there is a cycle."""
-        order, done = topology.topological_order(self.indptr, self.operands, *self.successors)
-        if done < len(self):
-            stuck = np.setdiff1d(np.arange(len(self)), order[:done])
-            raise EdBatchError(f"the graph has a cycle through {self._cycle(stuck)}")
+        nodes = np.arange(len(self), dtype=np.int32)
+        if (self.operands < np.repeat(nodes, np.diff(self.indptr))).all():
+            return nodes
+        alike = GraphColumns(np.zeros_like(nodes), self.indptr, self.operands, *self.successors, nodes)
+        order: Int32s = frontier.topological_order(alike)
+        if len(order) < len(self):
+            raise EdBatchError(f"the graph has a cycle through {self._cycle()}")
         return order
 
-    def _cycle(self, stuck: NDArray[np.integer]) -> str:
-        """One cycle among the nodes that never become ready, as `node 3 -> 5 -> 3`."""
-        waiting, position, node = set(stuck.tolist()), dict[int, int](), int(stuck[0])
-        while node not in position:
-            position[node] = len(position)
-            row = self.operands[self.indptr[node] : self.indptr[node + 1]].tolist()
-            node = next(operand for operand in row if operand in waiting)
-        loop = [*list(position)[position[node] :], node][::-1]  # in the direction of the data
-        shown = loop if len(loop) <= 9 else [*loop[:4], "...", *loop[-4:]]
+    def _cycle(self) -> str:
+        """One cycle in the direction of the data, as `node 3 -> 5 -> 3`."""
+        rows = np.split(self.operands, self.indptr[1:-1])
+        try:
+            TopologicalSorter({node: row.tolist() for node, row in enumerate(rows)}).prepare()
+        except CycleError as error:
+            loop = error.args[1]
+            shown = loop if len(loop) <= 9 else [*loop[:4], "...", *loop[-4:]]
         return "node " + " -> ".join(map(str, shown))
 
     def _check(self) -> None:
@@ -195,6 +194,22 @@ def require_typed_graph(what: str, graph: object) -> None:
     """Refuse what is no TypedGraph, an `eb.Graph` above all: an EdBatchError that names the cure."""
     if not isinstance(graph, TypedGraph):
         raise EdBatchError(f"{what}: expected a TypedGraph (graph.typed_graph()), got {shown(graph)}")
+
+
+def lower_bound(graph: TypedGraph) -> int:
+    """The sum over types of the most nodes of the type on any one path: no schedule of `graph` has fewer batches.
+
+    It is equation (2) of the paper's appendix A.3.
+
+    Raises:
+        EdBatchError: the graph has a cycle, or is no TypedGraph.
+
+    Example:
+        >>> lower_bound(TypedGraph.from_lists(["a", "b", "a"], [[], [0], [1]]))
+        3
+    """
+    require_typed_graph("lower_bound", graph)
+    return int(topology.path_bound(graph.types, graph.indptr, graph.operands, graph.topological, len(graph.names)))
 
 
 _LISTS = (Sequence, np.ndarray)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from edbatch.policy.bounds import lower_bound
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import TypedGraph, lower_bound
 from edbatch.runtime.advice_chains import put_together_one_by_one
 from edbatch.runtime.advice_types import FEW, LEAST, Use, bound_of, cells_made_anew, types_apart
 

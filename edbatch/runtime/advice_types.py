@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.policy.bounds import lower_bound
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import TypedGraph, lower_bound
 
 LEAST = 8  # batches; who could save less needs no advice
 FEW = 8.0  # nodes a batch; with more, what keeps nodes apart costs little

@@ -19,8 +19,7 @@ from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.kernels.backend import Backend
 from edbatch.memory.plan.growing import Used
-from edbatch.policy.policy import Policy
-from edbatch.policy.registry import get_policy, is_known, schedule_of
+from edbatch.policy.policy import Policy, get_policy, is_known, schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable

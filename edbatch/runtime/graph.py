@@ -36,9 +36,8 @@ from edbatch.graph.pytorch_names import explain_keyword
 from edbatch.graph.read_numbers import note_read, tell_read
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
-from edbatch.policy.policy import Policy
+from edbatch.policy.policy import Policy, get_policy
 from edbatch.policy.recorded import write_graph
-from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
 from edbatch.runtime.failing import Failing, Fitting

@@ -9,10 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from edbatch.base.later import Later
-from edbatch.policy.bounds import lower_bound
-from edbatch.policy.policy import Policy
-from edbatch.policy.registry import get_policy, schedule_of
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.policy import Policy, get_policy, schedule_of
+from edbatch.policy.typed_graph import TypedGraph, lower_bound
 
 qlearning = Later("edbatch.policy.qlearning")
 shown = Later("edbatch.compiling.shown")

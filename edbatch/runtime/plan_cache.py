@@ -20,8 +20,7 @@ from edbatch.graph.columns import Recorded
 from edbatch.graph.node_type import TYPES
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.policy.heuristics import Heuristic
-from edbatch.policy.policy import Policy
-from edbatch.policy.registry import is_known
+from edbatch.policy.policy import Policy, is_known
 from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.learned import still_waits
 from edbatch.runtime.nodes import Nodes

@@ -8,9 +8,8 @@ import numpy as np
 
 from edbatch.graph.cell.tracing import same
 from edbatch.graph.options import current_options
-from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy import Policy
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import TypedGraph, lower_bound
 from edbatch.runtime.advice import advice
 from edbatch.runtime.advice_types import Use
 from edbatch.runtime.evaluation import Evaluation

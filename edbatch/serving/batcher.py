@@ -15,8 +15,7 @@ from edbatch.base.numbers import checked_integer, is_real
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.spec import float_dtype
-from edbatch.policy.policy import Policy
-from edbatch.policy.registry import get_policy
+from edbatch.policy.policy import Policy, get_policy
 from edbatch.serving.errors import BatcherError, DeadlineError, OverloadError
 from edbatch.serving.request import Request
 from edbatch.serving.worker import Counters, Worker

@@ -9,8 +9,7 @@ from typing import Any
 from edbatch.base.later import Later
 from edbatch.errors import warn
 from edbatch.graph.model.collection import ParameterCollection
-from edbatch.policy.policy import Policy
-from edbatch.policy.registry import get_policy
+from edbatch.policy.policy import Policy, get_policy
 
 blas_threads = Later("edbatch.kernels.cpu.blas_threads")
 

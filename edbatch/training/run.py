@@ -25,8 +25,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.model.checkpoint import saved_metadata
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.options import options
-from edbatch.policy.policy import Policy
-from edbatch.policy.registry import get_policy
+from edbatch.policy.policy import Policy, get_policy
 from edbatch.runtime.graph import Graph
 from edbatch.training.conditions import conditions, warn_of_changes
 from edbatch.training.curve import OWN, Curve

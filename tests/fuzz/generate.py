@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from inspect import signature
 from random import Random
 
@@ -35,6 +36,7 @@ INTEGER = re.compile(
 ARRAY, FLOAT = re.compile(r"np\.array\([^()]*\)"), re.compile(r"-?\d+\.\d+")
 
 
+@lru_cache(2000)  # several tests look at the same programs, and making one takes as long as running it
 def generate(seed, cells=40):
     """The program of a seed; its cells are chosen among this many."""
     with np.errstate(all="ignore"):  # what is not finite is not taken

@@ -85,4 +85,4 @@ def test_what_else_programs_do(what, sources):
 
 
 def test_a_seed_is_a_program():
-    assert generate(7).source() == generate(7).source() != generate(8).source()
+    assert generate(7).source() == generate.__wrapped__(7).source() != generate(8).source()

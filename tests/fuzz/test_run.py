@@ -1,6 +1,5 @@
 """The comparison finds what is wrong, and takes no rounding for it."""
 
-from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,14 +13,8 @@ from tests.fuzz.test_fuzz import CELLS, PROGRAMS
 from tests.fuzz.test_generate import OPS
 
 
-@cache
-def program_of(seed):
-    program = generate(seed, CELLS)
-    return program, program.source()
-
-
 def programs(count):
-    return (program_of(seed) for seed in range(count))
+    return (generate(seed, CELLS) for seed in range(count))
 
 
 def with_faults(**changes):
@@ -32,7 +25,7 @@ def with_faults(**changes):
 
 def is_found(name, faulty):
     """Whether one of the programs that call an op fails."""
-    calling = (program for program, source in programs(4 * PROGRAMS) if f"eb.{name}(" in source)
+    calling = (program for program in programs(4 * PROGRAMS) if f"eb.{name}(" in program.source())
     return any(check(program, run=faulty) is not None for program in calling)
 
 
@@ -69,17 +62,15 @@ def test_gradients_that_leak_are_found():
 
 
 def test_rounding_is_no_error():
-    counts, wrong = Counts(), set()
-    for seed, (program, _) in enumerate(programs(50)):
+    counts = Counts()
+    for program in programs(25):
         epsilon = np.finfo(program.dtype).eps
 
         def rounding(code, epsilon=epsilon):
             with oracle.rounding(epsilon, seed=99), np.errstate(all="ignore"):
                 return shown(code, oracle)
 
-        if check(program, counts, rounding) is not None:
-            wrong.add(seed)
-    assert wrong <= {32}  # in which rounding makes 0 times infinity of a number
+        assert check(program, counts, rounding) is None
     assert counts.blind <= 0.01 * counts.arrays
 
 

@@ -55,26 +55,6 @@ def test_value_and_gradient_are_numpys(key):
     np.testing.assert_allclose(x.gradient(), gradient, atol=1e-12)
 
 
-def test_of_a_parameter_and_in_a_cell():
-    model = eb.ParameterCollection(seed=0, dtype="float64")
-    W = model.add_parameters((3, 4), init=X[0])
-
-    @eb.cell
-    def chosen(h):
-        return eb.sum(W[[2, 0], None] * h[None, :, ::-1][0])
-
-    with eb.Graph(dtype="float64"):
-        h = eb.input(X[1][:1])
-        y = chosen(h)
-    y.backward()
-    want = (X[0][[2, 0], None] * X[1][:1][None, :, ::-1][0]).sum()
-    np.testing.assert_allclose(y.value(), want)
-    gradient = np.zeros((3, 4))
-    gradient[[2, 0]] = X[1][0, ::-1]
-    np.testing.assert_allclose(W.grad(), gradient)
-    np.testing.assert_allclose(h.gradient()[0], X[0][[2, 0]].sum(axis=0)[::-1])
-
-
 @pytest.mark.parametrize("words", [[2, 0, 2, -1], [1], range(3), np.array([1, 1])], ids=str)
 def test_rows_of_a_table(words):
     table = eb.ParameterCollection(dtype="float64").add_lookup_parameters((3, 4), init=X[0])

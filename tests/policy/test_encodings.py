@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from edbatch.policy.critical import Critical
-from edbatch.policy.encodings import ENCODINGS, encode, without_choice
+from edbatch.policy.critical import Critical, complete
+from edbatch.policy.encodings import ENCODINGS, encode
 from edbatch.policy.frontier import Frontier
 
 
@@ -47,9 +47,8 @@ def test_ahead_orders_types_by_the_work_ahead():
     assert state("ahead", [1, 5, 2], [0, 1, 2], reach=[[3, 2, 0, 5], [2, 2, 0, 4], [2, 3, 0, 5]])[0] == [0, 2, 1]
 
 
-def test_a_type_whose_remaining_nodes_are_all_ready_needs_no_state_of_ahead():
+def test_a_type_whose_remaining_nodes_are_all_ready_needs_no_choice_nor_does_the_only_one():
     nothing = np.zeros(0, np.int32)
     frontier = Frontier(nothing, nothing, np.int32([0, 2]), np.int32([1, 5]), np.int32([2, 5]))
     kinds = np.int32([0, 1])
-    assert [without_choice(ENCODINGS[name], frontier, kinds, 2) for name in ("ahead", "sort")] == [1, -1]
-    assert without_choice(ENCODINGS["sort"], frontier, kinds, 1) == 0
+    assert [complete(frontier, kinds, count) for count in (2, 1, 0)] == [1, 0, -1]

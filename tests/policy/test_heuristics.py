@@ -140,14 +140,6 @@ def test_depth_batches_each_type_at_each_depth(random_graph):
         assert all(len(set(depth[batch])) == 1 for batch in schedule.batches())
 
 
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6))
-def test_nothing_beats_the_exact_search(random_graph, seed):
-    graph = random_graph(seed, 12, 3)
-    best = minimum_batches(graph)
-    assert all(len(Heuristic(name).schedule(graph)) >= best for name in RULES)
-
-
 @pytest.mark.parametrize("nodes", [2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
 def test_all_small_graphs_of_two_types(nodes):
     """The rule is one batch above the fewest at most, and seldom."""

@@ -2,14 +2,13 @@
 
 import gc
 import random
-from itertools import pairwise, permutations
+from itertools import permutations
 from weakref import ref
 
 import numpy as np
 import pytest
 
 import edbatch as eb
-import edbatch.dynet as dy
 from edbatch.runtime import evaluation, plan_cache, type_table
 from edbatch.runtime.backward import backward
 from edbatch.runtime.plan_cache import PlanCache
@@ -51,8 +50,6 @@ class Net:
         hs = [self.step(eb.lookup(self.table, word), word) for word in words]
         stopped = [eb.stop_gradient(h) if at % 2 else h for at, h in enumerate(hs)]
         return eb.sum([eb.cross_entropy(h, word % DIM) for h, word in zip(stopped, words, strict=True)])
-
-    replayed = eb.replay(of_cells)
 
     def gradients(self):
         found = [parameter.grad() for parameter in self.model]
@@ -108,19 +105,6 @@ def test_other_words(plans, function, saving, policy):
         check(lambda seed=seed: whole(net, function, mini_batch(seed), saving, policy))
         net.W.set_value(net.W.value() * 1.1)
     assert plans.hits >= 3
-
-
-@pytest.mark.parametrize("policy", ["none", "agenda", "sufficient", "critical-path", None])
-def test_what_is_replayed_is_as_recorded(policy):
-    net = Net()
-    for samples in (mini_batch(0), mini_batch(1), mini_batch(0)[::-1], mini_batch(0, (3, 1)), mini_batch(0)):
-        for options in ({}, {"split": False}, {"trace_lines": True}, {"cells": False}, {}):
-            with eb.options(**options):
-                wanted, found = (
-                    whole(net, function, samples, policy=policy) for function in (Net.of_cells, Net.replayed)
-                )
-            for one, other in zip(found, wanted, strict=True):
-                np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 @pytest.mark.parametrize("structures", [True, False])
@@ -194,66 +178,6 @@ def test_graphs_go_on(function, after):
     net = Net()
     for seed in (0, 0, 1, 2, 3):
         check(lambda seed=seed: whole(net, function, mini_batch(seed), after=after))
-
-
-def test_several_graphs_at_a_time():
-    net = Net()
-
-    def run():
-        graphs = []
-        for seed in range(5):
-            with eb.Graph(dtype="float64", seed=seed):
-                losses = [net.of_cells(words) for words in mini_batch(seed)]
-                graphs.append((losses[0], eb.sum(losses)))
-        values = [loss.value() for _, loss in graphs]
-        for first, loss in [*graphs, *graphs[::-1]]:
-            loss.backward()
-            values += [first.gradient(), *net.gradients()]
-        return [*values, *((first * 2).value() for first, _ in graphs)]
-
-    check(run, 2)
-
-
-@pytest.mark.parametrize("n", [5, 300])
-def test_arrays(n):
-    net = Net()
-
-    def run(seed):
-        ids = np.random.default_rng(seed).integers(0, 9, n)
-        with eb.Graph(dtype="float64", seed=seed):
-            hs = eb.dropout(eb.tanh(net.W @ eb.lookup(net.table, ids)), 0.2)
-            losses = eb.cross_entropy(net.V @ hs, ids % DIM)
-            loss = eb.sum(losses)
-            loss.backward()
-            return [loss.value(), losses[3].gradient(), eb.forward(list(hs))[2], *net.gradients()]
-
-    for seed in range(4):
-        check(lambda seed=seed: run(seed))
-
-
-def test_programs_in_the_style_of_dynet():
-    model = dy.ParameterCollection()
-    E, W, b = model.add_lookup_parameters((20, 4)), model.add_parameters((20, 4)), model.add_parameters(20)
-    lstm = dy.LSTMBuilder(1, 4, 4, model)
-
-    def run(seed):
-        dy.renew_cg()
-        rng = random.Random(seed)
-        words = [[rng.randrange(20) for _ in range(8)] for _ in range(5)]
-        state, losses = lstm.initial_state(), []
-        for now, following in pairwise(words):
-            state = state.add_input(dy.lookup_batch(E, now))
-            losses.append(dy.pickneglogsoftmax_batch(dy.affine_transform([b, W, state.output()]), following))
-        loss = dy.sum_batches(dy.esum(losses))
-        loss.backward()
-        found = [loss.value(), W.grad_as_array(), E.grad_as_array()]
-        for parameter in model.parameters_list() + model.lookup_parameters_list():
-            parameter.scale_grad(0)
-        return found
-
-    for seed in range(4):
-        check(lambda seed=seed: run(seed))
-    dy.close_cg()
 
 
 def test_parameters_that_are_moved_into_a_stack_or_written_to():

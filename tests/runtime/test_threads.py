@@ -80,7 +80,7 @@ import gc, sys, threading
 import numpy as np
 import edbatch as eb
 
-N, STEPS = 8, 5
+N, STEPS = 8, 3
 sys.setswitchinterval(float(sys.argv[1]))
 gc.set_threshold(50)  # often
 
@@ -172,9 +172,8 @@ def run_cold(tmp_path, *arguments):
 
 
 @pytest.mark.cpu
-@pytest.mark.parametrize("often", ["1e-5", "1e-3"])
-def test_a_cold_process_with_eight_threads(tmp_path, often):
-    run_cold(tmp_path, often)
+def test_a_cold_process_with_eight_threads(tmp_path):
+    run_cold(tmp_path, "1e-5")
 
 
 @pytest.mark.cpu
@@ -237,6 +236,5 @@ def test_a_thread_that_loads_as_another_takes_the_first_step(tmp_path):
     """Both import what compiles, by other modules: nobody finds it half made."""
     script = tmp_path / "loader.py"
     script.write_text(LOADER)
-    for _ in range(2):
-        done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-3000:]
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from edbatch.base.later import Later
 from edbatch.policy.heuristics import Heuristic
-from edbatch.policy.policy import Policy
-from edbatch.policy.registry import get_policy
+from edbatch.policy.policy import Policy, get_policy
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.learned import RULE
 

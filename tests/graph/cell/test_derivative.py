@@ -1,86 +1,9 @@
-"""Derivatives of bodies: what flows where it was read from, what is saved, what is left to one product."""
+"""Derivatives of bodies: of parameters that are read whole and by entries, and of what is compared."""
 
 import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.gradients import check_parameters
-
-DIM = 6
-
-
-def overlapping(x):
-    return eb.sum(x[:4] * x[2:]) + eb.sum(x[1:3]) + eb.sum(x[1:3] * x[3])
-
-
-def gaps(x):
-    return eb.sum(eb.square(x[1:3])) + eb.sum(x[4:5] * x[1:2])
-
-
-def split_of_a_split(x):
-    a, b = eb.split(x, 2)
-    (c, d), e = eb.split(a, [1, 2]), b[::-1]
-    return eb.sum(c * d) + eb.sum(e * b * a)
-
-
-def matrices(x):
-    y = eb.reshape(x, (2, 3))
-    return eb.sum(y.T @ y) + eb.sum(y[:, 1] * y[0, :2]) + eb.sum(eb.flip(y, 1)[1] * eb.transpose(y)[2, 0])
-
-
-def single_entries(x):
-    return x[0] * x[5] + eb.pick(x, 2) * x[2] + eb.stack([x[0], x[1]])[1]
-
-
-def whole_and_parts(x):
-    return eb.sum(x * x) * x[2] + eb.sum(eb.concatenate([x[3:], x, x[:1]]) ** 3)
-
-
-def of_lists(x):
-    a, b, c = eb.split(x, 3)
-    lists = [eb.sum, eb.mean, eb.maximum, eb.minimum, eb.logsumexp]
-    return eb.sum([eb.sum(reduce([a, b, c, b]) * a) for reduce in lists])
-
-
-def stopped(x):
-    return eb.sum(eb.stop_gradient(x)[:3] * x[3:] + eb.stop_gradient(x * x)[:3])
-
-
-FUNCTIONS = [
-    overlapping, gaps, split_of_a_split, matrices, single_entries, whole_and_parts, of_lists, stopped,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("as_cell", [True, False])
-def test_gradients_flow_to_where_was_read(function, as_cell):
-    """In the middle of a cell, of a product with a parameter; and op by op."""
-    random = np.random.default_rng(1)
-    model = eb.ParameterCollection(dtype="float64")
-    W = model.add_parameters((DIM, 2), init=random.standard_normal((DIM, 2)))
-    inputs = random.standard_normal((3, 2))
-    fixed = {}
-
-    def body(x):
-        return function(W @ x)
-
-    body = eb.cell(body) if as_cell else body
-
-    def loss():
-        with eb.Graph(policy="sufficient", dtype="float64"):
-            if function is stopped and fixed:  # finite differences see no stop: what is stopped stays as it was
-                return sum(
-                    eb.sum(eb.input(y[:3]) * (W @ eb.input(x))[3:]) for y, x in zip(fixed["y"], inputs, strict=True)
-                )
-            return eb.sum([body(eb.input(x)) for x in inputs])
-
-    for options in ({}, {"recompute": True}):
-        fixed.clear()
-        model.zero_grad()
-        with eb.options(**options):
-            loss().backward()
-        fixed["y"] = [W.value() @ x for x in inputs]
-        check_parameters(model, lambda: loss().value(), rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("turned", [False, True])

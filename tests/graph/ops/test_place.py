@@ -21,11 +21,3 @@ def test_scalars_count_as_one_entry(cells):
         np.testing.assert_allclose(y.value(), np.array([i, i, i + 1, 3, 2 * i]) * np.arange(1, 6))
         np.testing.assert_allclose(a.gradient(), 1 + 2 * 5)
         np.testing.assert_allclose(v.gradient(), [2, 3])
-
-
-def test_scalars_alone():
-    with eb.Graph():
-        xs = [eb.scalar(i) for i in range(4)]
-        np.testing.assert_array_equal(eb.concatenate(xs).value(), range(4))
-        np.testing.assert_array_equal(eb.concatenate([xs[2]]).value(), [2])
-        np.testing.assert_array_equal(eb.concatenate([1, 2.5]).value(), [1, 2.5])

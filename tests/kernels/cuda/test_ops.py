@@ -255,7 +255,7 @@ def test_cells(cuda, monkeypatch, run):
     for got, want in zip(itertools.chain(*of_gpu), itertools.chain(*of_cpu), strict=True):
         # Where softmax takes away what all its operands have in common, gradients are nothing but rounding.
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-9 + 1e-4 * np.abs(want).max())
-    check_compiled(list(wanted), CAPABILITIES)
+    check_compiled(list(wanted)[::4], CAPABILITIES)
 
 
 @pytest.mark.parametrize("limit", [np.inf, 1e9, 1e-30, 0.1])

@@ -1,41 +1,9 @@
-"""The gradient of an expression is the same with and without cells, whatever a cell returns and does with it."""
+"""The gradient of an expression is the same with and without cells that are split, and of what comes after."""
 
 import numpy as np
 import pytest
 
 import edbatch as eb
-
-RESULTS = {}
-
-
-def results(function):
-    RESULTS[function.__name__] = function
-    return function
-
-
-@results
-def in_a_list(x, m):
-    h = eb.tanh(x)
-    return h, eb.sum([h, h])
-
-
-@results
-def another_shape_of_what_is_transposed(x, m):
-    """Which memory may have to copy, or not, as it happens to lie."""
-    h = eb.tanh(eb.stack([x, eb.exp(x)]))
-    return h, h.T.reshape(-1), h.T.reshape(-1), eb.square(h[:, :1].reshape(-1))
-
-
-@results
-def equal_results(x, m):
-    h, g = eb.tanh(x), eb.tanh(x)
-    return h, g, h * 2, g * 3
-
-
-@results
-def what_is_stopped(x, m):
-    c = eb.stop_gradient(eb.tanh(x))
-    return c * x, c, c[0:2], eb.stop_gradient(x)
 
 
 @pytest.fixture
@@ -56,24 +24,6 @@ def weighted(expressions):
 def compare(got, want):
     for number, (a, b) in enumerate(zip(got, want, strict=True)):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4, err_msg=f"gradient {number}")
-
-
-@pytest.mark.parametrize("function", RESULTS.values(), ids=RESULTS)
-def test_what_a_cell_returns(function, model):
-    def gradients(call, policy):
-        with eb.Graph(policy=policy):
-            x = eb.input([0.3, -0.2, 0.9, 0.6])
-            y = eb.tanh(x)
-            found = [*call(y), *call(eb.exp(y))]
-            first = found[0]
-            part = first[1:3] if first.ndim == 1 else first[0]
-            loss = weighted(found) + eb.sum(eb.exp(first)) + eb.sum(first)
-        loss.backward()
-        return [z.gradient() for z in (*found, y, x, part)]
-
-    want = gradients(lambda x: function(x, model), "none")
-    for policy in ("sufficient", "none"):
-        compare(gradients(eb.cell(lambda x: function(x, model)), policy), want)
 
 
 def recurrent(h, x, i, m):

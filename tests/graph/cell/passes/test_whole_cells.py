@@ -81,40 +81,6 @@ def test_a_product_with_input_and_state_is_early_for_the_input(order, dtype):
         lstm.W[2].set_value(lstm.W[2].value() + 1)  # its columns are views of it
 
 
-def test_parts_of_a_cell_together_compute_the_whole():
-    """Every set of eager arguments and needed outputs of a cell with all kinds of ops."""
-
-    dim, model = 4, eb.ParameterCollection(seed=0)
-    W, U, V = (model.add_parameters((dim, dim), name=name) for name in "WUV")
-    b = model.add_parameters((dim,), name="b")
-
-    @eb.cell
-    def step(x, y, h):
-        near = eb.softmax(W @ x) * y
-        h = eb.tanh(eb.concatenate([U @ h, V @ near])[1 : dim + 1] + b)
-        return h, eb.sum(V @ h) * x, eb.reshape(W @ (y + x), (2, 2)), near
-
-    def build():
-        out = []
-        states = [[eb.ones(dim) * k for k in range(3)] for _ in range(8)]
-        for wiring, state in enumerate(states):  # which operands come from the step before
-            for _ in range(3):
-                made = step(*state)
-                state = [
-                    made[0] if wiring & 1 else state[0],
-                    made[1] if wiring & 2 else state[1],
-                    eb.reshape(made[2], (dim,)) if wiring & 4 else made[3] + made[0],
-                ]
-                out += [eb.reshape(x, (dim,)) for x in made]
-        return out
-
-    values = []
-    for options in ({}, {"cells": False}):
-        with eb.options(**options), eb.Graph(policy="sufficient", dtype="float32"):
-            values.append(eb.forward(build()))
-    np.testing.assert_allclose(*values, rtol=1e-4, atol=1e-5)
-
-
 def test_a_view_goes_down_as_many_ops_as_there_are():
     """More than Python's stack has room for."""
     n = 600
