@@ -81,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.load and arguments.hidden:
         raise EdBatchError("--hidden: expected without --load, which says it")
     chosen: Any = None if arguments.policy is None else eb.get_policy(arguments.policy)
-    found, bad = read_samples(workload, arguments)
+    found = read_samples(workload, arguments)
     saved = None if arguments.load is None else read_saved(arguments.load, arguments.model)
     samples, sizes, labels = workload.number(found, saved and saved.known)
     size = arguments.batch_size
@@ -109,7 +109,6 @@ def _run(arguments: argparse.Namespace) -> dict[str, Any]:
         _write_predictions(arguments.out, predictions, labels, workload.root)
     return {
         **{name: getattr(arguments, name) for name in ("model", "data", "seed", "batch_size")},
-        **bad,
         "sample": workload.noun,
         "samples": len(samples),
         "place": workload.place,

@@ -11,9 +11,7 @@ import msgspec
 
 from edbatch.base.files import read_text
 from edbatch.base.later import Later
-from edbatch.base.text import printable
 from edbatch.cli.arguments import JSON, Options, flag, number, option
-from edbatch.cli.output import counted
 from edbatch.errors import EdBatchError
 
 if TYPE_CHECKING:
@@ -55,18 +53,12 @@ class Saved(msgspec.Struct):
     known: dict[str, Any]
 
 
-def read_samples(
-    workload: Workload, arguments: argparse.Namespace, option: str = "data"
-) -> tuple[list[Any], dict[str, Any]]:
-    """What the command line names, or what is made up; and how many were malformed, with the first, as facts."""
+def read_samples(workload: Workload, arguments: argparse.Namespace, option: str = "data") -> list[Any]:
+    """What the command line names, or what is made up."""
     paths, limit = getattr(arguments, option), arguments.limit if option == "data" else None
     if paths is None:
-        return workload.generate(limit or MADE_UP, 0), {"skipped": 0, "first_skipped": None}
-    try:
-        stream = workload.open_files(*paths, skip_bad=arguments.skip_bad)
-    except EdBatchError as error:
-        raise EdBatchError(f"--{option.replace('_', '-')} of {arguments.model}: {error}") from None
-    return stream.take(limit), {"skipped": stream.skipped, "first_skipped": stream.first_skipped}
+        return workload.generate(limit or MADE_UP, 0)
+    return workload.read(*paths, skip_bad=arguments.skip_bad, limit=limit)
 
 
 def read_labelled(arguments: argparse.Namespace) -> tuple[Workload, Data]:
@@ -75,11 +67,9 @@ def read_labelled(arguments: argparse.Namespace) -> tuple[Workload, Data]:
     if workload.right is None:
         known = ", ".join(name for name, other in workloads.WORKLOADS.items() if other.right)
         raise EdBatchError(f"the data of {arguments.model} have no labels to learn from; expected one of {known}")
-    found, bad = read_samples(workload, arguments)
+    found = read_samples(workload, arguments)
     if arguments.held_out:
-        held_out, more = read_samples(workload, arguments, "held_out")
-        first = bad["first_skipped"] or more["first_skipped"]
-        bad = {"skipped": bad["skipped"] + more["skipped"], "first_skipped": first}
+        held_out = read_samples(workload, arguments, "held_out")
     else:
         found, held_out = [x for i, x in enumerate(found) if i % HELD_OUT], found[::HELD_OUT]
     mark = 0
@@ -94,7 +84,6 @@ def read_labelled(arguments: argparse.Namespace) -> tuple[Workload, Data]:
     facts = {
         "samples": n,
         "held_out": len(samples) - n,
-        **bad,
         "without_labels": len(found) + len(held_out) - len(samples),
         "labels": len(numbered.labels),
     }
@@ -117,5 +106,3 @@ def print_heading(facts: dict[str, Any], how: str, counts: str) -> None:
     """Print what a model is, how it is made, and over which samples it runs."""
     print(f"{facts['model']}, hidden size {facts['hidden']:,}, {how}")
     print(f"{' '.join(facts['data'] or ['made up'])}: {counts}")
-    if bad := facts["skipped"]:
-        print(f"skipped {counted(bad, 'malformed sample')}, the first: {printable(facts['first_skipped'])}")
