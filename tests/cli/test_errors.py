@@ -83,10 +83,10 @@ CASES = [
     ("learn none.txt -o p.json", "none.txt: cannot be read"),
     ("learn wrong.txt -o p.json", "wrong.txt:2: input 5 is not one of the nodes"),
     ("learn empty.txt -o p.json", "empty.txt: the graph has no nodes"),
-    ("learn none.py:f -o p.json", "none.py: cannot be read"),
+    ("learn none.py:f -o p.json", "none.py:f: FileNotFoundError: "),
     ("learn script.py:f -o p.json", "script.py:2: SyntaxError"),
     ("learn imports.py:f -o p.json", "imports.py:3: ModuleNotFoundError"),
-    ("learn script.py -o p.json", "script.py: expected script.py:FUNCTION, a generator function of the script"),
+    ("learn script.py -o p.json", "script.py: expected FILE.py:FUNCTION or MODULE:FUNCTION"),
     ("learn chain.txt -o none/p.json", "none/p.json: cannot be written (there is no folder none)"),
     ("learn chain.txt -o other", "other: is a folder; expected a file to write"),
     ("learn chain.txt -o chain.txt", f"chain.txt: {REPLACED}"),
@@ -99,11 +99,14 @@ CASES = [
     ("inspect broken.json", "broken.json: not a whole JSON file"),
     ("inspect agenda --svg machine.svg", "the rule 'agenda' has no states to draw"),
     ("inspect depth --svg a.svg", "the rule 'depth' has no states to draw"),
-    ("serve words", "words: expected MODULE:FUNCTION"),
-    ("serve ./words.py:words", "./words.py:words: expected MODULE:FUNCTION, the module as `import` names it"),
-    ("serve words.py:words", "words.py:words: ModuleNotFoundError: No module named 'words'"),
-    ("serve served_words:nothing", "served_words:nothing: no function 'nothing'; there are words, number, "),
-    ("serve served_words:value", "served_words:value: no function 'value'"),
+    ("serve words", "words: expected FILE.py:FUNCTION or MODULE:FUNCTION"),
+    ("serve words:words", "words:words: ModuleNotFoundError: No module named 'words'"),
+    ("serve served_words.py:fails", "served_words.py:11: IndexError: list index out of range"),
+    (
+        "serve served_words:nothing",
+        "served_words:nothing: AttributeError: module 'served_words' has no attribute 'noth",
+    ),
+    ("serve served_words:value", "served_words:value: TypeError: 'int' object is not callable"),
     ("serve served_words:number", "served_words:number: expected it to return a model and a program, "),
     ("serve served_words:no_program", "served_words:no_program: expected it to return a model and a program, "),
     ("serve served_words:fails", "served_words.py:11: IndexError: list index out of range"),
@@ -117,7 +120,7 @@ CASES = [
     ("serve served_words:words --token-file trees.txt", "trees.txt: others may read or write it, its mode is 644"),
     ("serve served_words:words --token-file short", "short: expected one token, of 16 characters or more"),
     ("serve served_words:words --host no.such.host.invalid", "--host no.such.host.invalid --port 8000: cannot be li"),
-    ("serve served_words:words --port http", "argument --port: expected an integer from 0 to 65535, got 'http'"),
+    ("serve served_words:words --port http", "argument --port: expected an integer from 0 on, got 'http'"),
     ("fly", "argument COMMAND: invalid choice: 'fly'"),
     ("learn", "the following arguments are required: SOURCE, -o/--output"),
     ("run", "the following arguments are required: MODEL"),
@@ -147,7 +150,6 @@ def test_bad_input(edbatch, folder, argv, message):
     assert message in err
     assert err.splitlines()[-1].startswith("edbatch")
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    assert str(folder) not in sys.path
 
 
 @pytest.mark.parametrize(("module", "command", "extra"), [
