@@ -56,14 +56,10 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"learned from {LEARN_FROM} others of each\n")
     lines: list[list[Any]] = []
     for model, policies in found.items():
-        every = policies.values()
+        every, bound = policies.values(), policies[LEARNED].sums["lower_bound"]
         lines += [
             [model, "batches", *(of.sums["batches"] for of in every)],
-            [
-                None,
-                f"batches / bound ({policies[LEARNED].sums['lower_bound']})",
-                *(f"{x:.2f}" for x in _over(policies)),
-            ],
+            [None, f"batches / bound ({bound})", *(f"{of.sums['batches'] / bound:.2f}" for of in every)],
             [None, "ms, when it comes again", *(f"{1e3 * of.seconds.total():.2f}" for of in every)],
             [None, "largest difference", *(f"{of.difference:.0e}" for of in every)],
             [],
@@ -89,16 +85,11 @@ def _measured(model: str, samples: int, hidden: int) -> Any:
     return compare.compare(lambda given: [probabilities(at) for at in given], [others], policies, ROUNDS)
 
 
-def _over(policies: dict[str, Any]) -> list[float]:
-    """Batches, over the least that any schedule needs."""
-    return [of.sums["batches"] / of.sums["lower_bound"] for of in policies.values()]
-
-
 def _picture(found: dict[str, Any]) -> str:
     over, faster = "batches, over the least that any schedule needs", "times as fast as one operation at a time"
     panels: dict[str, dict[str, list[float]]] = {over: {}, faster: {}}
     for model, policies in found.items():
         seconds = [of.seconds.total() for of in policies.values()]
-        panels[over][model] = _over(policies)[1:]
+        panels[over][model] = [of.sums["batches"] / of.sums["lower_bound"] for of in policies.values()][1:]
         panels[faster][model] = [seconds[0] / of for of in seconds[1:]]
     return bars("EdBatch: what a batching policy decides", panels, [*list(RULES)[1:], LEARNED])

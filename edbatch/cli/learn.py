@@ -13,7 +13,6 @@ from edbatch.cli.script import graphs_from_script
 from edbatch.errors import EdBatchError
 from edbatch.policy import Heuristic, TypedGraph, read_graph
 
-qlearning = Later("edbatch.policy.qlearning")
 tqdm = Later("tqdm")
 
 HELP = "learn a batching policy and write it to a file"
@@ -45,8 +44,6 @@ OPTIONS: Options = {
 def run(arguments: argparse.Namespace) -> None:
     """Learn, write, report."""
     check_output(arguments.output, *(source.rpartition(".py:")[0] or source for source in arguments.sources))
-    if arguments.encoding not in qlearning.ENCODING_NAMES:
-        raise EdBatchError(f"--encoding {arguments.encoding}: expected one of {qlearning.KNOWN}")
     graphs = [*tqdm.tqdm(_graphs(arguments.sources), "reading", unit=" graphs", delay=1, leave=False, disable=None)]
     policy = eb.learn(
         graphs, **{name: getattr(arguments, name) for name in ("encoding", "episodes", "seed", "seconds")}

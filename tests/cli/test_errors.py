@@ -90,7 +90,7 @@ CASES = [
     ("learn chain.txt -o none/p.json", "none/p.json: cannot be written (there is no folder none)"),
     ("learn chain.txt -o other", "other: is a folder; expected a file to write"),
     ("learn chain.txt -o chain.txt", f"chain.txt: {REPLACED}"),
-    ("learn chain.txt -o p.json --encoding best", "--encoding best: expected one of base, max, sort"),
+    ("learn chain.txt -o p.json --encoding best", "learn: no state encoding is named 'best'; there are "),
     ("learn chain.txt -o p.json --episodes=1.5", "argument --episodes: expected an integer from 0 on, got '1.5'"),
     ("schedule none.txt", "none.txt: cannot be read"),
     ("schedule chain.txt --policy fastest", "no policy is named 'fastest'"),
