@@ -11,7 +11,7 @@ from pathlib import Path
 
 import edbatch as eb
 from edbatch.base.drawing import write_figure
-from edbatch.data.random_lattices import random_lattices
+from edbatch.data.lattices import random_lattices
 from matplotlib.figure import Figure
 
 FOLDER = Path(__file__).parent / "pictures"

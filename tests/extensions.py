@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 
 import edbatch as eb
-from edbatch.data.stream import by_line, file_format
+from edbatch.data.files import file_format
 from edbatch.data.vocabulary import Vocabulary
 from edbatch.graph.fast import attributed, binary
 from edbatch.graph.fast_lists import over_lists, variadic
@@ -198,7 +198,7 @@ def parse_review(text, place="review"):
 
 
 such_as = "one per line, such as 1 a masterpiece"
-stream_reviews, *_ = file_format(by_line(parse_review), "reviews", such_as)
+read_reviews, write_reviews = file_format(parse_review, "reviews", such_as)
 
 
 def random_reviews(n, seed):
@@ -239,7 +239,7 @@ REVIEWS = Workload(
     place="answer",
     files=("reviews",),
     folder=(),
-    stream=stream_reviews,
+    reader=read_reviews,
     generate=random_reviews,
     know=know_reviews,
     numbered=number_reviews,

@@ -116,8 +116,10 @@ def test_the_workload(monkeypatch, tmp_path, capsys):
     assert (found["samples"], found["places"], found["labels"]) == (9, 9, 2)
     assert all(row["largest_difference"] < 1e-6 for row in found["policies"])
     assert {line.split()[0] for line in out.read_text().splitlines()} <= {"bad", "good"}
-    assert main(["train", "reviews", "--data", str(path), "--hidden", "4", "--lr", "0.05", "--json"]) == 0
-    epochs = json.loads(capsys.readouterr().out)["epochs"]
+    assert (
+        main(["train", "reviews", "--data", str(path), "--hidden", "4", "--lr", "0.05", "--save", str(tmp_path)]) == 0
+    )
+    epochs = json.loads((tmp_path / "curve.json").read_text())["epochs"]
     assert epochs[-1]["loss"] < epochs[0]["loss"]
 
 

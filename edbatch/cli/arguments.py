@@ -18,17 +18,16 @@ def option(help: str, metavar: str | None = None, default: Any = None, **more: A
     return {"help": shown, "metavar": metavar, "default": default, **more}
 
 
-def number(help: str, default: int | None = None, least: int = 1, most: int | None = None, **more: Any) -> Any:
-    """An argument that is an integer from `least` on, to `most` if there is one."""
+def number(help: str, default: int | None = None, least: int = 1, **more: Any) -> Any:
+    """An argument that is an integer from `least` on."""
 
     def convert(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
             value = least - 1
-        if value < least or (most is not None and value > most):
-            where = f"from {least} on" if most is None else f"from {least} to {most}"
-            raise argparse.ArgumentTypeError(f"expected an integer {where}, got {text!r}")
+        if value < least:
+            raise argparse.ArgumentTypeError(f"expected an integer from {least} on, got {text!r}")
         return value
 
     return option(help, "N", default, type=convert, **more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -19,26 +20,15 @@ Probabilities = Callable[[MiniBatch], list[list[eb.Expression]]]  # per sample, 
 SUMS = ("batches", "lower_bound", "viewed", "gathered", "gathered_bytes", "fallbacks")  # of reports
 
 
-class Prediction(NamedTuple):
-    """The largest probability at every place of a sample, and its entry."""
-
-    best: NDArray[np.integer]
-    probability: NDArray[np.floating]
-
-
 @dataclass
 class Measured:
     """Results of one policy on all mini-batches."""
 
-    predictions: list[Prediction] = field(default_factory=list)  # one per sample
+    best: list[NDArray[Any]] = field(default_factory=list)  # per sample, at every place the likeliest entry
+    probability: list[NDArray[Any]] = field(default_factory=list)  # ... and its probability
     difference: float = 0.0  # the largest of any probability from the first of the policies
-    seconds: dict[str, float] = field(default_factory=dict)  # by stage; "reading" copies the values to the caller
-    sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SUMS, 0))  # of what reports have by these names
-
-    @property
-    def total_seconds(self) -> float:
-        """The sum over all stages."""
-        return sum(self.seconds.values())
+    seconds: Counter[str] = field(default_factory=Counter)  # by stage; "reading" copies the values to the caller
+    sums: Counter[str] = field(default_factory=Counter)  # of what reports have by these names
 
 
 class _Run(NamedTuple):
@@ -67,18 +57,16 @@ def compare(
     for policy in policies.values():
         _run(probabilities, mini_batches[0], policy)
     measured = {name: Measured() for name in policies}
-    turns = tqdm(total=len(mini_batches) * rounds, desc="comparing policies", delay=1, leave=False, disable=None)
-    for index, mini_batch in enumerate(mini_batches):
+    bar = tqdm(mini_batches, "comparing policies", delay=1, leave=False, disable=None)
+    for index, mini_batch in enumerate(bar):
         runs: dict[str, list[_Run]] = {name: [] for name in policies}
         for turn in range(index, index + rounds):
             first = turn % len(policies)
             for name in [*policies][first:] + [*policies][:first]:
                 runs[name].append(_run(probabilities, mini_batch, policies[name]))
-            turns.update()
         reference = np.concatenate(next(iter(runs.values()))[0].values)
         for name, found in measured.items():
             _add(found, runs[name], reference)
-    turns.close()
     return measured
 
 
@@ -95,14 +83,11 @@ def _run(probabilities: Probabilities, mini_batch: MiniBatch, policy: Policy) ->
 
 def _add(measured: Measured, runs: list[_Run], reference: NDArray[np.floating]) -> None:
     """Add one mini-batch, with the times of its median run."""
-    best, most = (np.array([f(p) for p in runs[0].values]) for f in (np.argmax, np.max))
     ends = np.cumsum(runs[0].lengths)[:-1]
-    measured.predictions += map(Prediction, np.split(best, ends), np.split(most, ends))
-    for run in runs:
-        difference = np.abs(np.concatenate(run.values) - reference).max()
-        measured.difference = max(measured.difference, float(difference))
+    measured.best += np.split([value.argmax() for value in runs[0].values], ends)
+    measured.probability += np.split([value.max() for value in runs[0].values], ends)
+    differences = [float(np.abs(np.concatenate(run.values) - reference).max()) for run in runs]
+    measured.difference = max(measured.difference, *differences)
     by_time = sorted(runs, key=lambda run: sum(run.seconds.values()))
-    for stage, seconds in by_time[(len(runs) - 1) // 2].seconds.items():
-        measured.seconds[stage] = measured.seconds.get(stage, 0.0) + seconds
-    for name in SUMS:
-        measured.sums[name] += getattr(runs[0].report, name)
+    measured.seconds.update(by_time[(len(runs) - 1) // 2].seconds)
+    measured.sums.update({name: getattr(runs[0].report, name) for name in SUMS})

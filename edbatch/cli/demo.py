@@ -9,8 +9,8 @@ import edbatch as eb
 from edbatch.base.drawing import bars
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
-from edbatch.cli.arguments import JSON, Options, check_output, number, option
-from edbatch.cli.output import print_json, print_table
+from edbatch.cli.arguments import Options, check_output, number, option
+from edbatch.cli.output import print_table
 from edbatch.cli.run import compare
 from edbatch.devices import current_device
 from edbatch.errors import EdBatchError
@@ -35,7 +35,6 @@ OPTIONS: Options = {
     "--samples": number("of each model, in one mini-batch", 12),
     "--hidden": number("size of states", 64),
     "--svg": option("picture to write", "FILE", "edbatch-demo.svg"),
-    **JSON,
 }
 
 
@@ -45,34 +44,32 @@ def run(arguments: argparse.Namespace) -> None:
     if not arguments.svg.lower().endswith(".svg"):
         raise EdBatchError(f"{arguments.svg}: expected a name that ends with .svg")
     with eb.options(threads=1):
-        rows = {model: _rows(model, arguments.samples, arguments.hidden) for model in MODELS}
-    for row in (every := [row for of in rows.values() for row in of]):
-        if not row["difference"] <= MOST_APART:
-            apart = f"{row['policy']} is {row['difference']:.1e} from unbatched"
-            raise EdBatchError(f"{row['model']}: {apart}; this is a fault")
-    write_atomically(arguments.svg, _picture(rows))
-    given = {"samples": arguments.samples, "hidden": arguments.hidden, "device": current_device().name}
-    if arguments.json:
-        print_json({**given, "svg": arguments.svg, "rows": every})
-        return
-    where = "one thread" if given["device"] == "cpu" else f"on {given['device']}"
+        found = {model: _measured(model, arguments.samples, arguments.hidden) for model in MODELS}
+    for model, policies in found.items():
+        for name, of in policies.items():
+            if not of.difference <= MOST_APART:
+                raise EdBatchError(f"{model}: {name} is {of.difference:.1e} from unbatched; this is a fault")
+    write_atomically(arguments.svg, _picture(found))
+    device = current_device().name
+    where = "one thread" if device == "cpu" else f"on {device}"
     print(f"{arguments.samples} made-up samples of each model, hidden size {arguments.hidden}, {where};")
     print(f"learned from {LEARN_FROM} others of each\n")
     lines: list[list[Any]] = []
-    for name, of in rows.items():
+    for model, policies in found.items():
+        every, bound = policies.values(), policies[LEARNED].sums["lower_bound"]
         lines += [
-            [name, "batches", *(row["batches"] for row in of)],
-            [None, f"batches / bound ({of[0]['bound']})", *(f"{row['batches'] / row['bound']:.2f}" for row in of)],
-            [None, "ms, when it comes again", *(f"{row['ms']:.2f}" for row in of)],
-            [None, "largest difference", *(f"{row['difference']:.0e}" for row in of)],
+            [model, "batches", *(of.sums["batches"] for of in every)],
+            [None, f"batches / bound ({bound})", *(f"{of.sums['batches'] / bound:.2f}" for of in every)],
+            [None, "ms, when it comes again", *(f"{1e3 * of.seconds.total():.2f}" for of in every)],
+            [None, "largest difference", *(f"{of.difference:.0e}" for of in every)],
             [],
         ]
     print_table(["", "", *RULES, LEARNED], lines[:-1], left=2)
     print(f"wrote {arguments.svg}: a picture of this table")
 
 
-def _rows(model: str, samples: int, hidden: int) -> list[dict[str, Any]]:
-    """What each policy did for a model: batches, the least that any schedule needs, time, and how far values are."""
+def _measured(model: str, samples: int, hidden: int) -> Any:
+    """What each policy did for a model."""
     workload = workloads.get_workload(MODELS[model])
     numbered, sizes, _ = workload.number(workload.generate(LEARN_FROM + samples, SEED))
     network = workload.network(eb.ParameterCollection(seed=0), *sizes, hidden)
@@ -85,18 +82,14 @@ def _rows(model: str, samples: int, hidden: int) -> list[dict[str, Any]]:
     policies = {name: eb.get_policy(rule) for name, rule in RULES.items()}
     policies[LEARNED] = eb.learn([graph], encoding="ahead", progress=False)
     others = range(LEARN_FROM, len(numbered))
-    measured = compare.compare(lambda given: [probabilities(at) for at in given], [others], policies, ROUNDS)
-    rows: list[dict[str, Any]] = []
-    for name, of in measured.items():
-        found = {"batches": of.sums["batches"], "bound": of.sums["lower_bound"], "ms": 1e3 * of.total_seconds}
-        rows.append({"model": model, "policy": name, **found, "difference": of.difference})
-    return rows
+    return compare.compare(lambda given: [probabilities(at) for at in given], [others], policies, ROUNDS)
 
 
-def _picture(rows: dict[str, list[dict[str, Any]]]) -> str:
+def _picture(found: dict[str, Any]) -> str:
     over, faster = "batches, over the least that any schedule needs", "times as fast as one operation at a time"
-    panels: dict[str, dict[str, list[float]]] = {
-        over: {name: [row["batches"] / row["bound"] for row in of[1:]] for name, of in rows.items()},
-        faster: {name: [of[0]["ms"] / row["ms"] for row in of[1:]] for name, of in rows.items()},
-    }
+    panels: dict[str, dict[str, list[float]]] = {over: {}, faster: {}}
+    for model, policies in found.items():
+        seconds = [of.seconds.total() for of in policies.values()]
+        panels[over][model] = [of.sums["batches"] / of.sums["lower_bound"] for of in policies.values()][1:]
+        panels[faster][model] = [seconds[0] / of for of in seconds[1:]]
     return bars("EdBatch: what a batching policy decides", panels, [*list(RULES)[1:], LEARNED])

@@ -25,6 +25,16 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.svg:
         check_output(arguments.svg, arguments.policy)
         policy.draw(arguments.svg)
+    print_summary(policy)
+    if learned:
+        _print_states(policy)
+    if arguments.svg:
+        print(f"wrote {arguments.svg}: a picture of this machine")
+
+
+def print_summary(policy: Any) -> None:
+    """Print what a policy is, and what it was learned from, if it was."""
+    learned = not isinstance(policy, Heuristic)
     what = f"{counted(len(policy.table()), 'state')} over {counted(len(policy.types), 'type')}" if learned else ""
     print(f"{policy.name}: {what or policy.meaning}")
     if training := policy.training:
@@ -33,10 +43,6 @@ def run(arguments: argparse.Namespace) -> None:
         reached = f"{counted(sum(training.batches), 'batch')}; lower bound {sum(training.bounds):,}"
         best = f"{sum(training.heuristic_batches):,} ({printable(training.heuristic)})"
         print(f"reached {reached}, best heuristic {best}")
-    if learned:
-        _print_states(policy)
-    if arguments.svg:
-        print(f"wrote {arguments.svg}: a picture of this machine")
 
 
 def _print_states(policy: Any) -> None:

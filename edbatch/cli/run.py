@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import edbatch as eb
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
-from edbatch.cli.arguments import Options, check_output, number, option
+from edbatch.cli.arguments import JSON, Options, check_output, number, option
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.cli.samples import CHECKPOINT, MODEL, VOCABULARY, print_heading, read_samples, read_saved
 from edbatch.errors import EdBatchError
@@ -60,20 +58,17 @@ OPTIONS: Options = {
     "--device": option("cpu, cuda, cuda:1 (default: EDBATCH_DEVICE, or the CPU)", "NAME"),
     "--policy": option(f"that predicts: a file, or by name (default: learned from {LEARN_FROM} mini-batches)"),
     "--out": option("write per sample what is predicted, each label with its probability", "FILE"),
+    **JSON,
 }
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read, learn, compare, write, on the device that was chosen."""
     with eb.device(arguments.device) if arguments.device else nullcontext():
-        facts = _run(arguments)
-    if arguments.json:
-        print_json(facts)
-    else:
-        _print(facts)
+        _run(arguments)
 
 
-def _run(arguments: argparse.Namespace) -> dict[str, Any]:
+def _run(arguments: argparse.Namespace) -> None:
     workload = workloads.get_workload(arguments.model)
     if arguments.out is not None:
         saved_in = [arguments.load / name for name in (CHECKPOINT, VOCABULARY)] if arguments.load else []
@@ -81,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.load and arguments.hidden:
         raise EdBatchError("--hidden: expected without --load, which says it")
     chosen: Any = None if arguments.policy is None else eb.get_policy(arguments.policy)
-    found, bad = read_samples(workload, arguments)
+    found = read_samples(workload, arguments)
     saved = None if arguments.load is None else read_saved(arguments.load, arguments.model)
     samples, sizes, labels = workload.number(found, saved and saved.known)
     size = arguments.batch_size
@@ -93,86 +88,67 @@ def _run(arguments: argparse.Namespace) -> dict[str, Any]:
         model.load(arguments.load / CHECKPOINT)
     learning, name = None, arguments.policy
     if chosen is None:
-        first = mini_batches[:LEARN_FROM]
-        for _ in range(2):  # the second time counts, once code is there
-            start = perf_counter()
-            chosen = eb.learn([compare.record(outputs, mini_batch) for mini_batch in first])
-        learning = {"mini_batches": len(first), "seconds": perf_counter() - start}
-        name = f"{chosen.name} (learned)"
+        chosen = eb.learn([compare.record(outputs, mini_batch) for mini_batch in mini_batches[:LEARN_FROM]])
+        learning, name = chosen.training, f"{chosen.name} (learned)"
     rounds = -(-LEAST_RUNS // len(mini_batches))
     policies = {rule: eb.get_policy(rule) for rule in RULES} | {name: chosen}
     # That they run again and again is not what is compared, nor what is interpreted until compiling pays.
     with plan_cache.afresh(), compiled.at_once():
         measured = compare.compare(outputs, mini_batches, policies, rounds)
-    predictions = measured[name].predictions
     if arguments.out is not None:
-        _write_predictions(arguments.out, predictions, labels, workload.root)
-    return {
-        **{name: getattr(arguments, name) for name in ("model", "data", "seed", "batch_size")},
-        **bad,
-        "sample": workload.noun,
-        "samples": len(samples),
-        "place": workload.place,
-        "places": sum(len(prediction.best) for prediction in predictions),
-        "labels": len(labels),
-        "hidden": hidden,
-        "device": model.device.name,
-        "loaded": arguments.load and str(arguments.load),
-        "mini_batches": len(mini_batches),
-        "rounds": rounds,
-        "policy": name,
-        "learning": learning,
-        "predictions": arguments.out,
-        "policies": [
+        _write_predictions(arguments.out, measured[name], labels, workload.root)
+    n, places, device = len(samples), sum(map(len, measured[name].best)), model.device.name
+    if arguments.json:
+        rows = [
             {
-                "policy": name,
-                "samples_per_second": len(samples) / of.total_seconds,
+                "policy": policy,
+                "samples_per_second": n / of.seconds.total(),
                 **of.sums,
                 "seconds": of.seconds,
                 "largest_difference": of.difference,
             }
-            for name, of in measured.items()
-        ],
-    }
+            for policy, of in measured.items()
+        ]
+        counts = {"samples": n, "places": places, "labels": len(labels), "mini_batches": len(mini_batches)}
+        made = {"hidden": hidden, "device": device, "rounds": rounds, "policy": name, "learning": learning}
+        print_json({**counts, **made, "policies": rows})
+        return
+    how = f"as {arguments.load} has it" if saved else f"random parameters (seed {arguments.seed})"
+    where = "" if device == "cpu" else f", on {device}"
+    what = f"{counted(n, workload.noun)}, {counted(places, workload.place)}, {counted(len(labels), 'label')}"
+    print_heading(arguments.model, hidden, how + where, arguments.data, what)
+    times = "once" if rounds == 1 else f"{rounds} times (the median counts)"
+    of_samples = f"{counted(len(mini_batches), 'mini-batch')} of {counted(min(size, n), workload.noun)}"
+    print(f"{of_samples}, each run {times} by every policy in turn, after a warm-up")
+    if learning:
+        print(f"policy {name} from {counted(learning.graphs, 'graph')} in {learning.seconds:.2f} s")
+    print()
+    _print_table(measured, n, len(mini_batches), workload.noun)
+    if arguments.out is not None:
+        print(f"wrote {arguments.out}: the predictions of {name}")
 
 
-def _write_predictions(path: str, predictions: Sequence[Any], labels: list[Any], root: bool) -> None:
-    lines = []
-    for best, probability in predictions:
-        pairs = list(zip(best.tolist(), probability.tolist(), strict=True))
-        lines.append(" ".join(f"{labels[at]} {value:.6f}" for at, value in (pairs[-1:] if root else pairs)))
+def _write_predictions(path: str, found: Any, labels: list[Any], root: bool) -> None:
+    first = -1 if root else 0
+    samples = [
+        zip(best[first:], of[first:], strict=True) for best, of in zip(found.best, found.probability, strict=True)
+    ]
+    lines = [" ".join(f"{labels[at]} {value:.6f}" for at, value in sample) for sample in samples]
     write_atomically(path, "".join(f"{line}\n" for line in lines))
 
 
-def _print(facts: dict[str, Any]) -> None:
-    sample, n = facts["sample"], facts["samples"]
-    how = f"as {facts['loaded']} has it" if facts["loaded"] else f"random parameters (seed {facts['seed']})"
-    device = "" if facts["device"] == "cpu" else f", on {facts['device']}"
-    places, labels = counted(facts["places"], facts["place"]), counted(facts["labels"], "label")
-    print_heading(facts, how + device, f"{counted(n, sample)}, {places}, {labels}")
-    rounds = "once" if facts["rounds"] == 1 else f"{facts['rounds']} times (the median counts)"
-    mini_batches = f"{counted(facts['mini_batches'], 'mini-batch')} of {counted(min(facts['batch_size'], n), sample)}"
-    print(f"{mini_batches}, each run {rounds} by every policy in turn, after a warm-up")
-    if learning := facts["learning"]:
-        of = counted(learning["mini_batches"], "mini-batch")
-        print(f"policy {facts['policy']} from {of} in {learning['seconds']:.2f} s")
-    print()
-    policies, per_mini_batch = facts["policies"], 1e3 / facts["mini_batches"]
-    seconds = [sum(of["seconds"].values()) for of in policies]
+def _print_table(measured: dict[str, Any], samples: int, mini_batches: int, noun: str) -> None:
+    of, ms = measured.values(), 1e3 / mini_batches
+    seconds = [one.seconds.total() for one in of]
     rows = [
-        [f"{sample}s/s", *(round(of["samples_per_second"]) for of in policies)],
+        [f"{noun}s/s", *(round(samples / total) for total in seconds)],
         ["times unbatched", *(f"{seconds[0] / total:.2f}" for total in seconds)],
-        ["largest difference from unbatched", *(f"{of['largest_difference']:.1e}" for of in policies)],
+        ["largest difference from unbatched", *(f"{one.difference:.1e}" for one in of)],
         [],
-        *([text, *(of[count] for of in policies)] for count, text in COUNTS.items()),
-        ["gathered, MiB", *(f"{of['gathered_bytes'] / 2**20:,.1f}" for of in policies)],
+        *([text, *(one.sums[count] for one in of)] for count, text in COUNTS.items()),
+        ["gathered, MiB", *(f"{one.sums['gathered_bytes'] / 2**20:,.1f}" for one in of)],
         [],
+        *([f"{stage}, ms", *(f"{ms * one.seconds[stage]:.2f}" for one in of)] for stage in next(iter(of)).seconds),
+        ["sum per mini-batch, ms", *(f"{ms * total:.2f}" for total in seconds)],
     ]
-    rows += [
-        [f"{stage}, ms", *(f"{per_mini_batch * of['seconds'].get(stage, 0.0):.2f}" for of in policies)]
-        for stage in policies[0]["seconds"]
-    ]
-    rows.append(["sum per mini-batch, ms", *(f"{per_mini_batch * total:.2f}" for total in seconds)])
-    print_table(["", *(of["policy"] for of in policies)], rows)
-    if facts["predictions"]:
-        print(f"wrote {facts['predictions']}: the predictions of {facts['policy']}")
+    print_table(["", *measured], rows)

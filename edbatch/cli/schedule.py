@@ -35,35 +35,24 @@ def run(arguments: argparse.Namespace) -> None:
     policies = {spec: get_policy(spec) for spec in arguments.policy or DEFAULT}
     graphs = {path: read_graph(path) for path in arguments.graphs}
     bar = tqdm.tqdm(graphs.items(), "scheduling", delay=1, leave=False, disable=None)
-    rows = [facts_of(path, graph) | row for path, graph in bar for row in _measured(graph, policies)]
+    rows = [{"graph": path} | row for path, graph in bar for row in _measured(graph, policies)]
     if arguments.json:
         print_json(rows)
         return
     unseen = any(row["fallbacks"] for row in rows)
     lines: list[list[Any]] = []
-    for at, row in enumerate(rows):  # what the rows of a graph have in common is said once
-        first = at % len(policies) == 0
-        cells = [row[name] if first or name in ("policy", "batches") else None for name in COLUMNS]
-        lines += [[]] * (first and at > 0)
-        lines.append([*cells, f"{1e3 * row['seconds']:.2f}", *[row["fallbacks"]] * unseen])
+    for at, row in enumerate(rows):
+        lines += [[]] * (at > 0 and at % len(policies) == 0)
+        lines.append([*map(row.get, COLUMNS), f"{1e3 * row['seconds']:.2f}", *[row["fallbacks"]] * unseen])
     print_table([*(name.replace("_", " ") for name in COLUMNS), "ms", *["unseen"] * unseen], lines)
     if unseen:
         print("unseen: decisions in states that were not met in training, made by the rule critical-path")
 
 
-def facts_of(name: str, graph: TypedGraph) -> dict[str, Any]:
-    """What a row says of a graph."""
-    counts = {"nodes": len(graph), "edges": len(graph.operands), "types": len(graph.names)}
-    return {"graph": name, **counts, "lower_bound": sum(map(lower_bound, graph.runs()))}
-
-
-def batches_of(policy: Policy, graph: TypedGraph) -> int:
-    """Of all runs of a graph."""
-    return sum(len(policy.schedule(run)) for run in graph.runs())
-
-
 def _measured(graph: TypedGraph, policies: dict[str, Policy]) -> list[dict[str, Any]]:
     """Per policy its batches, decisions in unseen states and median seconds; they take turns, as the machine varies."""
+    counts = {"nodes": len(graph), "edges": len(graph.operands), "types": len(graph.names)}
+    counts["lower_bound"] = sum(map(lower_bound, graph.runs()))
     seconds: dict[str, list[float]] = {spec: [] for spec in policies}
     found: dict[str, dict[str, Any]] = {}
     for repeat in range(REPEATS + 1):
@@ -76,4 +65,4 @@ def _measured(graph: TypedGraph, policies: dict[str, Policy]) -> list[dict[str, 
             if repeat:
                 seconds[spec].append(perf_counter() - start)
             found[spec] = {"batches": batches, "fallbacks": getattr(policy, "fallbacks", 0) - before}
-    return [{"policy": spec, "seconds": median(seconds[spec]), **of} for spec, of in found.items()]
+    return [{**counts, "policy": spec, "seconds": median(seconds[spec]), **of} for spec, of in found.items()]

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import logging
 import os
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 
 import edbatch as eb
 from edbatch.base.text import printable
 from edbatch.cli.arguments import Options, flag, number, option
 from edbatch.cli.script import served
-from edbatch.errors import EdBatchError, warn
+from edbatch.errors import EdBatchError
 from edbatch.graph.model.checkpoint import policy_path
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 OTHERS = 0o026  # permissions: the group may write, or all may read or write
-OTHER_FILES = 64  # that a process has open beside connections
 
 HELP = "answer requests by HTTP"
 DESCRIPTION = """\
 Answer requests by HTTP: POST a sample as JSON to /, and get what a program returns for it, as JSON.
 
-MODULE:FUNCTION is called once, without arguments, and returns a model and a program:
+MODULE:FUNCTION (or FILE.py:FUNCTION) is called once, without arguments, and returns a model and a program:
 
     def parser():
         model = eb.ParameterCollection()
@@ -45,7 +42,7 @@ OPTIONS: Options = {
     "--checkpoint": option("parameters of the model; a policy beside it is used", "FILE"),
     "--policy": option("policy file, or a policy's name (default: critical-path)", "FILE"),
     "--host": option("address to listen at", default="127.0.0.1"),
-    "--port": number("0: one that is free", 8000, least=0, most=65535),
+    "--port": number("0: one that is free", 8000, least=0),
     "--max-in-flight": number("requests that run at a time", 64),
     "--max-waiting": number("requests that may wait", 1024, least=0),
     "--deadline": option("that a request may take, its body included", "SECONDS", type=float),
@@ -54,7 +51,9 @@ OPTIONS: Options = {
     "--depth-limit": number("levels of lists and objects in a sample", 200, dest="depth"),
     "--header-seconds": number("in which the header of a connection's next request has to come", 10),
     "--body-seconds": number("in which a body has to come, and an answer has to be taken", 60),
-    "--max-connections": number("open at a time; fewer where fewer files may be open", 768, dest="connections"),
+    "--max-connections": number(
+        "open at a time, each of which is an open file (see `ulimit -n`)", 768, dest="connections"
+    ),
     "--stall-seconds": number("in one round, after which /health answers 503", 60),
     "--exit-when-stalled": flag("end, with status 70, when /health says so"),
     "--allow-host": option(
@@ -74,7 +73,6 @@ def run(arguments: argparse.Namespace) -> None:
         from edbatch.serving.limits import Limits
     except ImportError as missing:
         raise EdBatchError(f"edbatch serve: {missing}; expected `pip install 'edbatch[serve]'`") from None
-    arguments.connections = _most_connections(arguments.connections)
     limits = Limits(**{name: getattr(arguments, name) for name in Limits._fields})
     token = _read_token(arguments.token_file) if arguments.token_file else None
     model, program = served(arguments.source)
@@ -85,19 +83,18 @@ def run(arguments: argparse.Namespace) -> None:
         policy = policy or (beside if beside.exists() else None)
     given = {name: getattr(arguments, name) for name in ("max_in_flight", "max_waiting", "deadline")}
     batcher = eb.serving.Batcher(reading(program, limits.depth), model, policy=policy, **given)
-    with _listening(arguments.host, arguments.port) as sockets, suppress(KeyboardInterrupt):
-        addresses = [one.getsockname()[:2] for one in sockets]
-        names = (*LOCAL, *(host for host, _ in addresses), arguments.host, *(arguments.allow_host or ()))
+    with _listening(arguments.host, arguments.port) as listening, suppress(KeyboardInterrupt):
+        host, port = listening.getsockname()[:2]
+        names = (*LOCAL, host, arguments.host, *(arguments.allow_host or ()))
         hosts = {name.strip("[]").rstrip(".").lower() for name in names}
         how = {"debug": arguments.debug, "ends": arguments.exit_when_stalled, "hosts": hosts, "token": token}
         service = Service(batcher, limits, **how)
-        for host, port in addresses:
-            shown_host = f"[{host}]" if ":" in host else host
-            print(f"edbatch: running on http://{shown_host}:{port} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        print(f"edbatch: running on http://{address} (Ctrl-C ends it)", file=sys.stderr, flush=True)
         handler = logging.StreamHandler()
         handler.setFormatter(Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         logging.basicConfig(handlers=[handler])
-        Server(service.application(), limits, arguments.grace).run(sockets)
+        Server(service.application(), limits, arguments.grace).run([listening])
 
 
 class Formatter(logging.Formatter):
@@ -108,38 +105,14 @@ class Formatter(logging.Formatter):
         return printable(super().format(record), keeps="\n\t").replace("\n", "\n    ")
 
 
-def _most_connections(most: int) -> int:
-    """How many there may be, as each is an open file."""
-    with suppress(ImportError):
-        import resource  # not on Windows
-
-        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if files != resource.RLIM_INFINITY and files - OTHER_FILES < most:
-            most = max(1, files - OTHER_FILES)
-            warn(f"at most {most} connections, as {files} files may be open; expected more (see `ulimit -n`)")
-    return most
-
-
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Sockets that listen at all addresses of a host."""
-    with ExitStack() as opened:
-        sockets, missing = [], None
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            for family, address in dict.fromkeys((family, address) for family, *_, address in found):
-                try:
-                    one = socket.create_server(address, family=family, backlog=2048)
-                    sockets.append(opened.enter_context(one))
-                except OSError as error:
-                    if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
-                        raise
-                    missing = error  # a name may have an address of IPv6 where there is none
-            if not sockets and missing is not None:
-                raise missing
-        except OSError as error:
-            raise EdBatchError(f"--host {host} --port {port}: cannot be listened at ({error})") from error
-        yield sockets
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address of a host: one of IPv4, if there is one."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+        return socket.create_server(address, family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        raise EdBatchError(f"--host {host} --port {port}: cannot be listened at ({error})") from error
 
 
 def _read_token(path: str) -> bytes:

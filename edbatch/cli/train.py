@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import tempfile
+import zlib
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ import edbatch as eb
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
 from edbatch.cli.arguments import Options, flag, number, option
-from edbatch.cli.output import counted, print_json
-from edbatch.cli.samples import CHECKPOINT, HELD_OUT, MODEL, VOCABULARY, Saved, print_heading, read_labelled
+from edbatch.cli.output import counted
+from edbatch.cli.samples import CHECKPOINT, MODEL, VOCABULARY, Saved, print_heading, read_samples
 from edbatch.errors import EdBatchError
 
 cluster = Later("edbatch.distributed.cluster")
+workloads = Later("edbatch.models.workloads")
 
+HELD_OUT = 10  # without --held-out, one sample in so many is measured on
 CLIP = 5.0  # largest norm of the gradients
 OPTIMIZERS = {
     name.lower(): name for name in ("Adam", "AdamW", "AMSGrad", "SGD", "Momentum", "Adagrad", "RMSProp", "Adadelta")
@@ -82,49 +85,64 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _train(arguments: argparse.Namespace, folder: Path) -> None:
-    workload, data = read_labelled(arguments)
+    workload = workloads.get_workload(arguments.model)
+    train, held_out = _read(workload, arguments)
+    mark = zlib.crc32(repr((train, held_out)).encode())  # not of the files: a pipe is read once
+    learned, checked = ([x for x in some if workload.right(x) is not None] for some in (train, held_out))
+    if not learned or not checked:
+        what = "to measure on" if learned else "to learn from"
+        raise EdBatchError(f"{arguments.model}: expected {workload.noun}s with labels {what}, got none")
+    known, n = workload.know(learned + checked), len(learned)
+    samples, numbered = workload.labelled(learned + checked, known)
     model = eb.ParameterCollection(seed=arguments.seed)
     hidden = arguments.hidden or workload.hidden
-    network = workload.network(model, *data.sizes, hidden)
+    network = workload.network(model, *numbered.sizes, hidden)
     optimizer = getattr(eb, OPTIMIZERS[arguments.optimizer])(model, lr=arguments.lr, clip=CLIP)
-    same = {"model": arguments.model, "optimizer": arguments.optimizer, "lr": arguments.lr, "hidden": hidden}
+    same = {name: getattr(arguments, name) for name in ("model", "optimizer", "lr")}
     run = eb.Run(
-        folder, model, optimizer, lambda batch: workload.losses(network, batch), data.train,
+        folder, model, optimizer, lambda batch: workload.losses(network, batch), samples[:n],
         batch_size=arguments.batch_size, seed=arguments.seed, save_every=arguments.save_every,
-        evaluate=lambda: measured(workload, network, data.held_out, arguments.batch_size),
-        settings={"data": data.mark, **same},
+        evaluate=lambda: measured(workload, network, samples[n:], arguments.batch_size),
+        settings={"data": mark, **same, "hidden": hidden},
     )  # fmt: skip
-    saved = msgspec.json.encode(Saved(arguments.model, hidden, data.known))
+    saved = msgspec.json.encode(Saved(arguments.model, hidden, known))
     write_atomically(folder / VOCABULARY, msgspec.json.format(saved, indent=1) + b"\n")
     team = None
     if arguments.workers:
         team = eb.distributed.train(run, arguments.epochs, arguments.workers, address=arguments.address)
-    facts = {
-        **{name: getattr(arguments, name) for name in ("data", "seed", "batch_size")},
-        **data.facts,
-        **same,
-        "resumes": arguments.resume,
-        "resumed_at": run.step,
-        "saved": arguments.save and str(arguments.save),
-    }
-    if not arguments.json:
-        _print_heading(facts, workload.noun)
+    labels = counted(len(numbered.labels), "label")
+    counts = f"{counted(n, workload.noun)} to learn from, {len(samples) - n:,} to measure on, {labels}"
+    how = f"{arguments.optimizer} at {arguments.lr:g}, seed {arguments.seed}"
+    print_heading(arguments.model, hidden, how, arguments.data, counts)
+    if without := len(train) + len(held_out) - len(samples):
+        print(f"left out {counted(without, workload.noun)} without labels")
+    if run.step:
+        print(f"goes on after {counted(run.step, 'mini-batch')}")
+    elif arguments.resume:
+        print(f"there is no run in {folder} to go on with: one begins")
+    print(f"\n{HEADER.format(*COLUMNS)}", flush=True)
     try:
         for figures in chain(run.curve.epochs[:], team or run.epochs(arguments.epochs)):  # done before, and now
-            if not arguments.json:
-                print(ROW.format(*(figures[name] for name in COLUMNS)), flush=True)
+            print(ROW.format(*(figures[name] for name in COLUMNS)), flush=True)
     except KeyboardInterrupt:
         if arguments.save and (folder / CHECKPOINT).exists():
-            how = "the same command goes on" if arguments.resume else "the same command with --resume goes on"
-            print(f"edbatch: {folder} holds a checkpoint; {how} after it", file=sys.stderr)
+            print(f"edbatch: {folder} holds a checkpoint; the same command with --resume goes on", file=sys.stderr)
         raise
-    if arguments.json:
-        print_json(facts | {"steps": run.step, "epochs": run.curve.epochs, "workers": team and team.report})
-        return
     if team:
         print(team.report)
     if arguments.save:
         print(f"wrote {folder}: the trained model, for edbatch run {arguments.model} --load {folder}")
+
+
+def _read(workload: Any, arguments: argparse.Namespace) -> tuple[list[Any], list[Any]]:
+    """Samples to learn from, and to measure on."""
+    if workload.right is None:
+        known = ", ".join(name for name, other in workloads.WORKLOADS.items() if other.right)
+        raise EdBatchError(f"the data of {arguments.model} have no labels to learn from; expected one of {known}")
+    found = read_samples(workload, arguments)
+    if arguments.held_out:
+        return found, workload.read(*arguments.held_out, skip_bad=arguments.skip_bad)
+    return [x for i, x in enumerate(found) if i % HELD_OUT], found[::HELD_OUT]
 
 
 def measured(workload: Any, network: Any, samples: list[Any], batch_size: int) -> dict[str, float]:
@@ -140,17 +158,3 @@ def measured(workload: Any, network: Any, samples: list[Any], batch_size: int) -
             losses += [np.logaddexp.reduce(value) - value[label] for value, label in found]
             right += [int(value.argmax()) == label for value, label in (found[-1:] if workload.root else found)]
     return {"held-out loss": float(np.mean(losses)), "held-out accuracy": float(np.mean(right))}
-
-
-def _print_heading(facts: dict[str, Any], noun: str) -> None:
-    learned_from, labels = counted(facts["samples"], noun), counted(facts["labels"], "label")
-    counts = f"{learned_from} to learn from, {facts['held_out']:,} to measure on, {labels}"
-    print_heading(facts, f"{facts['optimizer']} at {facts['lr']:g}, seed {facts['seed']}", counts)
-    if facts["without_labels"]:
-        print(f"left out {counted(facts['without_labels'], noun)} without labels")
-    if facts["resumed_at"]:
-        print(f"goes on after {counted(facts['resumed_at'], 'mini-batch')}")
-    elif facts["resumes"]:
-        print(f"there is no run in {facts['saved']} to go on with: one begins")
-    print()
-    print(HEADER.format(*COLUMNS), flush=True)

@@ -42,34 +42,31 @@ OPTIONS: Options = {}
 
 def run(arguments: argparse.Namespace) -> None:
     """Run small programs of every kind, with nothing interpreted, and say what there is then."""
-    parts = {"training and the nine models of the papers": first_programs(), "all else": other_programs()}
-    for part, programs in parts.items():
-        with compiled.at_once(), tqdm.tqdm([*programs], unit="program", disable=None, leave=False) as bar:
-            for name, program in bar:
-                bar.set_description(f"compiling {name}")
-                program()
-        print(f"{part}: ready after {process_time():.1f} s of processor time", flush=True)
+    with compiled.at_once(), tqdm.tqdm([*programs()], unit="program", disable=None, leave=False) as bar:
+        for name, program in bar:
+            bar.set_description(f"compiling {name}")
+            program()
     folder = code_cache.cache_folder()
     sizes = [file.stat().st_size for file in folder.glob("*.bin")]
     print(f"{folder}{os.sep}: {counted(len(sizes), 'file')}, {sum(sizes) / 2**20:.1f} MiB")
 
 
-def first_programs() -> Iterator[tuple[str, Callable[[], object]]]:
-    """Programs that are run first, by name: all that training and `edbatch run` need of the nine models."""
-    for name in workloads.NINE:
-        yield name, partial(_train, name)
+def programs() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Programs by name that together need all that a user's may need; first what training and the nine models need."""
+    trained = {name: partial(_train, name) for name in workloads.WORKLOADS}
+    yield from [(name, trained.pop(name)) for name in workloads.NINE]
     yield "policies", partial(_decide, COMPARED, ["sort"])
     for name in OPTIMIZERS.values():
         yield name, partial(_update, getattr(eb, name))
-
-
-def other_programs() -> Iterator[tuple[str, Callable[[], object]]]:
-    """Programs that are run next: together they need all else that a user's program may need."""
+    yield "", partial(_say_ready, "training and the nine models of the papers")
+    yield from trained.items()
     yield "all policies", partial(_decide, RULES, encodings.ENCODINGS)
-    for name in workloads.WORKLOADS:
-        if name not in workloads.NINE:
-            yield name, partial(_train, name)
     yield "vertex functions", _gather
+    yield "", partial(_say_ready, "all else")
+
+
+def _say_ready(what: str) -> None:
+    print(f"{what}: ready after {process_time():.1f} s of processor time", flush=True)
 
 
 def _decide(rules: Iterable[str], states: Iterable[str]) -> None:

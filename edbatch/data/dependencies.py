@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edbatch.data.draws import Draws
-from edbatch.data.stream import Line, Path, attempt, blocks, clipped, file_format, lines
-from edbatch.errors import EdBatchError
+from edbatch.data.files import Line, Path, blocks, file_format, lines
+from edbatch.errors import EdBatchError, shown
 
-__all__ = ["DependencySentence", "random_dependencies", "read_conllu", "stream_conllu", "write_conllu"]
+__all__ = ["DependencySentence", "random_dependencies", "read_conllu", "write_conllu"]
 
 _COLUMNS = 10  # of CoNLL-U: number, word, lemma, two tags, features, head, relation, more relations, anything
 
@@ -29,6 +29,11 @@ class DependencySentence:
     def __len__(self) -> int:
         return len(self.words)
 
+    def __str__(self) -> str:
+        rows = enumerate(zip(self.words, self.heads, self.relations, strict=True), start=1)
+        unknown = "\t_" * 4  # columns
+        return "".join(f"{at}\t{word}{unknown}\t{head}\t{how}\t_\t_\n" for at, (word, head, how) in rows)
+
     @property
     def is_projective(self) -> bool:
         """Whether no arcs cross, that from the root, before the first word, included."""
@@ -36,24 +41,18 @@ class DependencySentence:
         return not any(a < c < b < d for a, b in arcs for c, d in arcs)
 
 
-def _sentences(path: Path) -> Iterator[DependencySentence | EdBatchError]:
-    for block in blocks(lines(path)):
-        if found := [line for line in block if not line.raw.startswith(b"#")]:
-            yield attempt(_sentence, found)
-
-
 def _sentence(block: list[Line]) -> DependencySentence:
     sentence, places = DependencySentence([], [], []), []
     for at in block:
         columns = at.text.split("\t")
         if len(columns) != _COLUMNS:
-            raise EdBatchError(f"{at.place}: expected {_COLUMNS} columns between tabs, found {clipped(at.text)!r}")
+            raise EdBatchError(f"{at.place}: expected {_COLUMNS} columns between tabs, found {shown(at.text)}")
         number, word, _, _, _, _, head, relation, *_ = columns
         if not number.isdecimal():
             continue
         if int(number) != len(sentence) + 1 or not head.isdecimal() or not word:
             raise EdBatchError(
-                f"{at.place}: expected word {len(sentence) + 1} with the number of its head, found {clipped(at.text)!r}"
+                f"{at.place}: expected word {len(sentence) + 1} with the number of its head, found {shown(at.text)}"
             )
         sentence.words.append(word)
         sentence.heads.append(int(head))
@@ -79,98 +78,73 @@ def _check_tree(heads: list[int], places: list[str]) -> None:
         good.update(way)
 
 
-def _text(sentence: DependencySentence) -> str:
-    columns = zip(sentence.words, sentence.heads, sentence.relations, strict=True)
-    unknown = "\t_" * 4  # columns
-    rows = (f"{at}\t{word}{unknown}\t{head}\t{how}\t_\t_\n" for at, (word, head, how) in enumerate(columns, start=1))
-    return "".join(rows)
+def _without_comments(path: Path) -> Iterator[list[Line]]:
+    return blocks(line for line in lines(path) if not line.raw.startswith(b"#"))
 
 
-stream_conllu, read_conllu, write_conllu = file_format(
-    _sentences, "sentences", "lines of ten columns, as CoNLL-U has them", _text
+read_conllu, write_conllu = file_format(
+    _sentence, "sentences", "lines of ten columns, as CoNLL-U has them", _without_comments
 )
 
-DETERMINERS = ["the", "a", "every", "no", "this"]
-ADJECTIVES = ["old", "small", "green", "quiet", "clever", "sad"]
-NOUNS = ["dog", "child", "baker", "garden", "letter", "window", "song", "river", "teacher", "story"]
-VERBS = ["sees", "writes", "finds", "likes", "paints", "hears"]  # that take an object
-INTRANSITIVE = ["sleeps", "laughs", "waits", "sings"]
-SAYING = ["says", "thinks", "knows"]  # that take a clause
-OF_NOUNS = ["of", "from"]  # what follows belongs to the noun before
-OF_VERBS = ["with", "near", "after"]  # ... to the verb
-ADVERBS = ["often", "today", "gladly"]
+# Phrases, by alternatives: parts with their relation to the head, which has none, and how often they are there.
+_CLAUSE = "noun-phrase/nsubj/1 adverb/advmod/0.2 {} with-phrase/obl/0.3"
+PHRASES = {
+    "clause": [
+        _CLAUSE.format(of) for of in ("saying that-clause/ccomp/1", "intransitive", *["verb noun-phrase/obj/1"] * 2)
+    ],
+    "that-clause": ["that/mark/1 clause"],
+    "noun-phrase": ["determiner/det/1 adjective/amod/0.3 adjective/amod/0.3 noun of-phrase/nmod/0.3"],
+    "with-phrase": ["with/case/1 noun-phrase"],  # whose noun is the head, as in Universal Dependencies
+    "of-phrase": ["of/case/1 noun-phrase"],
+}
+WORDS = {
+    "determiner": ["the", "a", "every", "no", "this"],
+    "adjective": ["old", "small", "green", "quiet", "clever", "sad"],
+    "noun": ["dog", "child", "baker", "garden", "letter", "window", "song", "river", "teacher", "story"],
+    "verb": ["sees", "writes", "finds", "likes", "paints", "hears"],
+    "intransitive": ["sleeps", "laughs", "waits", "sings"],
+    "saying": ["says", "thinks", "knows"],
+    "that": ["that"],
+    "of": ["of", "from"],  # what follows belongs to the noun before
+    "with": ["with", "near", "after"],  # ... to the verb
+    "adverb": ["often", "today", "gladly"],
+}
 
 
 def random_dependencies(n: int, seed: int) -> list[DependencySentence]:
-    """`n` sentences of 2 to about 40 words whose trees can be learned; all are projective.
+    """`n` sentences of 3 to about 60 words whose trees can be learned; all are projective.
 
     What a preposition belongs to follows from the preposition, and clauses are nested in clauses. Half of them have 7
-    to 16 words, 12 on average, and one in ten more than 21.
+    to 16 words, 12 on average.
 
     Example:
-        >>> sentence = random_dependencies(1, seed=291)[0]
+        >>> sentence = random_dependencies(1, seed=787)[0]
         >>> print(" ".join(sentence.words))
-        no teacher waits after a song of the story
+        a letter sleeps after every garden from this teacher
         >>> print(sentence.heads)
         [2, 3, 0, 6, 6, 3, 9, 9, 6]
     """
     draws = Draws(seed)
-    return [_Grammar(draws).sentence for _ in range(n)]
+    sentences = [DependencySentence([], [], []) for _ in range(n)]
+    for sentence in sentences:
+        _grow(sentence, "clause", draws)
+    return sentences
 
 
-class _Grammar:
-    """Grows a sentence from the left; each method adds a phrase and returns the number of its uppermost word."""
-
-    def __init__(self, draws: Draws) -> None:
-        self._draws = draws
-        self.sentence = DependencySentence([], [], [])
-        self._attach(self._clause(0), 0, "root")
-
-    def _add(self, words: list[str]) -> int:
-        """One of some words; its head is set later."""
-        self.sentence.words.append(self._draws.one_of(words) if len(words) > 1 else words[0])
-        self.sentence.heads.append(0)
-        self.sentence.relations.append("")
-        return len(self.sentence)
-
-    def _attach(self, word: int, head: int, relation: str) -> None:
-        self.sentence.heads[word - 1], self.sentence.relations[word - 1] = head, relation
-
-    def _clause(self, depth: int) -> int:
-        """A subject, a verb, and an object, a clause or nothing."""
-        subject = self._noun_phrase(depth)
-        adverbs = [self._add(ADVERBS)] if self._draws.chance(0.2) else []
-        kind = self._draws.fraction()
-        if kind < 0.25 and depth < 3:
-            verb, mark = self._add(SAYING), self._add(["that"])
-            inner = self._clause(depth + 1)
-            self._attach(mark, inner, "mark")
-            self._attach(inner, verb, "ccomp")
-        elif kind < 0.5:
-            verb = self._add(INTRANSITIVE)
-        else:
-            verb = self._add(VERBS)
-            self._attach(self._noun_phrase(depth), verb, "obj")
-        self._attach(subject, verb, "nsubj")
-        for adverb in adverbs:
-            self._attach(adverb, verb, "advmod")
-        if self._draws.chance(0.3):
-            self._attach(self._prepositional_phrase(OF_VERBS, depth), verb, "obl")
-        return verb
-
-    def _noun_phrase(self, depth: int) -> int:
-        determiner = self._add(DETERMINERS)
-        adjectives = [self._add(ADJECTIVES) for _ in range(2) if self._draws.chance(0.3)]
-        noun = self._add(NOUNS)
-        self._attach(determiner, noun, "det")
-        for adjective in adjectives:
-            self._attach(adjective, noun, "amod")
-        if depth < 3 and self._draws.chance(0.3):
-            self._attach(self._prepositional_phrase(OF_NOUNS, depth + 1), noun, "nmod")
-        return noun
-
-    def _prepositional_phrase(self, prepositions: list[str], depth: int) -> int:
-        preposition = self._add(prepositions)
-        noun = self._noun_phrase(depth)  # the head, as in Universal Dependencies
-        self._attach(preposition, noun, "case")
-        return noun
+def _grow(sentence: DependencySentence, kind: str, draws: Draws) -> int:
+    """Add a phrase, or a word, and return the number of its uppermost word."""
+    if kind in WORDS:
+        sentence.words.append(draws.one_of(WORDS[kind]))
+        sentence.heads.append(0)
+        sentence.relations.append("root")
+        return len(sentence)
+    top, below = 0, {}
+    for part in draws.one_of(PHRASES[kind]).split():
+        inner, *how = part.split("/")
+        if not how:
+            top = _grow(sentence, inner, draws)
+        elif draws.chance(float(how[1])):
+            below[_grow(sentence, inner, draws)] = how[0]
+    for word, relation in below.items():
+        sentence.heads[word - 1], sentence.relations[word - 1] = top, relation
+    return top

@@ -7,8 +7,8 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from edbatch.data.draws import Draws
+from edbatch.data.files import WORD, Line, Path, lines, read_samples
 from edbatch.data.sentences import write_sentences
-from edbatch.data.stream import WORD, Line, Path, Stream, attempt, lines
 from edbatch.errors import EdBatchError
 
 
@@ -19,28 +19,23 @@ class SentencePair(NamedTuple):
     target: list[str]
 
 
-def stream_parallel(source: Path, target: Path, skip_bad: bool = False) -> Stream[SentencePair]:
-    """The pairs of two files with one sentence per line, words between blanks, each read when it is asked for; pairs of
-    blank lines are skipped, and with `skip_bad` sentences that have no translation."""
+def read_parallel(source: Path, target: Path, skip_bad: bool = False, limit: int | None = None) -> list[SentencePair]:
+    """All pairs of two files with one sentence per line, words between blanks, or the first `limit`; pairs of blank
+    lines are skipped, and with `skip_bad` sentences that have no translation, with a warning."""
 
     def pair(both: tuple[Line | None, ...]) -> SentencePair:
         words = [[] if line is None else WORD.findall(line.text) for line in both]
-        for path, found, line, other in zip((source, target), words, both, both[::-1], strict=True):
+        for found, path, other in zip(words, (source, target), both[::-1], strict=True):
             if not found and other is not None:
-                raise EdBatchError(
-                    f"{path}:{other.number}: expected a sentence for line {other.number} of {other.path}, "
-                    f"found {'the end' if line is None else 'a blank line'}"
-                )
+                raise EdBatchError(f"{other.place}: expected its translation on the same line of {path}, found none")
         return SentencePair(*words)
 
     both = zip_longest(lines(source), lines(target))
-    pairs = (attempt(pair, ab) for ab in both if not all(line is None or line.is_blank for line in ab))
-    return Stream(pairs, "sentences", f"{source}: no sentences in it; expected one per line", skip_bad)
-
-
-def read_parallel(source: Path, target: Path, skip_bad: bool = False) -> list[SentencePair]:
-    """All pairs of two files; arguments and errors as of `stream_parallel`."""
-    return stream_parallel(source, target, skip_bad).take()
+    filled = (pair for pair in both if not all(line is None or line.is_blank for line in pair))
+    found = read_samples(filled, pair, "sentences", skip_bad, limit)
+    if not found:
+        raise EdBatchError(f"{source}: no sentences in it; expected one per line")
+    return found
 
 
 def write_parallel(source: Path, target: Path, pairs: Iterable[SentencePair]) -> None:

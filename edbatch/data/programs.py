@@ -5,14 +5,16 @@ CLEVR itself is one object per file, `{"info": ..., "questions": [...]}`; `jq -c
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
-from edbatch.data.stream import by_line, clipped, file_format
-from edbatch.errors import EdBatchError
+import msgspec
 
-__all__ = ["Program", "Step", "parse_program", "read_programs", "stream_programs", "write_programs"]
+from edbatch.data.draws import Draws
+from edbatch.data.files import file_format
+from edbatch.errors import EdBatchError, shown
+
+__all__ = ["ATTRIBUTES", "Program", "Step", "parse_program", "random_programs", "read_programs", "write_programs"]
 
 
 class Step(NamedTuple):
@@ -52,9 +54,22 @@ class Program:
         return len(self.steps)
 
     def __str__(self) -> str:
-        program = [{"function": f, "inputs": list(at), "value_inputs": list(words)} for f, at, words in self.steps]
+        program = [{"function": f, "inputs": at, "value_inputs": words} for f, at, words in self.steps]
         answer = {} if self.answer is None else {"answer": self.answer}
-        return json.dumps({"question": self.question, "program": program, **answer}, ensure_ascii=False)
+        return msgspec.json.encode({"question": self.question, "program": program, **answer}).decode()
+
+
+class _Step(msgspec.Struct):
+    function: str = ""
+    type: str = ""  # of CLEVR-Humans and others, for `function`
+    inputs: tuple[int, ...] = ()
+    value_inputs: tuple[str, ...] = ()
+
+
+class _Question(msgspec.Struct):
+    program: Annotated[list[_Step], msgspec.Meta(min_length=1)]
+    question: str = ""
+    answer: str | bool | int | float | None = None
 
 
 def parse_program(text: str, place: str = "program") -> Program:
@@ -63,34 +78,83 @@ def parse_program(text: str, place: str = "program") -> Program:
     Where it is no such object, or a step takes what is not before it, an EdBatchError names `place` and the step.
     """
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        where = f"column {error.colno}: " if isinstance(error, json.JSONDecodeError) else ""
-        raise EdBatchError(f"{place}: {where}expected a question as JSON, found {clipped(text.strip())!r}") from None
-    steps = found.get("program") if isinstance(found, dict) else None
-    if not isinstance(steps, list) or not steps:
-        raise EdBatchError(f'{place}: expected an object with "program", a list of steps, found {clipped(text)!r}')
-    answer = found.get("answer")
-    return Program(
-        str(found.get("question", "")),
-        [_step(step, f"{place}: step {at}", at) for at, step in enumerate(steps)],
-        None if answer is None else str(answer),
-    )
+        found = msgspec.json.decode(text, type=_Question)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise EdBatchError(f"{place}: {error}; expected a question as JSON, found {shown(text.strip())}") from None
+    steps = [Step(step.function or step.type, step.inputs, step.value_inputs) for step in found.program]
+    for at, step in enumerate(steps):
+        if not step.function or not all(0 <= i < at for i in step.inputs):
+            raise EdBatchError(f'{place}: step {at}: expected a "function", of steps before it, found {step}')
+    return Program(found.question, steps, None if found.answer is None else str(found.answer))
 
 
-def _step(found: Any, place: str, at: int) -> Step:
-    named = found if isinstance(found, dict) else {}
-    function = named.get("function", named.get("type"))  # CLEVR-Humans and others say "type"
-    inputs, values = named.get("inputs", []), named.get("value_inputs", [])
-    if not isinstance(function, str) or not function:
-        raise EdBatchError(f'{place}: expected an object with "function", a name, found {clipped(json.dumps(found))}')
-    if not isinstance(inputs, list) or not all(type(i) is int and 0 <= i < at for i in inputs):
-        raise EdBatchError(f'{place}: expected "inputs" among the steps before it, found {clipped(json.dumps(inputs))}')
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise EdBatchError(f'{place}: expected "value_inputs", a list of words, found {clipped(json.dumps(values))}')
-    return Step(function, tuple(inputs), tuple(values))
-
-
-stream_programs, read_programs, write_programs = file_format(
-    by_line(parse_program), "programs", 'one per line, such as {"question": "How many?", "program": [...]}'
+read_programs, write_programs = file_format(
+    parse_program, "programs", 'one per line, such as {"question": "How many?", "program": [...]}'
 )
+
+# Random questions about scenes of simple bodies.
+ATTRIBUTES = {
+    "size": ["large", "small"],
+    "color": ["gray", "red", "blue", "green", "brown", "purple", "cyan", "yellow"],
+    "material": ["rubber", "metal"],
+    "shape": ["cube", "sphere", "cylinder"],
+}
+RELATIONS = ["left", "right", "behind", "front"]
+
+
+def random_programs(n: int, seed: int) -> list[Program]:
+    """`n` programs of 3 to 14 steps, chains and trees, without answers.
+
+    Half have 4 to 8 steps, 5.9 on average; of 673 programs made from CLEVR's templates half 4 to 7, 5.8 on average.
+    """
+    draws = Draws(seed)
+    return [_Asked(draws).program for _ in range(n)]
+
+
+class _Asked:
+    """Grows one program; each method adds steps and returns the last one's position."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+        self.program = Program("", [])
+        kind = draws.fraction()
+        if kind < 0.45:
+            self._add("count", self._bodies())
+        elif kind < 0.6:
+            self._add("exist", self._bodies())
+        elif kind < 0.9:
+            self._add(f"query_{self._draws.one_of(list(ATTRIBUTES))}", self._add("unique", self._bodies()))
+        elif kind < 0.96:
+            counts = [self._add("count", self._filtered(self._add("scene"))) for _ in range(2)]
+            self._add(self._draws.one_of(["less_than", "greater_than", "equal_integer"]), *counts)
+        else:
+            asked = self._draws.one_of(list(ATTRIBUTES))
+            ends = [self._add("unique", self._filtered(self._add("scene"))) for _ in range(2)]
+            self._add(f"equal_{asked}", *[self._add(f"query_{asked}", end) for end in ends])
+
+    def _add(self, function: str, *inputs: int, value: str | None = None) -> int:
+        self.program.steps.append(Step(function, inputs, () if value is None else (value,)))
+        return len(self.program.steps) - 1
+
+    def _filtered(self, at: int) -> int:
+        """One attribute or more, each at most once."""
+        for name, values in ATTRIBUTES.items():
+            if self._draws.chance(0.4):
+                at = self._add(f"filter_{name}", at, value=self._draws.one_of(values))
+        if self.program.steps[at].function.startswith("filter"):
+            return at
+        name = self._draws.one_of(list(ATTRIBUTES))
+        return self._add(f"filter_{name}", at, value=self._draws.one_of(ATTRIBUTES[name]))
+
+    def _bodies(self) -> int:
+        """The bodies that a question is about."""
+        found = self._filtered(self._add("scene"))
+        kind = self._draws.fraction()
+        if kind < 0.2:
+            beside = self._add("relate", self._add("unique", found), value=self._draws.one_of(RELATIONS))
+            return self._filtered(beside)
+        if kind < 0.3:
+            return self._add(f"same_{self._draws.one_of(list(ATTRIBUTES))}", self._add("unique", found))
+        if kind < 0.42:
+            return self._add(self._draws.one_of(["union", "intersect"]), found, self._filtered(self._add("scene")))
+        return found

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
+from edbatch.base.files import write_atomically
 from edbatch.data.dependencies import random_dependencies
-from edbatch.data.stream import WORD, Path, Stream, by_line, file_format
+from edbatch.data.files import WORD, Path, file_format
 from edbatch.errors import EdBatchError
 
-__all__ = [
-    "random_pieces", "random_sentences", "read_sentences", "stream_pieces", "stream_sentences", "write_sentences",
-]  # fmt: skip
+__all__ = ["random_pieces", "random_sentences", "read_pieces", "read_sentences", "write_sentences"]
 
-
-def _words(text: str, place: str) -> list[str]:
-    return WORD.findall(text)
-
-
-stream_sentences, read_sentences, write_sentences = file_format(
-    by_line(_words), "sentences", "one per line, such as the cat sat", " ".join
+read_sentences, _ = file_format(
+    lambda text, place: WORD.findall(text), "sentences", "one per line, such as the cat sat"
 )
 
 
-def stream_pieces(path: Path, length: int, skip_bad: bool = False) -> Stream[list[str]]:
+def write_sentences(path: Path, sentences: Iterable[list[str]]) -> None:
+    """Write sentences, one per line."""
+    write_atomically(path, "".join(f"{' '.join(words)}\n" for words in sentences))
+
+
+def read_pieces(path: Path, length: int, skip_bad: bool = False, limit: int | None = None) -> list[list[str]]:
     """The words of a file in pieces of `length` words, wherever its lines end; what is left at its end is left out."""
-    return Stream(
-        _pieces(by_line(_words)(path), length), "pieces", f"{path}: expected {length:,} words at least", skip_bad
-    )
+    found = list(islice(_pieces(read_sentences(path, skip_bad), length), limit))
+    if not found:
+        raise EdBatchError(f"{path}: expected {length:,} words at least")
+    return found
 
 
 def random_sentences(n: int, seed: int) -> list[list[str]]:
@@ -40,16 +40,10 @@ def random_pieces(n: int, length: int, seed: int) -> list[list[str]]:
     sentences: list[list[str]] = []
     while sum(map(len, sentences)) < n * length:
         sentences = random_sentences(2 * len(sentences) + 1 + n * length // 12, seed)
-    return [piece for piece in islice(_pieces(sentences, length), n) if not isinstance(piece, EdBatchError)]
+    return list(islice(_pieces(sentences, length), n))
 
 
-def _pieces(sentences: Iterable[list[str] | EdBatchError], length: int) -> Iterator[list[str] | EdBatchError]:
-    left: list[str] = []
-    for sentence in sentences:
-        if isinstance(sentence, EdBatchError):
-            yield sentence
-            continue
-        left += sentence
-        whole = len(left) - len(left) % length
-        yield from (left[at : at + length] for at in range(0, whole, length))
-        left = left[whole:]
+def _pieces(sentences: Iterable[list[str]], length: int) -> Iterator[list[str]]:
+    words = chain.from_iterable(sentences)
+    while len(piece := list(islice(words, length))) == length:
+        yield piece

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edbatch.data.draws import Draws
-from edbatch.data.stream import WORD, by_line, clipped, file_format
-from edbatch.errors import EdBatchError
+from edbatch.data.files import WORD, file_format
+from edbatch.errors import EdBatchError, shown
 
-__all__ = ["TaggedSentence", "parse_tagged", "random_tagged", "read_tagged", "stream_tagged", "write_tagged"]
+__all__ = ["TaggedSentence", "parse_tagged", "random_tagged", "read_tagged", "write_tagged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def parse_tagged(text: str, place: str = "sentence") -> TaggedSentence:
     for match in WORD.finditer(text):
         word, _, tag = match[0].rpartition("|")
         if not word or not tag:
-            raise EdBatchError(f"{place}: column {match.start() + 1}: expected word|TAG, found {clipped(match[0])!r}")
+            raise EdBatchError(f"{place}: column {match.start() + 1}: expected word|TAG, found {shown(match[0])}")
         sentence.words.append(word)
         sentence.tags.append(tag)
     if not sentence.words:
@@ -50,9 +50,7 @@ def parse_tagged(text: str, place: str = "sentence") -> TaggedSentence:
     return sentence
 
 
-stream_tagged, read_tagged, write_tagged = file_format(
-    by_line(parse_tagged), "sentences", "one per line, such as Minoru|I-PER plays|O"
-)
+read_tagged, write_tagged = file_format(parse_tagged, "sentences", "one per line, such as Minoru|I-PER plays|O")
 
 # Made-up news. A name is a person, a place or an organization by the word before it or, at the start of a clause, by
 # the word after it; some names say it by their ending.

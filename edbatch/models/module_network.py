@@ -27,7 +27,7 @@ class ModuleNetwork(Classifier):
 
     Example:
         >>> import edbatch as eb
-        >>> from edbatch.data.random_programs import random_programs
+        >>> from edbatch.data.programs import random_programs
         >>> from edbatch.models import ModuleNetwork
         >>> programs = random_programs(4, seed=0)
         >>> modules = ModuleNetwork.modules_of(program.steps for program in programs)

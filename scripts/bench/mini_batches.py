@@ -26,7 +26,7 @@ def samples_of(name: str, n: int, folder: Path | None) -> list[Any]:
     workload = WORKLOADS[name]
     if folder is None or not workload.folder:
         return workload.generate(n, 0)
-    return workload.open_files(*(folder / path for path in workload.folder)).take(n)
+    return workload.read(*(folder / path for path in workload.folder), limit=n)
 
 
 def as_tuples(sample: Any) -> Any:

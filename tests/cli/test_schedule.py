@@ -22,7 +22,7 @@ def test_policies_by_name_and_file(edbatch, chain, tmp_path):
     lines = [line.split() for line in out.splitlines()]
     assert lines[1] == ["graph", "nodes", "edges", "types", "lower", "bound", "policy", "batches", "ms"]
     assert lines[3][:-1] == [str(chain), "4", "3", "2", "3", "none", "4"]
-    assert [line[:2] for line in lines[4:6]] == [["depth", "4"], [str(policy), "3"]]
+    assert [line[5:7] for line in lines[4:6]] == [["depth", "4"], [str(policy), "3"]]
 
 
 @pytest.mark.filterwarnings("default")

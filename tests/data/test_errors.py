@@ -4,17 +4,15 @@ import re
 
 import pytest
 
-from edbatch import EdBatchError
-from edbatch.data.dependencies import read_conllu, stream_conllu
-from edbatch.data.lattices import read_lattices, stream_lattices, write_lattices
-from edbatch.data.parallel import read_parallel, stream_parallel
+from edbatch import EdBatchError, EdBatchWarning
+from edbatch.data.dependencies import read_conllu
+from edbatch.data.files import lines
+from edbatch.data.lattices import random_lattices, read_lattices, write_lattices
+from edbatch.data.parallel import read_parallel
 from edbatch.data.programs import read_programs
-from edbatch.data.random_lattices import random_lattices
-from edbatch.data.sample_files import sample_path
-from edbatch.data.sentences import read_sentences, stream_pieces, stream_sentences
-from edbatch.data.stream import lines
-from edbatch.data.tagged import read_tagged, stream_tagged
-from edbatch.data.trees import read_trees, stream_trees, write_trees
+from edbatch.data.sentences import read_pieces, read_sentences
+from edbatch.data.tagged import read_tagged
+from edbatch.data.trees import read_trees, write_trees
 
 
 def word(number=1, form="a", head=0, columns=10):
@@ -28,7 +26,7 @@ def step(text):
 
 
 LATTICES = "2\n3\n0 1 2\n0 \n1 0 7\n2 1 8 0 30\n\n1\n4\n0\n"
-ARCS = "expected 'k source id ...' with the arcs to node"
+ARCS = "expected 'k source id ...' with the arcs, from nodes before it, to node"
 BAD = [
     (read_trees, "\n \n", ": no trees in it; expected one per line, such as (3 (2 so) (4 good))"),
     (read_trees, "(3 so)\r\n\nword", ":3: column 1: expected '(' and a label (0, 1, 2, ...), found 'word'"),
@@ -36,7 +34,7 @@ BAD = [
     (read_trees, "()", ":1: column 1: expected '(' and a label (0, 1, 2, ...), found '('"),
     (read_trees, "(3 (good))", ":1: column 4: expected a word and ')', or '(label', after the label 3, found '(good'"),
     (read_trees, "(-1 a)", ":1: column 1: expected '(' and a label (0, 1, 2, ...), found '(-1'"),
-    (read_trees, f"({'9' * 5000} a)", f"found '({'9' * 39}...'"),
+    (read_trees, f"({'9' * 5000} a)", f"found '({'9' * 198}..."),
     (read_trees, "(3)", ":1: column 3: expected a word and ')', or '(label', after the label 3, found ')'"),
     (read_trees, "(3 so good)", ":1: column 4: expected a word and ')', or '(label', after the label 3, found 'so'"),
     (read_trees, "(3 (2 so) good)", ":1: column 11: expected '(label' or ')', found 'good'"),
@@ -48,7 +46,7 @@ BAD = [
     (read_tagged, "a|O\n\na|O b", ":3: column 5: expected word|TAG, found 'b'"),
     (read_tagged, "  a|", ":1: column 3: expected word|TAG, found 'a|'"),
     (read_tagged, "|O", ":1: column 1: expected word|TAG, found '|O'"),
-    (read_tagged, "x" * 50, f":1: column 1: expected word|TAG, found '{'x' * 40}...'"),
+    (read_tagged, "x" * 50, f":1: column 1: expected word|TAG, found '{'x' * 50}'"),
     (read_conllu, "# nothing\n\n\n", ": no sentences in it; expected lines of ten columns"),
     (read_conllu, "one two three\n", ":1: expected 10 columns between tabs, found 'one two three'"),
     (read_conllu, word(columns=9), ":1: expected 10 columns"),
@@ -61,40 +59,38 @@ BAD = [
     (read_conllu, word() + word(2, head=7), ":2: expected a tree"),
     (read_conllu, word("2-3"), ":1: expected a word with a number"),
     (read_conllu, "\n" + word() + "\n# two\n" + word(head=1), ":5: expected a tree"),
+    (read_lattices, "", ":1: expected the number of lattices, from 1 on, found ''"),
     (read_lattices, LATTICES.replace("2\n3", "two\n3"), ":1: expected the number of lattices, from 1 on, found 'two'"),
     (read_lattices, LATTICES.replace("2\n3", "0\n3"), ":1: expected the number of lattices, from 1 on, found '0'"),
-    (read_lattices, LATTICES.replace("2\n3", "2\n-3"), ":2: expected the number of nodes of lattice 1 of 2, from 1 on"),
-    (read_lattices, LATTICES.replace("0 1 2", "0 1"), ":3: expected the 3 tags of lattice 1 of 2, found '0 1'"),
-    (read_lattices, LATTICES.replace("0 1 2", "0 1 X"), ":3: expected the 3 tags of lattice 1 of 2, found '0 1 X'"),
-    (read_lattices, LATTICES.replace("0 \n1", "1 0 4\n1"), ":4: expected '0', no arcs to node 0, of lattice 1 of 2"),
-    (read_lattices, LATTICES.replace("1 0 7", "0"), f":5: {ARCS} 1, from nodes before it, of lattice 1 of 2, fo"),
+    (read_lattices, LATTICES.replace("2\n3", "2\n-3"), ":2: expected the number of nodes, one less than the 4 lines"),
+    (read_lattices, LATTICES.replace("0 1 2", "0 1"), ":3: expected the tags of 3 nodes, found '0 1'"),
+    (read_lattices, LATTICES.replace("0 1 2", "0 1 X"), ":3: expected the tags of 3 nodes, found '0 1 X'"),
+    (read_lattices, LATTICES.replace("0 \n1", "1 0 4\n1"), ":4: expected '0', no arcs to node 0, found '1 0 4'"),
+    (read_lattices, LATTICES.replace("1 0 7", "0"), f":5: {ARCS} 1, found '0'"),
     (read_lattices, LATTICES.replace("1 0 7", "1 1 7"), f":5: {ARCS} 1"),
     (read_lattices, LATTICES.replace("2 1 8 0 30", "2 1 8 0"), f":6: {ARCS} 2"),
     (read_lattices, LATTICES.replace("2 1 8 0 30", "2 1 8"), f":6: {ARCS} 2"),
-    (read_lattices, LATTICES.replace("8 0 30", f"8 0 {'9' * 60}"), f"found '2 1 8 0 {'9' * 32}...'"),
-    (read_lattices, LATTICES.replace("2 1 8 0 30\n", ""), f":6: {ARCS} 2, from nodes before it, of lattice 1 of 2"),
-    (read_lattices, LATTICES + "9\n", ":11: expected nothing after the last lattice, found '9'"),
+    (read_lattices, LATTICES.replace("8 0 30", f"8 0 {'9' * 60}"), f"found '2 1 8 0 {'9' * 60}'"),
+    (read_lattices, LATTICES.replace("2 1 8 0 30\n", ""), ":2: expected the number of nodes, one less than the 3 "),
+    (read_lattices, LATTICES + "\n1\n4\n0\n", ": expected 2 lattices, as its first line says, found 3"),
+    (read_lattices, "2\n\n1\n4\n0\n", ": expected 2 lattices, as its first line says, found 1"),
     (read_lattices, b"1\n\xff\n", ":2: not UTF-8 text (byte 0 of the line)"),
-    *(
-        (read_lattices, "".join(LATTICES.splitlines(keepends=True)[:kept]), f":{kept + 1}: expected ")
-        for kept in range(10)
-    ),
     (read_programs, "\n", ': no programs in it; expected one per line, such as {"question": "How many?"'),
-    (read_programs, "{", ":1: column 2: expected a question as JSON, found '{'"),
-    (read_programs, "[" * 100_000, ":1: expected a question as JSON"),
-    (read_programs, "[]", ":1: expected an object with \"program\", a list of steps, found '[]'"),
-    (read_programs, '\n{"program": []}', ':2: expected an object with "program"'),
-    (read_programs, step("1"), ':1: step 1: expected an object with "function", a name, found 1'),
-    (read_programs, step('{"function": ""}'), ":1: step 1: expected an object"),
-    (read_programs, step('{"function": "f", "inputs": [1]}'), 'step 1: expected "inputs" among the steps before it'),
+    (read_programs, "{", ":1: Input data was truncated; expected a question as JSON, found '{'"),
+    (read_programs, "[" * 100_000, ":1: "),
+    (read_programs, "[]", ":1: Expected `object`, got `array`; expected a question as JSON, found '[]'"),
+    (read_programs, '\n{"program": []}', ":2: Expected `array` of length >= 1 - at `$.program`"),
+    (read_programs, step("1"), ":1: Expected `object`, got `int` - at `$.program[1]`"),
+    (read_programs, step('{"function": ""}'), ':1: step 1: expected a "function", of steps before it'),
+    (read_programs, step('{"function": "f", "inputs": [1]}'), 'step 1: expected a "function", of steps before it'),
     (read_programs, step('{"function": "f", "inputs": [-1]}'), "step 1: expected"),
-    (read_programs, step('{"function": "f", "inputs": [true]}'), "step 1: expected"),
-    (read_programs, step('{"function": "f", "inputs": "0"}'), "step 1: expected"),
-    (read_programs, step('{"function": "f", "value_inputs": [1]}'), 'step 1: expected "value_inputs", a list of words'),
+    (read_programs, step('{"function": "f", "inputs": [true]}'), ":1: Expected `int`, got `bool`"),
+    (read_programs, step('{"function": "f", "inputs": "0"}'), ":1: Expected `array`, got `str`"),
+    (read_programs, step('{"function": "f", "value_inputs": [1]}'), ":1: Expected `str`, got `int`"),
     (read_sentences, "\n", ": no sentences in it; expected one per line"),
     (read_sentences, b"a b\n\xff\nc d\n", ":2: not UTF-8 text"),
-    (lambda path: stream_pieces(path, 2).take(), b"a b\n\xff\nc d\n", ":2: not UTF-8 text"),
-    (lambda path: stream_pieces(path, 1000).take(), "a b\n", ": expected 1,000 words at least"),
+    (lambda path: read_pieces(path, 2), b"a b\n\xff\nc d\n", ":2: not UTF-8 text"),
+    (lambda path: read_pieces(path, 1000), "a b\n", ": expected 1,000 words at least"),
 ]  # fmt: skip
 
 
@@ -118,10 +114,10 @@ def test_what_is_malformed_is_told_by_place(write, read, content, message):
 @pytest.mark.parametrize(
     ("a", "b", "message"),
     [
-        ("x\ny\nz\n", "u\nv\n", "b:3: expected a sentence for line 3 of {}/a, found the end"),
-        ("x", "u\nv\n", "a:2: expected a sentence for line 2 of {}/b, found the end"),
-        ("x\n \n", "u\nv\n", "a:2: expected a sentence for line 2 of {}/b, found a blank line"),
-        ("x\ny\n", "\nv\n", "b:1: expected a sentence for line 1 of {}/a, found a blank line"),
+        ("x\ny\nz\n", "u\nv\n", "a:3: expected its translation on the same line of {}/b, found none"),
+        ("x", "u\nv\n", "b:2: expected its translation on the same line of {}/a, found none"),
+        ("x\n \n", "u\nv\n", "b:2: expected its translation on the same line of {}/a"),
+        ("x\ny\n", "\nv\n", "a:1: expected its translation on the same line of {}/b"),
         ("\n\n", "\n\n", "a: no sentences in it; expected one per line"),
     ],
 )
@@ -137,34 +133,36 @@ def test_what_cannot_be_read_or_written_is_no_malformed_line(tmp_path, read):
             read(path, skip_bad=True)
     with pytest.raises(EdBatchError, match=r"none/trees.txt: cannot be written"):
         write_trees(tmp_path / "none" / "trees.txt", [])
-    with pytest.raises(EdBatchError, match=r"no sample file is named 'x'; expected one of dependencies.conllu, "):
-        sample_path("x")
 
 
 CONLLU = word() + "\nnot ten columns\n" + word() + "\n# a comment\n" + word() + word(2, head=1)
 
 
 @pytest.mark.parametrize(
-    ("stream", "content", "kept", "skipped", "first"),
+    ("read", "content", "kept", "said"),
     [
-        (stream_trees, b"(1 a)\nwrong\n(3 \xff)\n\n(2 b)\n", ["(1 a)", "(2 b)"], 2, ":2: column 1: expected '('"),
-        (stream_tagged, "a|O b|I\na|O b\n", ["a|O b|I"], 1, ":2: column 5: expected word|TAG"),
-        (lambda path, skip_bad: map(len, stream_conllu(path, skip_bad)), CONLLU, ["1", "2"], None, None),
-        (stream_sentences, b"a b\n\xff\nc\n", ["['a', 'b']", "['c']"], 1, ":2: not UTF-8"),
-        (lambda *x, **y: stream_pieces(*x, 1, **y), b"a b\n\xff\n", ["['a']", "['b']"], 1, ":2: not UTF-8"),
+        (read_trees, b"(1 a)\nwrong\n(3 \xff)\n\n(2 b)\n", ["(1 a)", "(2 b)"], "2 of 4 trees, malformed, the first: "),
+        (read_tagged, "a|O b|I\na|O b\n", ["a|O b|I"], "1 of 2 sentences, malformed, the first: {}:2: column 5: expec"),
+        (lambda *x, **y: map(len, read_conllu(*x, **y)), CONLLU, ["1", "2"], "1 of 3 sentences"),
+        (
+            read_sentences,
+            b"a b\n\xff\nc\n",
+            ["['a', 'b']", "['c']"],
+            "1 of 3 sentences, malformed, the first: {}:2: not",
+        ),
+        (lambda *x, **y: read_pieces(*x, 1, **y), b"a b\n\xff\n", ["['a']", "['b']"], "1 of 2 sentences"),
     ],
 )
-def test_what_is_malformed_can_be_skipped(write, stream, content, kept, skipped, first):
-    found = stream(write(content), skip_bad=True)
-    assert list(map(str, found)) == kept
-    if first:
-        assert found.skipped == skipped
-        assert first in found.first_skipped
+def test_what_is_malformed_can_be_skipped(write, read, content, kept, said):
+    path = write(content)
+    with pytest.warns(EdBatchWarning, match=re.escape(f"skipped {said.format(path)}")):
+        assert list(map(str, read(path, skip_bad=True))) == kept
 
 
 def test_pairs_can_be_skipped(write):
-    pairs = stream_parallel(write("x\ny\nz\nv\n", "a"), write("u\n\nw\n", "b"), skip_bad=True)
-    assert (list(pairs), pairs.skipped) == ([(["x"], ["u"]), (["z"], ["w"])], 2)
+    with pytest.warns(EdBatchWarning, match="skipped 2 of 4 sentences"):
+        pairs = read_parallel(write("x\ny\nz\nv\n", "a"), write("u\n\nw\n", "b"), skip_bad=True)
+    assert pairs == [(["x"], ["u"]), (["z"], ["w"])]
 
 
 @pytest.mark.parametrize("change", ["a letter", "a line less", "a line more", "cut off", "no number of nodes"])
@@ -184,28 +182,27 @@ def test_malformed_lattices_are_skipped_up_to_a_blank_line(tmp_path, change):
         del lattice[0 if change == "no number of nodes" else -1]
     texts[at] = "\n".join(lattice)
     path.write_text("\n".join([head, "\n\n".join(texts), ""]))
-    found = stream_lattices(path, skip_bad=True)
-    if change == "a line more":  # is where the next lattice would begin
-        assert (list(found), found.skipped) == (made[:3], 2)
-    else:
-        assert (list(found), found.skipped) == ([*made[:at], *made[at + 1 :]], 1)
-        assert read_lattices(path, skip_bad=True) == list(stream_lattices(path, skip_bad=True))
-    assert found.first_skipped.startswith(f"{path}:")
+    with pytest.warns(EdBatchWarning, match=f"skipped 1 of 4 lattices, malformed, the first: {re.escape(str(path))}:"):
+        assert read_lattices(path, skip_bad=True) == [*made[:at], *made[at + 1 :]]
 
 
 def test_nothing_but_malformed_lines(write):
-    with pytest.raises(EdBatchError, match=r"no trees in it; .* \(2 malformed, the first: .*file.txt:1: column 1"):
+    with (
+        pytest.warns(EdBatchWarning, match=r"skipped 2 of 2 trees, malformed, the first: .*file.txt:1: column 1"),
+        pytest.raises(EdBatchError, match="no trees in it"),
+    ):
         read_trees(write("x\ny\n"), skip_bad=True)
 
 
-def test_samples_are_read_when_they_are_asked_for(write):
-    trees = stream_trees(write("(1 a)\n\n(2 b)\r\n(3 c)\n(4"))
-    assert [str(tree) for tree in trees.take(2)] == ["(1 a)", "(2 b)"]  # what is malformed comes later
-    assert str(next(trees)) == "(3 c)"
+def test_the_first_samples(write):
+    path = write("(1 a)\n\n(2 b)\r\n(3 c)\n(4")
+    assert list(map(str, read_trees(path, limit=2))) == ["(1 a)", "(2 b)"]  # what is malformed comes later
+    assert len(read_trees(path, limit=3)) == 3
     with pytest.raises(EdBatchError, match=r"file.txt:5: column 3: expected a word"):
-        next(trees)
+        read_trees(path, limit=4)
 
 
 def test_lines_know_their_place(write):
-    found = [(line.number, line.text, line.is_blank) for line in lines(write("a\r\n \nb"))]
-    assert found == [(1, "a", False), (2, " ", True), (3, "b", False)]
+    path = write("a\r\n \nb")
+    found = [(line.place, line.text, line.is_blank) for line in lines(path)]
+    assert found == [(f"{path}:1", "a", False), (f"{path}:2", " ", True), (f"{path}:3", "b", False)]

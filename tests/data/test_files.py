@@ -11,7 +11,7 @@ from edbatch.data.dependencies import DependencySentence, read_conllu, write_con
 from edbatch.data.lattices import Arc, Lattice, read_lattices, sizes, write_lattices
 from edbatch.data.parallel import SentencePair, read_parallel, write_parallel
 from edbatch.data.programs import Program, Step, parse_program, read_programs, write_programs
-from edbatch.data.sentences import random_sentences, read_sentences, stream_pieces, write_sentences
+from edbatch.data.sentences import random_sentences, read_pieces, read_sentences, write_sentences
 from edbatch.data.tagged import TaggedSentence, read_tagged, write_tagged
 from edbatch.data.trees import read_trees
 from edbatch.data.vocabulary import Vocabulary
@@ -127,7 +127,7 @@ def test_pieces_are_the_text_without_what_is_left(tmp_path):
     write_sentences(path, sentences)
     words = list(chain(*sentences))
     for length in (1, 2, 7, 64, len(words)):
-        pieces = stream_pieces(path, length).take()
+        pieces = read_pieces(path, length)
         assert set(map(len, pieces)) == {length}
         assert list(chain(*pieces)) == words[: len(words) // length * length]
 

@@ -6,17 +6,14 @@ from statistics import mean
 import pytest
 
 from edbatch.data.dependencies import random_dependencies, read_conllu
-from edbatch.data.lattices import read_lattices, sizes
+from edbatch.data.files import SAMPLES
+from edbatch.data.lattices import random_lattices, read_lattices, sizes
 from edbatch.data.parallel import random_parallel, read_parallel
-from edbatch.data.programs import read_programs
-from edbatch.data.random_lattices import random_lattices
+from edbatch.data.programs import ATTRIBUTES, random_programs, read_programs
 from edbatch.data.random_points import random_labelled_points
-from edbatch.data.random_programs import ATTRIBUTES, random_programs
-from edbatch.data.random_trees import random_trees
-from edbatch.data.sample_files import sample_path
 from edbatch.data.sentences import random_pieces, random_sentences
 from edbatch.data.tagged import random_tagged, read_tagged
-from edbatch.data.trees import parse_tree, read_trees
+from edbatch.data.trees import parse_tree, random_trees, read_trees
 
 GENERATORS = [
     random_dependencies,
@@ -39,12 +36,12 @@ def test_fewer_are_the_first_of_more(generate):
 
 
 def test_sample_files_are_what_the_generators_give():
-    assert read_trees(sample_path("trees.txt")) == random_trees(300, seed=0)
-    assert read_tagged(sample_path("tagged.txt")) == random_tagged(50, seed=0)
-    assert read_conllu(sample_path("dependencies.conllu")) == random_dependencies(50, seed=0)
-    assert read_lattices(sample_path("lattices.txt")) == random_lattices(50, seed=0)
-    assert read_parallel(sample_path("source.txt"), sample_path("target.txt")) == random_parallel(50, seed=0)
-    assert read_programs(sample_path("programs.jsonl")) == random_programs(50, seed=0)
+    assert read_trees(SAMPLES / "trees.txt") == random_trees(300, seed=0)
+    assert read_tagged(SAMPLES / "tagged.txt") == random_tagged(50, seed=0)
+    assert read_conllu(SAMPLES / "dependencies.conllu") == random_dependencies(50, seed=0)
+    assert read_lattices(SAMPLES / "lattices.txt") == random_lattices(50, seed=0)
+    assert read_parallel(SAMPLES / "source.txt", SAMPLES / "target.txt") == random_parallel(50, seed=0)
+    assert read_programs(SAMPLES / "programs.jsonl") == random_programs(50, seed=0)
 
 
 def test_labels_of_trees_follow_from_the_words():

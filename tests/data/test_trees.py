@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edbatch.data.trees import Tree, parse_tree, read_trees, stream_trees, write_trees
+from edbatch.data.trees import Tree, parse_tree, read_trees, write_trees
 
 WORDS = st.text(st.characters(exclude_characters="() \t\n\r\f\v", exclude_categories=["Cs"]), min_size=1)
 NODES = st.recursive(
@@ -84,8 +84,3 @@ def test_words_keep_no_break_spaces_and_escapes():
 
 def test_whitespace_is_free():
     assert str(parse_tree("  (3(2 a)\n\t(2  b ) )  ")) == "(3 (2 a) (2 b))"
-
-
-def test_trees_can_be_binary(tmp_path):
-    (tmp_path / "trees.txt").write_text("(1 (2 a) (2 b) (3 c))\n")
-    assert list(stream_trees(tmp_path / "trees.txt", binary=True)) == [parse_tree("(1 (1 (2 a) (2 b)) (3 c))")]

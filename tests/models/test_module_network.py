@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.data.programs import Step
-from edbatch.data.random_programs import random_programs
+from edbatch.data.programs import Step, random_programs
 from edbatch.models import ModuleNetwork
 from tests.models.against_torch import check, check_training, new_model
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.data.lattices import Lattice, sizes
-from edbatch.data.random_lattices import random_lattices
+from edbatch.data.lattices import Lattice, random_lattices, sizes
 from edbatch.models import (
     AttentionEncoderDecoder,
     BiLSTMTagger,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.data.sample_files import sample_path
+from edbatch.data.files import SAMPLES
 from edbatch.data.trees import Tree, read_trees
 from edbatch.data.vocabulary import Vocabulary
 from edbatch.models import (
@@ -196,7 +196,7 @@ def probabilities(trees, policy, dtype="float64", dim=6):
 
 
 def test_policies_give_the_values_of_one_at_a_time():
-    trees = [tree.binarized() for tree in read_trees(sample_path("trees.txt"))[:20]]
+    trees = [tree.binarized() for tree in read_trees(SAMPLES / "trees.txt")[:20]]
     alone, _ = probabilities(trees, "none")
     for policy in (None, *RULES):
         values, report = probabilities(trees, policy)

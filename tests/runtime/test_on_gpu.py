@@ -152,7 +152,7 @@ def test_precisions(cuda, precision):
 
 def test_real_data(cuda, data_folder):
     workload = WORKLOADS["tree-lstm"]
-    samples = workload.open_files(*(data_folder / path for path in workload.folder)).take(8)
+    samples = workload.read(*(data_folder / path for path in workload.folder), limit=8)
     mine, peer = (results(make("tree-lstm", where, samples=samples), range(8)) for where in (cuda, "cpu"))
     compare(mine, peer)
 

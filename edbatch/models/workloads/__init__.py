@@ -10,17 +10,14 @@ from typing import Any
 
 import edbatch as eb
 from edbatch import models
-from edbatch.data.dependencies import random_dependencies, stream_conllu
-from edbatch.data.lattices import sizes, stream_lattices
-from edbatch.data.parallel import random_parallel, stream_parallel
-from edbatch.data.programs import stream_programs
-from edbatch.data.random_lattices import random_lattices
+from edbatch.data.dependencies import random_dependencies, read_conllu
+from edbatch.data.lattices import random_lattices, read_lattices, sizes
+from edbatch.data.parallel import random_parallel, read_parallel
+from edbatch.data.programs import random_programs, read_programs
 from edbatch.data.random_points import random_labelled_points
-from edbatch.data.random_programs import random_programs
-from edbatch.data.random_trees import random_trees
-from edbatch.data.sentences import random_pieces, random_sentences, stream_pieces, stream_sentences
-from edbatch.data.tagged import random_tagged, stream_tagged
-from edbatch.data.trees import stream_trees
+from edbatch.data.sentences import random_pieces, random_sentences, read_pieces, read_sentences
+from edbatch.data.tagged import random_tagged, read_tagged
+from edbatch.data.trees import random_trees, read_trees
 from edbatch.models.workloads import networks, numbering
 from edbatch.models.workloads.numbering import RARE
 from edbatch.models.workloads.workload import Known, Labelled, Numbered, Workload, distinct
@@ -32,7 +29,7 @@ def _pieces(length: int, **changed: Any) -> Workload:
     return replace(
         _TEXT,
         noun="piece",
-        stream=partial(stream_pieces, length=length),
+        reader=partial(read_pieces, length=length),
         generate=lambda n, seed: random_pieces(n, length, seed),
         **changed,
     )
@@ -43,7 +40,7 @@ _TREES = Workload(
     place="node",
     files=("trees",),
     folder=("sst/train.txt",),
-    stream=partial(stream_trees, binary=True),
+    reader=lambda *paths, **options: [tree.binarized() for tree in read_trees(*paths, **options)],
     generate=lambda n, seed: [tree.binarized() for tree in random_trees(n, seed)],
     know=numbering.know_trees,
     numbered=numbering.number_trees,
@@ -56,7 +53,7 @@ _TAGGED = Workload(
     place="word",
     files=("tagged sentences",),
     folder=("wikiner/train.txt",),
-    stream=stream_tagged,
+    reader=read_tagged,
     generate=random_tagged,
     know=numbering.know_tagged,
     numbered=numbering.number_tagged,
@@ -68,7 +65,7 @@ _TEXT = Workload(
     place="word",
     files=("sentences",),
     folder=("iwslt15/tst2012.en",),
-    stream=stream_sentences,
+    reader=read_sentences,
     generate=random_sentences,
     know=lambda sentences: {"words": distinct([["<s>", "</s>"], *sentences])},
     numbered=numbering.number_words,
@@ -80,7 +77,7 @@ _LATTICES = Workload(
     place="character",
     files=("lattices",),
     folder=("lattice/train.txt",),
-    stream=stream_lattices,
+    reader=read_lattices,
     generate=random_lattices,
     know=lambda lattices: {"sizes": list(sizes(lattices))},
     numbered=numbering.number_lattices,
@@ -92,7 +89,7 @@ _PAIRS = Workload(
     place="target word",
     files=("source sentences", "target sentences"),
     folder=("iwslt15/tst2012.en", "iwslt15/tst2012.vi"),
-    stream=stream_parallel,
+    reader=read_parallel,
     generate=random_parallel,
     know=numbering.know_pairs,
     numbered=numbering.number_pairs,
@@ -115,7 +112,7 @@ WORKLOADS = {
     "lattice-lstm": _LATTICES,
     "lattice-gru": replace(_LATTICES, network=models.LatticeGRU),
     "encoder-decoder": _PAIRS,
-    "child-sum": replace(_TREES, stream=stream_trees, generate=random_trees, network=networks.ChildSumOverWords),
+    "child-sum": replace(_TREES, reader=read_trees, generate=random_trees, network=networks.ChildSumOverWords),
     "tree-rnn": replace(_TREES, network=models.TreeRNN),
     "rntn": replace(_TREES, network=models.RNTN, hidden=32),
     "td-tree-lstm": replace(
@@ -136,7 +133,7 @@ WORKLOADS = {
         noun="sentence",
         place="transition",
         files=("CoNLL-U sentences",),
-        stream=stream_conllu,
+        reader=read_conllu,
         generate=random_dependencies,
         know=numbering.know_parsed,
         numbered=numbering.number_parsed,
@@ -150,7 +147,7 @@ WORKLOADS = {
         place="answer",
         files=("programs",),
         folder=("clevr/train.jsonl",),
-        stream=stream_programs,
+        reader=read_programs,
         generate=random_programs,
         know=lambda programs: {"modules": models.ModuleNetwork.modules_of(program.steps for program in programs)},
         numbered=numbering.number_programs,

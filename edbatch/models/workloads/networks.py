@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
-from edbatch.data.random_programs import ATTRIBUTES
+from edbatch.data.programs import ATTRIBUTES
 from edbatch.models.classifier import Classifier
 from edbatch.models.experts import MixtureOfExperts
 from edbatch.models.module_network import ModuleNetwork

@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import edbatch as eb
-from edbatch.data.stream import Stream
 
 Known: TypeAlias = dict[str, Any]  # words, labels, sizes by name: what JSON can hold
 
@@ -58,7 +57,7 @@ class Workload:
     network: Callable[..., Any]  # makes the model, from a collection, sizes and the size of its states
     files: tuple[str, ...] = ()  # what they hold, by position; none where samples are random only
     folder: tuple[str, ...] = ()  # where they are in the folder that EDBATCH_DATA names
-    stream: Callable[..., Stream[Any]] | None = None  # of samples from files; None without files
+    reader: Callable[..., list[Any]] | None = None  # of samples from files; None without files
     root: bool = False  # only the label of the last place is predicted of a sample
     program: bool = False  # a network has `answer`
     hidden: int = 128  # a size of states that suits it
@@ -74,18 +73,14 @@ class Workload:
         """
         return self.numbered(found, self.know(found) if known is None else known)
 
-    def read(self, *paths: Any) -> list[Any]:
-        """All samples of files; errors as of `open_files`."""
-        return self.open_files(*paths).take()
-
-    def open_files(self, *paths: Any, skip_bad: bool = False) -> Stream[Any]:
-        """The samples of files, one at a time; an EdBatchError where another number of files is expected."""
-        if self.stream is None:
+    def read(self, *paths: Any, skip_bad: bool = False, limit: int | None = None) -> list[Any]:
+        """The samples of files, or the first `limit`; an EdBatchError where another number of files is expected."""
+        if self.reader is None:
             raise eb.EdBatchError(f"no files are read, {self.noun}s are made up; got {_counted(len(paths))}")
         if len(paths) != len(self.files):
             expected = f"{_counted(len(self.files))} ({', '.join(self.files)})"
             raise eb.EdBatchError(f"expected {expected}, got {len(paths)}")
-        return self.stream(*paths, skip_bad=skip_bad)
+        return self.reader(*paths, skip_bad=skip_bad, limit=limit)
 
     def outputs(self, network: Any, samples: Sequence[tuple[Any, ...]]) -> list[list[eb.Expression]]:
         """Per sample the probabilities of all labels at every place; programs run, all together."""

@@ -68,7 +68,7 @@ def test_real_samples(data_folder, name):
     workload = WORKLOADS[name]
     if not workload.folder:
         pytest.skip("there is no real data for it")
-    samples = workload.open_files(*(data_folder / path for path in workload.folder)).take(6)
+    samples = workload.read(*(data_folder / path for path in workload.folder), limit=6)
     batched, _ = run(name, samples, "sufficient")
     np.testing.assert_allclose(batched, run(name, samples, "none")[0], atol=1e-6)
 
@@ -114,7 +114,7 @@ def test_other_files_than_it_reads(tmp_path, name):
     paths = [tmp_path / "a.txt"] * 3
     expected = f"expected {len(workload.files)} file" if workload.files else "no files are read"
     with pytest.raises(eb.EdBatchError, match=expected):
-        workload.open_files(*paths)
+        workload.read(*paths)
 
 
 def tree_gru(network, words, children):
