@@ -74,17 +74,11 @@ class Workload:
         """
         return self.numbered(found, self.know(found) if known is None else known)
 
-    def read(self, *paths: Any) -> list[Any]:
-        """All samples of files; errors as of `open_files`."""
-        return self.open_files(*paths).take()
-
     def open_files(self, *paths: Any, skip_bad: bool = False) -> Stream[Any]:
         """The samples of files, one at a time; an EdBatchError where another number of files is expected."""
-        if self.stream is None:
-            raise eb.EdBatchError(f"no files are read, {self.noun}s are made up; got {_counted(len(paths))}")
-        if len(paths) != len(self.files):
-            expected = f"{_counted(len(self.files))} ({', '.join(self.files)})"
-            raise eb.EdBatchError(f"expected {expected}, got {len(paths)}")
+        if self.stream is None or len(paths) != len(self.files):
+            what = ", ".join(self.files) or f"{self.noun}s are made up"
+            raise eb.EdBatchError(f"expected files: {len(self.files)} ({what}), got {len(paths)}")
         return self.stream(*paths, skip_bad=skip_bad)
 
     def outputs(self, network: Any, samples: Sequence[tuple[Any, ...]]) -> list[list[eb.Expression]]:
@@ -134,7 +128,3 @@ class Workload:
 def distinct(groups: Iterable[Iterable[_Item]]) -> list[_Item]:
     """The items of all groups, each once, in the order in which they first occur."""
     return list(dict.fromkeys(chain.from_iterable(groups)))
-
-
-def _counted(files: int) -> str:
-    return "1 file" if files == 1 else f"{files} files"
