@@ -100,14 +100,13 @@ def proven(folder: Path | None) -> Rows:
     for name, options in kinds:
         for size in SMALL:
             graphs = graphs_of(name, size, SMALL_GRAPHS, folder, **options)
-            least = [fewest(graph) for graph in graphs]
-            known = [graph for graph, one in zip(graphs, least, strict=True) if not one.gap]
-            batches = sum(one.least for one in least if not one.gap) or math.nan
-            bound = sum(map(lower_bound, known))
+            known = {graph: one.least for graph in graphs if not (one := fewest(graph)).gap}
+            bound, batches = sum(map(lower_bound, known)) or math.nan, sum(known.values()) or math.nan
+            reached = sum(lower_bound(graph) == batches for graph, batches in known.items())
             by = {rule: sum(len(eb.get_policy(rule).schedule(one)) for one in known) for rule in RULES[2:]}
             row = {"graphs": f"{name}{', op by op' * bool(options)}", "samples": size}
-            row |= {"proven": f"{len(known)} of {len(graphs)}", "bound reached": _reached(known, least)}
-            row |= {"fewest / bound": batches / bound if bound else math.nan}
+            row |= {"proven": f"{len(known)} of {len(graphs)}", "bound reached": f"{reached} of {len(known)}"}
+            row |= {"fewest / bound": batches / bound}
             rows.append(row | {f"{rule} / fewest": count / batches for rule, count in by.items()})
     return rows
 
@@ -116,12 +115,6 @@ def fewest(graph: TypedGraph) -> Batching:
     """The fewest batches, or those that were found."""
     operands = [graph.operands[begin:end].tolist() for begin, end in pairwise(graph.indptr.tolist())]
     return fewest_batches(graph.types.tolist(), operands, BUDGET)
-
-
-def _reached(known: Sequence[TypedGraph], least: Sequence[Batching]) -> str:
-    bounds = [lower_bound(graph) for graph in known]
-    fewest_of = [one.least for one in least if not one.gap]
-    return f"{sum(a == b for a, b in zip(bounds, fewest_of, strict=True))} of {len(known)}"
 
 
 def tables(given: argparse.Namespace) -> Tables:
