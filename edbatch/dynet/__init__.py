@@ -18,7 +18,7 @@ Example:
 """
 
 from edbatch.dynet import (
-    checked as _checked, collection as _collection, config as dynet_config, entries as _entries, implicit as _implicit,
+    collection as _collection, config as dynet_config, entries as _entries, implicit as _implicit,
     inputs as _inputs, linear as _linear, losses as _losses, reduce as _reduce, shape as _shape,
 )  # fmt: skip
 from edbatch.dynet.config import DynetParams, init, install
@@ -29,14 +29,14 @@ from edbatch.dynet.parameters import LookupParameters, Parameters
 from edbatch.dynet.expression import Tensor
 from edbatch.dynet.recurrent import (
     BiRNNBuilder, CompactVanillaLSTMBuilder, CoupledLSTMBuilder, FastLSTMBuilder, GRUBuilder, LSTMBuilder,
-    SimpleRNNBuilder, SparseLSTMBuilder, VanillaLSTMBuilder,
+    SimpleRNNBuilder, VanillaLSTMBuilder,
 )  # fmt: skip
 from edbatch.dynet.files import load, load_generator, save
 from edbatch.dynet.losses import ClassFactoredSoftmaxBuilder, StandardSoftmaxBuilder
 from edbatch.dynet.states import RNNState
 from edbatch.dynet.trainers import (
-    AdadeltaTrainer, AdagradTrainer, AdamTrainer, AmsgradTrainer, CyclicalSGDTrainer, MomentumSGDTrainer,
-    RMSPropTrainer, SimpleSGDTrainer, Trainer,
+    AdadeltaTrainer, AdagradTrainer, AdamTrainer, AmsgradTrainer, MomentumSGDTrainer, RMSPropTrainer,
+    SimpleSGDTrainer, Trainer,
 )  # fmt: skip
 
 __version__ = "2.1"
@@ -44,5 +44,4 @@ __gitversion__ = "edbatch"
 for _module in (_collection, _implicit, _entries, _inputs, _linear, _losses, _reduce, _shape):
     globals().update(_module.TABLE)
 init()  # the flags of the command line, which are taken out of it as DyNet does
-_checked.guard(globals())
 __all__ = [name for name in globals() if not name.startswith("_")]

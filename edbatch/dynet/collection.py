@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 import edbatch as eb
-from edbatch.dynet.checked import named, number, sizes, within
+from edbatch.dynet.checked import named, sizes
 from edbatch.dynet.files import find_one, populate_collection, save_collection
 from edbatch.dynet.implicit import implicit
 from edbatch.dynet.inputs import generator
@@ -24,18 +24,11 @@ Kind = TypeVar("Kind", Parameters, LookupParameters)
 default_decay = {"lam": 0.0}
 
 
-def _const(c: float) -> Initializer:
-    c = number("ConstInitializer: c", c)
-    return lambda shape: np.full(shape, c)
-
-
 def _normal(mean: float = 0, var: float = 1) -> Initializer:
-    mean, std = number("NormalInitializer: mean", mean), math.sqrt(within("NormalInitializer: var", var, 0))
-    return lambda shape: generator().normal(mean, std, shape)
+    return lambda shape: generator().normal(mean, math.sqrt(var), shape)
 
 
 def _uniform(scale: float) -> Initializer:
-    scale = within("UniformInitializer: scale", scale, 0)
     return lambda shape: generator().uniform(-scale, scale, shape)
 
 
@@ -62,7 +55,7 @@ def _from_file(fname: str) -> Initializer:
 
 #: Initializers, which make values of a shape, by DyNet's name.
 TABLE = named(
-    ConstInitializer=(_const, "The same number everywhere."),
+    ConstInitializer=(lambda c: lambda shape: np.full(shape, c), "The same number everywhere."),
     NormalInitializer=(_normal, "Gaussian numbers, by mean and variance."),
     UniformInitializer=(_uniform, "Numbers in [-scale, scale)."),
     GlorotInitializer=(_glorot, "Uniform in ±gain √(3 n / Σ d) for n axes of sizes d; of convolutions, by the fans."),
@@ -85,7 +78,7 @@ def initial(
     if init is None or isinstance(init, str):
         init = _from_file(init) if init and init not in by_name else by_name[init or "glorot"]()
     elif not callable(init):
-        init = _const(init) if np.ndim(init) == 0 else TABLE["NumpyInitializer"](init)
+        init = TABLE["NumpyInitializer" if np.ndim(init) else "ConstInitializer"](init)
     values: np.ndarray = init(shape)
     if values.shape != shape:
         raise EdBatchError(f"initial values of shape {values.shape} for a parameter of shape {shape}")
@@ -166,7 +159,7 @@ class ParameterCollection:
 
     def set_weight_decay_lambda(self, lam: float) -> None:
         """After each update, every parameter is multiplied by 1 - `lam`."""
-        self._decay["lam"] = within("set_weight_decay_lambda: lam", lam, 0, 1)
+        self._decay["lam"] = lam
 
     set_weight_decay = set_weight_decay_lambda
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from edbatch.dynet.checked import within
 from edbatch.dynet.collection import default_decay
 from edbatch.dynet.implicit import DynetError, implicit
 from edbatch.dynet.inputs import reset_random_seed
@@ -27,7 +26,7 @@ def set(
     if int(autobatch) not in POLICIES:
         raise DynetError(f"autobatch={autobatch}: expected 0 (EdBatch's choice), 1 (agenda) or 2 (depth)")
     reset_random_seed(int(random_seed) or secrets.randbelow(2**31))
-    default_decay["lam"] = within("--dynet-weight-decay", weight_decay, 0, 1)
+    default_decay["lam"] = weight_decay
     if implicit.policy != POLICIES[int(autobatch)]:
         implicit.policy = POLICIES[int(autobatch)]
         if implicit.graph is not None:

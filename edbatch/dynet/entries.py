@@ -19,12 +19,13 @@ from edbatch.graph.fast import unary
 from edbatch.graph.op import Op, no_gradient
 
 _ATAN = """
-size = abs({0})
+size = abs(x)
 near = 1 / size if size > 1 else size
 squared = near * near
 guess = near * (0.999866 + squared * (-0.3302995 + squared * (0.180141 + squared * (-0.085133 + squared * 0.0208351))))
 step = (near * cos(guess) - sin(guess)) / (cos(guess) + near * sin(guess))
 angle = 1.5707963267948966 - (guess + step) if size > 1 else guess + step
+angle if x >= 0 else -angle
 """
 _RIGHT = """
 right = x if x >= 0.5 else 1 - x
@@ -38,19 +39,7 @@ def _op(name: str, text: str, gradient: Callable[..., Any]) -> Callable[[Any], A
     return unary(Op(f"dynet_{name}", lambda shape: shape, elementwise=True, scalar=text.strip(), gradient=gradient))
 
 
-def _root(x: Any) -> Any:
-    return eb.sqrt((1 - x) * (1 + x))
-
-
-_atan = _op("atan", _ATAN.format("x") + "angle if x >= 0 else -angle", lambda g, out, x: g / (1 + eb.square(x)))
-_asin = _op(
-    "asin",
-    "half = x / (1 + sqrt((1 - x) * (1 + x)))" + _ATAN.format("half") + "2 * angle if x >= 0 else -2 * angle",
-    lambda g, out, x: g / _root(x),
-)
-_acos = _op(
-    "acos", "half = sqrt((1 - x) / (1 + x))" + _ATAN.format("half") + "2 * angle", lambda g, out, x: -g / _root(x)
-)
+_atan = _op("atan", _ATAN, lambda g, out, x: g / (1 + eb.square(x)))
 _asinh = _op(
     "asinh",
     """
@@ -94,8 +83,6 @@ _lgamma = _op("lgamma", _LGAMMA, lambda g, out, x: g * _digamma(x))
 def _argmax(x: Any, gradient_mode: str = "zero_gradient") -> Any:
     if len(x.spec.shape) > 1:
         raise EdBatchError(f"Argmax only supports vectors for now, got dimension {x.spec.shape}")
-    if gradient_mode not in ("zero_gradient", "straight_through_gradient"):
-        raise EdBatchError(f"gradient_mode={gradient_mode!r}: expected zero_gradient or straight_through_gradient")
     found = eb.one_hot(eb.argmax(arithmetic.with_axes(x, 1), 0), x.spec.size)
     return found if gradient_mode == "zero_gradient" else eb.add(found, eb.subtract(x, eb.stop_gradient(x)))
 
@@ -106,8 +93,10 @@ TABLE = {
     "cos": eb.cos, "erf": eb.erf, "softsign": eb.softsign, "log_sigmoid": eb.log_sigmoid,
     "logistic": eb.sigmoid, "rectify": eb.relu, "nobackprop": eb.stop_gradient, "bmax": eb.maximum, "bmin": eb.minimum,
     "cmult": arithmetic.multiply, "cdiv": arithmetic.divide, "pow": arithmetic.power,
-    "asin": _asin, "acos": _acos, "atan": _atan, "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "lgamma": _lgamma,
+    "atan": _atan, "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "lgamma": _lgamma,
     **named(
+        asin=(lambda x: _atan(eb.divide(x, eb.sqrt(eb.multiply(1 - x, 1 + x)))), "Inverse sine."),
+        acos=(lambda x: eb.multiply(_atan(eb.sqrt((1 - x) / (1 + x))), 2.0), "Inverse cosine."),
         cube=(lambda x: eb.power(x, 3), "x³."),
         tan=(lambda x: eb.divide(eb.sin(x), eb.cos(x)), "Tangent."),
         sinh=(lambda x: eb.multiply(eb.subtract(eb.exp(x), eb.exp(eb.neg(x))), 0.5), "Hyperbolic sine."),

@@ -14,7 +14,6 @@ from edbatch.dynet.expression import item, node
 from edbatch.dynet.inputs import generator
 from edbatch.dynet.reduce import sum_elems
 from edbatch.dynet.shape import concatenate
-from edbatch.errors import EdBatchError
 from edbatch.graph.expression_array import ExpressionArray
 
 _ALL = slice(None)
@@ -22,8 +21,6 @@ _ALL = slice(None)
 
 def affine_transform(exprs: Sequence[Any]) -> Any:
     """bias + weight · x + ..., of a list [bias, weight, x, weight, x, ...]."""
-    if not len(exprs):
-        raise AssertionError("List input to affine_transform must not be empty.")
     bias, *pairs = exprs
     if not pairs:
         return node(bias)
@@ -37,16 +34,13 @@ def affine_transform(exprs: Sequence[Any]) -> Any:
     return found
 
 
-def _eliminated(name: str, x: Any) -> tuple[Any, Any]:
+def _eliminated(x: Any) -> tuple[Any, Any]:
     """Inverse and logarithm of the determinant's absolute value, by Gauss and Jordan; no gradient flows through them.
 
     Rows stay where they are, and all shapes the same, so that all columns are of the same types: `free` has a one for
     each row that has had no pivot, the largest entry of its column. In the end row `pivots[k]` is that of column k.
     """
-    shape = x.spec.shape
-    if len(shape) != 2 or shape[0] != shape[1]:
-        raise EdBatchError(f"{name}: expected a square matrix, got dimension {shape}")
-    n, given = shape[0], eb.stop_gradient(x)
+    n, given = x.spec.shape[0], eb.stop_gradient(x)
     rows = eb.concatenate([given, eb.add(eb.multiply(given, 0.0), np.eye(n, dtype=np.float32))], 1)
     free: Any = np.ones(n, np.float32)
     pivots, logs = [], []
@@ -66,14 +60,14 @@ def _eliminated(name: str, x: Any) -> tuple[Any, Any]:
 def inverse(x: Any) -> Any:
     """The inverse of a matrix: 2 Y - Y x Y, where Y is what elimination finds, has its value and its gradient."""
     x = node(x)
-    found, _ = _eliminated("inverse", x)
+    found, _ = _eliminated(x)
     return eb.subtract(eb.multiply(found, 2.0), eb.matmul(found, eb.matmul(x, found)))
 
 
 def logdet(x: Any) -> Any:
     """Logarithm of the determinant's absolute value; its gradient is the inverse's transpose."""
     x = node(x)
-    inverted, found = _eliminated("logdet", x)
+    inverted, found = _eliminated(x)
     slope = sum_elems(eb.multiply(eb.transpose(inverted), x))
     return eb.add(found, eb.subtract(slope, eb.stop_gradient(slope)))
 
@@ -87,8 +81,6 @@ def _turned(u: Any, sign: int) -> Any:
 
 def filter1d_narrow(x: Any, y: Any) -> Any:
     """Convolution along the columns: filters y [rows, width] or [rows, width, filters] over x [rows, columns]."""
-    if len(x.spec.shape) != 2 or len(y.spec.shape) not in (2, 3):
-        raise EdBatchError(f"Bad input dimensions in Filter1DNarrow: {x.spec.shape} {y.spec.shape}")
     return eb.conv1d(x, eb.transpose(with_axes(y, 3), (2, 0, 1)))
 
 

@@ -10,12 +10,11 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.dynet.arithmetic import multiply, with_axes
-from edbatch.dynet.checked import integer, integers, named, number
+from edbatch.dynet.checked import integer, integers, named
 from edbatch.dynet.collection import Builder, ParameterCollection
-from edbatch.dynet.expression import count, node, one_or_batch, plain
+from edbatch.dynet.expression import node, one_or_batch, plain
 from edbatch.dynet.linear import affine_transform
 from edbatch.dynet.reduce import sum_elems
-from edbatch.errors import EdBatchError
 from edbatch.graph.expression_array import ExpressionArray
 
 
@@ -35,40 +34,28 @@ def _vector(x: Any) -> Any:
     return eb.reshape(x, x.spec.shape[:1]) if x.spec.shape[1:] == (1,) else x
 
 
-def _one(x: Any, name: str) -> Any:
-    """An expression that is no mini-batch, as a vector."""
-    if isinstance(x, ExpressionArray):
-        raise EdBatchError(f"{name}: a single index for several mini-batch elements; expected {name}_batch")
-    return _vector(x)
-
-
-def _labels(x: Any, vs: Sequence[int], name: str) -> list[int]:
-    """An index for each entry of a mini-batch."""
-    found = integers(f"{name}: vs", vs)
-    if len(found) != count(x):
-        raise EdBatchError(f"{name}: the number of IDs ({len(found)}) did not match that of the elements ({count(x)})")
-    return found
-
-
 def pickneglogsoftmax(x: Any, v: int) -> Any:
     """-log softmax(x)[v]."""
-    return eb.cross_entropy(_one(x, "pickneglogsoftmax"), integer("pickneglogsoftmax: v", v))
+    return eb.cross_entropy(_vector(x), integer("pickneglogsoftmax: v", v))
 
 
 def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Any:
     """-log softmax(x)[v] of each entry of a mini-batch."""
-    labels = _labels(x, vs, "pickneglogsoftmax_batch")
-    return eb.cross_entropy(_vector(x), np.array(labels) if isinstance(x, ExpressionArray) else labels[0])
+    labels = integers("pickneglogsoftmax_batch: vs", vs)
+    if not isinstance(x, ExpressionArray):
+        (label,) = labels
+        return pickneglogsoftmax(x, label)
+    return eb.cross_entropy(_vector(x), np.array(labels))
 
 
 def hinge(x: Any, v: int, m: float = 1.0) -> Any:
     """Σ over others of max(0, m + x - x[v])."""
-    return eb.hinge(_one(x, "hinge"), integer("hinge: v", v), number("hinge: m", m))
+    return eb.hinge(_vector(x), integer("hinge: v", v), m)
 
 
 def hinge_batch(x: Any, vs: Sequence[int], m: float = 1.0) -> Any:
     """`hinge` of each entry of a mini-batch."""
-    labels = _labels(x, vs, "hinge_batch")
+    labels = integers("hinge_batch: vs", vs)
     entries = list(plain(x)) if isinstance(x, ExpressionArray) else [x]
     return one_or_batch(eb.array([hinge(one, v, m) for one, v in zip(entries, labels, strict=True)]))
 

@@ -12,8 +12,7 @@ from edbatch.dynet.arithmetic import dim_of, power, product, with_operators
 from edbatch.dynet.checked import integer, integers
 from edbatch.dynet.expression import Reads, item, node, one_or_batch
 from edbatch.dynet.files import populate_one, save_one
-from edbatch.dynet.implicit import DynetIndexError, implicit
-from edbatch.errors import EdBatchError
+from edbatch.dynet.implicit import implicit
 
 
 def _called(kind: type[Any]) -> Any:
@@ -137,17 +136,12 @@ class LookupParameters(_Common, eb.LookupParameters):
     def init_row(self, i: int, row: Sequence[float]) -> None:
         """Overwrite one row."""
         table = eb.Parameter.value(self).copy()
-        if integer("init_row: i", i) >= len(table):
-            raise DynetIndexError(f"init_row: row {i} is out of range for {len(table)} rows")
-        table[i] = np.reshape(row, self.spec.shape[1:])
+        table[integer("init_row: i", i)] = np.reshape(row, self.spec.shape[1:])
         self.set_value(table)
 
     def init_from_array(self, arr: Any) -> None:
         """Overwrite all rows."""
-        found = np.asarray(arr, np.float64)
-        if found.shape[0] > self.spec.shape[0] or found.shape[1:] != self.spec.shape[1:]:
-            raise EdBatchError(f"init_from_array: expected an array of shape {self.spec.shape}, got {found.shape}")
-        table = eb.Parameter.value(self).copy()
+        table, found = eb.Parameter.value(self).copy(), np.reshape(arr, (-1, *self.spec.shape[1:]))
         table[: len(found)] = found
         self.set_value(table)
 

@@ -1,4 +1,4 @@
-"""Recurrences: LSTMs (coupled, fast, sparse ones), GRUs, simple and bidirectional networks."""
+"""Recurrences: LSTMs (coupled and fast ones), GRUs, simple and bidirectional networks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 import edbatch as eb
-from edbatch.dynet.arithmetic import add, multiply, product
 from edbatch.dynet.collection import Builder, ParameterCollection
+from edbatch.dynet.implicit import DynetError
 from edbatch.dynet.linear import affine_transform
-from edbatch.dynet.losses import layer_norm
-from edbatch.dynet.parameters import Parameters
 from edbatch.dynet.shape import concatenate
 from edbatch.dynet.states import RNNBuilder
 
@@ -25,10 +21,7 @@ def _gate(b: Any, Wx: Any, x: Any, Wh: Any, h: Any, *more: Any) -> Any:
 
 
 class VanillaLSTMBuilder(RNNBuilder):
-    """LSTM: gates i, f, o and the candidate are rows of one matrix; a layer's parameters are Wx, Wh, b.
-
-    With `ln_lstm` sums are normalised layer by layer: gains and biases of the norms are parameters, too.
-    """
+    """LSTM: gates i, f, o and the candidate are rows of one matrix; a layer's parameters are Wx, Wh, b."""
 
     part = "vanilla-lstm-builder"
 
@@ -36,66 +29,28 @@ class VanillaLSTMBuilder(RNNBuilder):
         self, layers: int, input_dim: int, hidden_dim: int, model: ParameterCollection, ln_lstm: bool = False,
         forget_bias: float = 1.0,
     ) -> None:  # fmt: skip
-        self.ln_lstm, self.forget_bias = ln_lstm, forget_bias
-        self.in_cells = self.in_cells and not ln_lstm
-        self.begins_at_zero = not ln_lstm  # zeros have no norm
+        if ln_lstm:
+            raise DynetError("VanillaLSTMBuilder: ln_lstm=True is not there; write the cell with dy.layer_norm")
+        self.forget_bias = forget_bias
         super().__init__(layers, input_dim, hidden_dim, model)
 
     @property
     def spec(self) -> tuple[Any, ...]:
         """What it is made again from, but for its parameters."""
-        return (*super().spec, self.ln_lstm, self.forget_bias)
+        return (*super().spec, False, self.forget_bias)
 
     def _shapes(self, size: int, n: int) -> Shapes:
         return [(4 * n, size), (4 * n, n), (4 * n,)]
 
-    def _added(self, shapes: Shapes, model: ParameterCollection) -> list[Parameters]:
-        n = self.hidden_dim
-        norms = (4 * n, 4 * n, n) if self.ln_lstm else ()
-        made = super()._added(shapes, model)
-        return made + [model.add_parameters(one, init=init) for one in norms for init in (1.0, 0.0)]
-
     def _formula(self, weights: Sequence[Any], c: Any, h: Any, x: Any) -> tuple[Any, Any]:
-        Wx, Wh, b, *norms = weights
-        if self.ln_lstm:
-            gain_h, bias_h, gain_x, bias_x, gain_c, bias_c = norms
-            sums = add(layer_norm(product(Wx, x), gain_x, bias_x), b)
-            sums = sums if h is None else add(sums, layer_norm(product(Wh, h), gain_h, bias_h))
-        else:
-            sums = affine_transform([b, Wx, x, Wh, h])
-        i, f, o, g = eb.split(sums, 4)
+        Wx, Wh, b = weights
+        i, f, o, g = eb.split(affine_transform([b, Wx, x, Wh, h]), 4)
         kept = eb.multiply(eb.sigmoid(eb.add(f, self.forget_bias)), c)
         new = eb.add(kept, eb.multiply(eb.sigmoid(i), eb.tanh(g)))
-        shown = layer_norm(new, gain_c, bias_c) if self.ln_lstm else new
-        return new, eb.multiply(eb.sigmoid(o), eb.tanh(shown))
+        return new, eb.multiply(eb.sigmoid(o), eb.tanh(new))
 
 
-LSTMBuilder = VanillaLSTMBuilder
-
-
-class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
-    """`VanillaLSTMBuilder` under the name of the one whose steps are fewer nodes in DyNet."""
-
-    part = "compact-vanilla-lstm-builder"
-
-
-class SparseLSTMBuilder(VanillaLSTMBuilder):
-    """`VanillaLSTMBuilder` with masks of Wx and Wh, which follow b, and hold zeros where weights are to be left out."""
-
-    in_cells = False  # what is masked is masked once, not at each step
-
-    def _added(self, shapes: Shapes, model: ParameterCollection) -> list[Parameters]:
-        of_x, of_h, of_b = shapes
-        Wx, Wh, mask_x, mask_h, b = super()._added([of_x, of_h, of_x, of_h, of_b], model)
-        for mask in (mask_x, mask_h):
-            mask.set_value(np.ones(mask.spec.shape))
-            mask.set_updated(False)
-        return [Wx, Wh, b, mask_x, mask_h]
-
-    def _weights(self, number: int) -> list[Any]:
-        Wx, Wh, b, *_ = super()._weights(number)
-        mask_x, mask_h = self._parameters[number][3:]
-        return [multiply(Wx, mask_x.expr(False)), multiply(Wh, mask_h.expr(False)), b]
+LSTMBuilder = CompactVanillaLSTMBuilder = VanillaLSTMBuilder
 
 
 class CoupledLSTMBuilder(RNNBuilder):

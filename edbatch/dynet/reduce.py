@@ -31,13 +31,11 @@ def spread(xs: list[Any]) -> list[Any]:
     return xs if graph is None else [x if isinstance(x, ExpressionArray) else graph.placed(node(x)) for x in xs]
 
 
-def _of_list(name: str, call: Callable[[list[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
+def _of_list(call: Callable[[list[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
     """A function of a list, which may hold numbers with an axis and without, and mini-batches."""
 
     def listed(xs: Sequence[Any]) -> Any:
-        xs = xs if isinstance(xs, list) else list(xs or ())
-        if not xs:
-            raise AssertionError(f"List is empty, nothing to {name}.")
+        xs = xs if isinstance(xs, list) else list(xs)
         graph, spec = xs[0].graph, xs[0].spec
         for x in xs:
             if x.graph is not graph or x.spec is not spec:
@@ -96,10 +94,10 @@ def _std(mean: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _OVER = "over axes, and, if `b`, over the mini-batch"
 #: By DyNet's name.
 TABLE = named(
-    esum=(_of_list("esum", lambda xs: eb.sum(xs)), "Sum of a list."),
-    average=(_of_list("average", lambda xs: eb.multiply(eb.sum(xs), 1.0 / len(xs))), "Mean of a list."),
-    emax=(_of_list("emax", lambda xs: eb.maximum(xs)), "Entry by entry the largest of a list."),
-    logsumexp=(_of_list("logsumexp", lambda xs: eb.logsumexp(xs)), "Entry by entry log Σ eˣ of a list."),
+    esum=(_of_list(lambda xs: eb.sum(xs)), "Sum of a list."),
+    average=(_of_list(lambda xs: eb.multiply(eb.sum(xs), 1.0 / len(xs))), "Mean of a list."),
+    emax=(_of_list(lambda xs: eb.maximum(xs)), "Entry by entry the largest of a list."),
+    logsumexp=(_of_list(lambda xs: eb.logsumexp(xs)), "Entry by entry log Σ eˣ of a list."),
     sum_elems=(sum_elems, "Sum of all entries."),
     mean_elems=(_mean_elems, "Mean of all entries."),
     moment_elems=(lambda x, r: _mean_elems(eb.power(x, int(r))), "Mean of the r-th powers of all entries."),

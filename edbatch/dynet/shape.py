@@ -20,16 +20,9 @@ from edbatch.graph.expression_array import ExpressionArray
 _ALL = slice(None)
 
 
-def _listed(xs: Sequence[Any], name: str) -> list[Any]:
-    xs = xs if xs.__class__ is list else list(xs)
-    if not xs:
-        raise AssertionError(f"List is empty, nothing to {name}.")
-    return xs
-
-
 def concatenate(xs: Sequence[Any], d: int = 0) -> Any:
     """One after the other along an axis; numbers are vectors of one entry, vectors are columns."""
-    xs = _listed(xs, "concatenate")
+    xs = list(xs)
     if d == 0:
         for x in xs:
             if len(x.spec.shape) != 1:
@@ -46,7 +39,7 @@ def concatenate(xs: Sequence[Any], d: int = 0) -> Any:
 
 def concatenate_to_batch(xs: Sequence[Any]) -> Any:
     """Expressions as a mini-batch."""
-    xs = _listed(xs, "concatenate_to_batch")
+    xs = list(xs)
     shape = dim_of(xs[0].spec.shape)
     listed = [node(x) if x.spec.shape == shape else eb.reshape(x, shape) for x in xs]
     return one_or_batch(eb.array([plain(x) if isinstance(x, ExpressionArray) else x for x in listed]))
@@ -80,8 +73,6 @@ def reshape(x: Any, d: Any, batch_size: int = 0) -> Any:
     shape = sizes("reshape: d", d)
     size, own = math.prod(shape), x.spec.size
     batch_size = integer("reshape: batch_size", batch_size) or (count(x) if size == own else 1)
-    if batch_size * size != own * count(x):
-        raise EdBatchError(f"Reshape: {x.spec.shape} (batch {count(x)}) has other entries than {shape} x {batch_size}")
     if size == own:
         return _by_columns(x, shape)
     entries = plain(x) if isinstance(x, ExpressionArray) else [x]
@@ -94,9 +85,7 @@ def reshape(x: Any, d: Any, batch_size: int = 0) -> Any:
 
 def pick(e: Any, index: int = 0, dim: int = 0) -> Any:
     """Entry `index` along an axis."""
-    index, shape = integer("pick: index", index), dim_of(e.spec.shape)
-    if dim >= len(shape) or index >= shape[dim]:
-        raise EdBatchError(f"PickElement: requested element {index} along dimension {dim} of input {shape}")
+    index = integer("pick: index", index)
     if dim == 0 and len(e.spec.shape) == 1:
         implicit.recorded_into()
         return eb.pick(e, index)

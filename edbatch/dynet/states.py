@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import edbatch as eb
-from edbatch.dynet.checked import integer, within
+from edbatch.dynet.checked import integer
 from edbatch.dynet.collection import Builder, ParameterCollection
 from edbatch.dynet.implicit import DynetError, implicit
 from edbatch.dynet.inputs import kept
@@ -93,23 +93,20 @@ class RNNBuilder(Builder):
     """
 
     has_cells: ClassVar[bool] = True
-    in_cells = begins_at_zero = True
 
     def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: ParameterCollection) -> None:
         self.layers = integer("layers", layers, 1)
         self.input_dim, self.hidden_dim = integer("input_dim", input_dim, 1), integer("hidden_dim", hidden_dim, 1)
         super().__init__(model)
         self._sizes = [self.input_dim, *[self.hidden_dim] * (self.layers - 1)]
-        self._parameters = [self._added(self._shapes(size, self.hidden_dim), model) for size in self._sizes]
+        add, shapes = self._model.add_parameters, [self._shapes(size, self.hidden_dim) for size in self._sizes]
+        self._parameters = [[add(one, init=0.0 if len(one) == 1 else None) for one in of_layer] for of_layer in shapes]
         self._rate, self._updates, self._version = 0.0, True, -1
-        self._steps = [_Step(self, number) for number in range(self.layers)] if self.in_cells else []
+        self._steps = [_Step(self, number) for number in range(self.layers)]
         self._masks: list[list[Any]] = []  # of input and output of each layer, if there is dropout
 
     def _shapes(self, size: int, n: int) -> list[tuple[int, ...]]:
         raise NotImplementedError
-
-    def _added(self, shapes: list[tuple[int, ...]], model: ParameterCollection) -> list[Parameters]:
-        return [self._model.add_parameters(one, init=0.0 if len(one) == 1 else None) for one in shapes]
 
     def _formula(self, weights: Sequence[Any], c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         raise NotImplementedError
@@ -122,13 +119,13 @@ class RNNBuilder(Builder):
     def _layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input; both are None before the first step."""
         begin = eb.zeros((self.hidden_dim, *x.spec.shape[1:])) if c is None or h is None else None
-        h = begin if h is None and self.begins_at_zero else h
+        h = begin if h is None else h
         c = begin if c is None and self.has_cells else c
         if self._masks:
             of_x, of_h = self._masks[number]
-            x, h = eb.multiply(x, of_x), h if h is None else eb.multiply(h, of_h)
+            x, h = eb.multiply(x, of_x), eb.multiply(h, of_h)
         # Columns broadcast otherwise than vectors.
-        if self.in_cells and self._updates and len(x.spec.shape) == len(h.spec.shape) == 1:
+        if self._updates and len(x.spec.shape) == len(h.spec.shape) == 1:
             if c is None:
                 return None, self._steps[number].of_output(h, x)
             if len(c.spec.shape) == 1:
@@ -184,7 +181,7 @@ class RNNBuilder(Builder):
 
     def set_dropout(self, f: float) -> None:
         """The dropout rate of inputs and outputs, whose masks are the same at all steps (Gal 2016)."""
-        self._rate = within("dropout rate", f, 0, 1)
+        self._rate = f
 
     def disable_dropout(self) -> None:
         """No dropout."""

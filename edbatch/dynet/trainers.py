@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import edbatch as eb
-from edbatch.dynet.checked import number
 from edbatch.dynet.collection import ParameterCollection
 from edbatch.dynet.implicit import DynetTypeError
-from edbatch.errors import shown
 from edbatch.training.rule import Rule
 from edbatch.training.trainer import Trainer as Core
 
@@ -42,12 +40,9 @@ class Trainer:
 
     def __init__(self, m: ParameterCollection, *given: float, **named: float) -> None:
         name = type(self).__name__
-        if not isinstance(m, ParameterCollection):
-            raise DynetTypeError(f"{name}: expected a ParameterCollection, got {shown(m)}")
         if len(given) > len(self.hyper) or not named.keys() <= self.hyper.keys():
             raise DynetTypeError(f"{name}: expected a collection, {', '.join(self.hyper)}; got {given}, {named}")
-        chosen = {**self.hyper, **dict(zip(self.hyper, given, strict=False)), **named}
-        self._given = {key: number(f"{name}: {key}", value) for key, value in chosen.items()}
+        self._given = {**self.hyper, **dict(zip(self.hyper, given, strict=False)), **named}
         rate = next(iter(self.hyper))
         self.learning_rate = 1.0 if rate == "eps" else self._given[rate]
         self._model = m
@@ -89,7 +84,7 @@ class Trainer:
         """Forget what is remembered of all parameters; Adam's count of updates goes on, as in DyNet."""
         self._core = None
         if learning_rate is not None:
-            self.learning_rate = number("restart: learning_rate", learning_rate)
+            self.learning_rate = learning_rate
 
     def set_clip_threshold(self, thr: float) -> None:
         """Scale gradients so that their norm is at most this; 0: never."""
@@ -116,20 +111,6 @@ class SimpleSGDTrainer(Trainer):
 
     hyper: ClassVar = {"learning_rate": 0.1}
     rule = Rule((), ("scale", "lr"), "p = p - lr * (scale * g)")
-
-
-class CyclicalSGDTrainer(SimpleSGDTrainer):
-    """`SimpleSGDTrainer` with a rate that goes up and down between two (Smith 2015)."""
-
-    hyper: ClassVar = {"learning_rate_min": 0.01, "learning_rate_max": 0.1, "step_size": 2000, "gamma": 1.0}
-
-    def update(self) -> None:
-        """Update all parameters, and set the rate of the next update."""
-        at = self._updates
-        super().update()
-        low, high, size, gamma = self._given.values()
-        rise = 1 - abs(at / size - 2 * math.floor(1 + at / (2 * size)) + 1)
-        self.learning_rate = low + ((high - low) * rise * gamma**at if rise > 0 else 0)
 
 
 class MomentumSGDTrainer(Trainer):

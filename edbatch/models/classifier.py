@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import edbatch as eb
-from edbatch.models.arguments import checked_sizes
 
 
 class Classifier:
@@ -21,7 +20,6 @@ class Classifier:
     """
 
     def __init__(self, model: eb.ParameterCollection, dim: int, labels: int) -> None:
-        dim, labels = checked_sizes(type(self).__name__, model, dim=dim, labels=labels)
         self.W_out = model.add_parameters((labels, dim), name="W_out")
         self.b_out = model.add_parameters((labels,), name="b_out")
 

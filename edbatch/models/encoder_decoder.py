@@ -8,8 +8,6 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import edbatch as eb
-from edbatch.base.numbers import checked_integer
-from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Bidirectional, State
@@ -31,8 +29,6 @@ class EncoderDecoder(Classifier):
         (3, (12,), ())
     """
 
-    ways = 1  # in which the source is read
-
     def __init__(
         self,
         model: eb.ParameterCollection,
@@ -42,15 +38,7 @@ class EncoderDecoder(Classifier):
         start: int = 1,
         end: int = 2,
     ) -> None:
-        place = type(self).__name__
-        source_words, target_words, dim = checked_sizes(
-            place, model, source_words=source_words, target_words=target_words, dim=dim
-        )
-        self.start = checked_integer(place, "start", start, least=0)
-        self.end = checked_integer(place, "end", end, least=0)
-        self.dim = dim
-        if dim % self.ways:
-            raise eb.EdBatchError(f"{place}: dim={dim}; expected an even number, half of it for each direction")
+        self.start, self.end, self.dim = start, end, dim
         self.embed_source = model.add_lookup_parameters((source_words, dim), name="embed_source")
         self.embed_target = model.add_lookup_parameters((target_words, dim), name="embed_target")
         self._add_layers(model)
@@ -99,23 +87,21 @@ class Attending(NamedTuple):
 class AttentionEncoderDecoder(EncoderDecoder):
     """Reads a sentence in both directions, then says another; at each word it attends to the sentence it has read.
 
-    Arguments as of `EncoderDecoder`; `dim` is an even number.
+    Arguments as of `EncoderDecoder`; half of `dim` is read in each direction.
     """
-
-    ways = 2
 
     def _add_layers(self, model: eb.ParameterCollection) -> None:
         dim = self.dim
-        ways = [LSTM(model, dim, dim // 2, name=f"encoder.{way}") for way in ("forward", "backward")]
-        self.encoder = Bidirectional(*ways)
+        self.encoder = Bidirectional(
+            LSTM(model, dim, dim - dim // 2, name="encoder.forward"),
+            LSTM(model, dim, dim // 2, name="encoder.backward"),
+        )
         self.decoder = LSTM(model, 2 * dim, dim, name="decoder")
         self.W_memory = model.add_parameters((dim, dim), name="W_memory")
         self.W_attended = model.add_parameters((dim, 2 * dim), name="W_attended")
 
     def encode(self, source: Sequence[int]) -> Attending:
         """The state before the first word; the source has at least one."""
-        if not len(source):
-            raise eb.EdBatchError("AttentionEncoderDecoder: expected a source of at least one word, got none")
         read = self.encoder.transduce([eb.lookup(self.embed_source, word) for word in source])
         return Attending(eb.ExpressionList(read), self.decoder.initial_state(), eb.zeros(self.dim))
 

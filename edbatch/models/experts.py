@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 import edbatch as eb
-from edbatch.errors import shown
-from edbatch.models.arguments import checked_sizes
 
 
 class MixtureOfExperts:
@@ -25,12 +23,6 @@ class MixtureOfExperts:
     """
 
     def __init__(self, model: eb.ParameterCollection, experts: int, input_dim: int, dim: int, chosen: int = 1) -> None:
-        place = "MixtureOfExperts"
-        experts, input_dim, dim, chosen = checked_sizes(
-            place, model, experts=experts, input_dim=input_dim, dim=dim, chosen=chosen
-        )
-        if chosen > experts:
-            raise eb.EdBatchError(f"{place}: chosen={shown(chosen)}; expected at most {experts}, which there are")
         self.chosen = chosen
         self.W_gate = model.add_parameters((experts, input_dim), name=model.free_name("W_gate"))
         self.experts = [_Expert(model, input_dim, dim) for _ in range(experts)]

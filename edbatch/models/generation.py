@@ -1,31 +1,22 @@
-"""Say a sentence word by word, each chosen by the scores that were computed after the one before."""
+"""Say a sentence word by word, each chosen by the scores that were computed after the one before.
+
+A network has `start` and `end`, the numbers of the words before the first and after the last; `encode(source)`, the
+state before the first word; and `speak(state, word)`, the state after a word with the scores [words] of the next.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import edbatch as eb
-from edbatch.base.numbers import checked_integer, is_real
+from edbatch.base.numbers import is_real
 from edbatch.errors import shown
 
 
-class Speaker(Protocol):
-    """A network that scores the next word; `start`, `end`: numbers of the words before the first and after the last."""
-
-    start: int
-    end: int
-
-    def encode(self, source: Any) -> Any:
-        """The state before the first word."""
-
-    def speak(self, state: Any, word: int) -> tuple[Any, eb.Expression]:
-        """The state after a word, and the scores [words] of the next."""
-
-
-async def greedy(network: Speaker, source: Any, longest: int = 100) -> list[int]:
+async def greedy(network: Any, source: Any, longest: int = 100) -> list[int]:
     """The words with the best score at each step, without the one that ends them; a program for `edbatch.run`.
 
     `source` is the argument of the network's `encode`; a sentence that has not ended after `longest` words is cut off.
@@ -38,11 +29,11 @@ async def greedy(network: Speaker, source: Any, longest: int = 100) -> list[int]
         >>> [len(words) <= most for words, most in zip(found, (7, 3))]
         [True, True]
     """
-    return await _said(network, source, checked_integer("greedy", "longest", longest), eb.argmax)
+    return await _said(network, source, longest, eb.argmax)
 
 
 async def sampled(
-    network: Speaker, source: Any, random: np.random.Generator, longest: int = 100, temperature: float = 1.0
+    network: Any, source: Any, random: np.random.Generator, longest: int = 100, temperature: float = 1.0
 ) -> list[int]:
     """Words drawn with the probabilities that the network gives them; a program for `edbatch.run`.
 
@@ -57,11 +48,11 @@ async def sampled(
     async def one(scores: eb.Expression) -> int:
         return drawn(await eb.softmax(scores / temperature), random.random())
 
-    return await _said(network, source, checked_integer("sampled", "longest", longest), one)
+    return await _said(network, source, longest, one)
 
 
 async def _said(
-    network: Speaker, source: Any, longest: int, choose: Callable[[eb.Expression], Awaitable[Any]]
+    network: Any, source: Any, longest: int, choose: Callable[[eb.Expression], Awaitable[Any]]
 ) -> list[int]:
     state, word = network.encode(source), network.start
     words: list[int] = []
@@ -88,7 +79,7 @@ class Hypothesis(NamedTuple):
     score: float
 
 
-async def beam(network: Speaker, source: Any, width: int, longest: int = 100) -> list[Hypothesis]:
+async def beam(network: Any, source: Any, width: int, longest: int = 100) -> list[Hypothesis]:
     """The best sentences that a beam search finds, the best first; a program for `edbatch.run`.
 
     At every step the `width` best ways to go on are kept, of all hypotheses together: those that end are done. It ends
@@ -99,8 +90,6 @@ async def beam(network: Speaker, source: Any, width: int, longest: int = 100) ->
         network, source, longest: as of `greedy`; what has not ended after `longest` words is among the results.
         width: number of hypotheses; with 1, it is `greedy`.
     """
-    width = checked_integer("beam", "width", width)
-    longest = checked_integer("beam", "longest", longest)
     open_: list[tuple[Hypothesis, Any, int]] = [(Hypothesis((), 0.0), network.encode(source), network.start)]
     done: list[Hypothesis] = []
     for _ in range(longest):

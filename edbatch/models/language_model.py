@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import edbatch as eb
-from edbatch.base.numbers import checked_integer
-from edbatch.models.arguments import checked_rate, checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Stacked, StackedState
@@ -33,12 +31,9 @@ class LanguageModel(Classifier):
         self, model: eb.ParameterCollection, words: int, dim: int, layers: int = 1,
         *, start: int = 1, end: int = 2, dropout: float = 0.0,
     ) -> None:  # fmt: skip
-        words, dim, layers = checked_sizes("LanguageModel", model, words=words, dim=dim, layers=layers)
-        self.start = checked_integer("LanguageModel", "start", start, least=0)
-        self.end = checked_integer("LanguageModel", "end", end, least=0)
-        self.dropout = checked_rate(dropout, "LanguageModel: dropout")
+        self.start, self.end, self.dropout = start, end, dropout
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
-        self.layers = Stacked([LSTM(model, dim, dim, name=f"layer{n}") for n in range(layers)], self.dropout)
+        self.layers = Stacked([LSTM(model, dim, dim, name=f"layer{n}") for n in range(layers)], dropout)
         super().__init__(model, dim, words)
 
     def encode(self, source: object = None) -> StackedState:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import edbatch as eb
-from edbatch.errors import checked_flag
-from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
@@ -19,9 +17,7 @@ class LatticeNetwork(Classifier):
     """A recurrent layer for characters and one for words; a node's state is the mean over the arcs that end there.
 
     Zhang and Yang weight arcs by gates that add up to 1, so that a node's state is no larger than its arcs' are; the
-    mean is that with equal weights. Sums (`average=False`) grow, until gradients are infinite.
-
-    `average` divides a node's sum over its arcs by their number.
+    mean is that with equal weights. Sums would grow, until gradients are infinite.
 
     Example:
         >>> import edbatch as eb
@@ -36,14 +32,7 @@ class LatticeNetwork(Classifier):
 
     layer: type[LSTM] | type[GRU]
 
-    def __init__(
-        self, model: eb.ParameterCollection, characters: int, words: int, tags: int, dim: int, average: bool = True
-    ) -> None:
-        place = type(self).__name__
-        characters, words, tags, dim = checked_sizes(
-            place, model, characters=characters, words=words, tags=tags, dim=dim
-        )
-        self.combine = eb.mean if checked_flag(f"{place}: average", average) else eb.sum
+    def __init__(self, model: eb.ParameterCollection, characters: int, words: int, tags: int, dim: int) -> None:
         self.dim = dim
         self.embed_character = model.add_lookup_parameters((characters, dim), name="embed_character")
         self.embed_word = model.add_lookup_parameters((words, dim), name="embed_word")
@@ -65,11 +54,9 @@ class LatticeNetwork(Classifier):
             if len(ends) == 1:
                 ((source, id),) = ends
                 states.append((character if source == before else word)(id, states[source]))
-            elif ends:
-                found = [(character if source == before else word)(id, states[source]) for source, id in ends]
-                states.append(self.combine(found))
             else:
-                raise eb.EdBatchError(f"{type(self).__name__}.hidden: expected an arc to node {before + 1}, got none")
+                found = [(character if source == before else word)(id, states[source]) for source, id in ends]
+                states.append(eb.mean(found))
         return [state[:dim] for state in states[1:]] if self.layer.states > 1 else states[1:]
 
     @eb.cell

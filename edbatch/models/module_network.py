@@ -6,9 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import edbatch as eb
-from edbatch.base.numbers import checked_integer
-from edbatch.errors import shown
-from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
 
 
@@ -19,10 +16,10 @@ class ModuleNetwork(Classifier):
     Modules of one kind run together, over all programs and pictures: the workload of Suarez and Zhu (2019).
 
     Args:
-        modules: the number of inputs of each function, by name: 0 (reads the picture), 1 or 2; see `modules_of`.
+        modules: the number of inputs of each function, by name: 0 (reads the picture), 1, 2, ...; see `modules_of`.
         features: channels of a picture's features.
         channels: channels between modules.
-        side: height and width of the features, an even number.
+        side: height and width of the features.
         labels: number of answers.
 
     Example:
@@ -42,18 +39,8 @@ class ModuleNetwork(Classifier):
         self, model: eb.ParameterCollection, modules: dict[str, int], features: int, channels: int, side: int,
         labels: int,
     ) -> None:  # fmt: skip
-        place = "ModuleNetwork"
-        features, channels, side, labels = checked_sizes(
-            place, model, features=features, channels=channels, side=side, labels=labels
-        )
-        if side % 2:
-            raise eb.EdBatchError(f"{place}: side={side}; expected an even number: the classifier halves it")
-        if not isinstance(modules, dict) or not all(isinstance(name, str) and name for name in modules):
-            raise eb.EdBatchError(f"{place}: modules: expected numbers of inputs by function, got {shown(modules)}")
-        takes = {name: checked_integer(place, name, inputs, 0, 2) for name, inputs in modules.items()}
-        self.channels = channels
         self.stem = _Convolution(model, "stem", features, channels, 3)
-        self.modules = {name: _Module(model, f"module.{name}", inputs, channels) for name, inputs in takes.items()}
+        self.modules = {name: _Module(model, f"module.{name}", inputs, channels) for name, inputs in modules.items()}
         self.last = _Convolution(model, "last", channels, channels, 1)
         super().__init__(model, channels * (side // 2) ** 2, labels)
 
@@ -75,12 +62,7 @@ class ModuleNetwork(Classifier):
             module = self.modules.get(step.module)
             if module is None:
                 raise eb.EdBatchError(f"ModuleNetwork: step {at}: no module is named {step.module!r}")
-            inputs = [results[one] for one in step.inputs] or [seen]
-            if len(inputs) != module.inputs:
-                raise eb.EdBatchError(
-                    f"ModuleNetwork: step {at}: {step.module} takes {module.inputs} inputs, got {len(step.inputs)}"
-                )
-            results.append(module.apply(*inputs))
+            results.append(module.apply(*([results[one] for one in step.inputs] or [seen])))
         return self.read(results[-1])
 
     @eb.cell
@@ -103,15 +85,14 @@ class _Convolution:
 
 
 class _Module:
-    """x -> relu(x + conv(relu(conv(x)))); a convolution brings two inputs together before."""
+    """x -> relu(x + conv(relu(conv(x)))); a convolution brings several inputs together before."""
 
     def __init__(self, model: eb.ParameterCollection, name: str, inputs: int, channels: int) -> None:
-        self.inputs = max(inputs, 1)
         self.first = _Convolution(model, f"{name}.first", channels, channels, 3)
         self.second = _Convolution(model, f"{name}.second", channels, channels, 3)
-        self.join = _Convolution(model, f"{name}.join", 2 * channels, channels, 1) if inputs == 2 else None
+        self.join = _Convolution(model, f"{name}.join", inputs * channels, channels, 1) if inputs > 1 else None
 
     @eb.cell
     def apply(self, *xs: eb.Expression) -> eb.Expression:
-        x = eb.relu(self.join(eb.concatenate(list(xs)))) if self.join else xs[0]
+        (x,) = [eb.relu(self.join(eb.concatenate(list(xs))))] if self.join else xs
         return eb.relu(x + self.second(eb.relu(self.first(x))))

@@ -11,7 +11,6 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.models.arc_hybrid import Configuration, Move
-from edbatch.models.arguments import checked_sizes
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import State
 
@@ -98,7 +97,6 @@ class TransitionParser:
     """
 
     def __init__(self, model: eb.ParameterCollection, words: int, relations: int, dim: int) -> None:
-        words, relations, dim = checked_sizes("TransitionParser", model, words=words, relations=relations, dim=dim)
         self.words = words  # the number of the root, which follows those of words
         arcs = [Action(move, relation) for move in (Move.LEFT, Move.RIGHT) for relation in range(relations)]
         self.known = [Action(Move.SHIFT, -1), *arcs]

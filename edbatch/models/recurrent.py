@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
 import edbatch as eb
-from edbatch.errors import shown
-from edbatch.models.arguments import checked_rate, checked_sizes
 
 
 class Layer:
@@ -22,9 +17,6 @@ class Layer:
         name: prefix of its parameters' names; one that is free by default.
         recurrent_dropout: rate at which the new values are dropped that go into a state, in training. What is in the
             state stays: it is not lost over long sequences (Semeniuta et al. 2016).
-
-    Raises:
-        EdBatchError: a size is no positive integer, `recurrent_dropout` is out of range, or the name is none or taken.
     """
 
     prefix: str
@@ -33,12 +25,7 @@ class Layer:
         self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None,
         *, recurrent_dropout: float = 0.0,
     ) -> None:  # fmt: skip
-        place = type(self).__name__
-        input_dim, dim = checked_sizes(place, model, input_dim=input_dim, dim=dim)
-        self.dim = dim
-        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{place}: recurrent_dropout")
-        if name is not None and not isinstance(name, str):
-            raise eb.EdBatchError(f"{place}: name={shown(name)}; expected a text, or None for one that is free")
+        self.dim, self.recurrent_dropout = dim, recurrent_dropout
         self._add_parameters(model, input_dim, name or model.free_name(self.prefix))
 
     def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
@@ -65,15 +52,7 @@ class Recurrent(Layer):
 
     def initial_state(self, *vectors: eb.Expression) -> State:
         """A state to start from: zeros, or the given vectors (one per state vector, each [dim])."""
-        if not vectors:
-            return State(self, (eb.zeros(self.dim),) * self.states)
-        shapes = [getattr(vector, "shape", None) for vector in vectors]
-        if len(vectors) != self.states or shapes != [(self.dim,)] * self.states:
-            got = ", ".join(shown(x) if shape is None else str(shape) for x, shape in zip(vectors, shapes, strict=True))
-            each = "; each is an argument: initial_state(*vectors)" if None in shapes else ""
-            place = f"{type(self).__name__}.initial_state"
-            raise eb.EdBatchError(f"{place}: expected {self.states} vectors of size {self.dim}, got {got}{each}")
-        return State(self, vectors)
+        return State(self, vectors or (eb.zeros(self.dim),) * self.states)
 
 
 @dataclass(frozen=True)
@@ -99,10 +78,6 @@ class State:
         """The state after one more input [input_dim]."""
         stepped = self.layer.step(x, *self.vectors)
         return State(self.layer, stepped if isinstance(stepped, tuple) else (stepped,))
-
-    def add_inputs(self, xs: Iterable[eb.Expression]) -> list[State]:
-        """The states after each of the inputs."""
-        return list(accumulate(xs, State.add_input, initial=self))[1:]
 
     def transduce(self, xs: Iterable[eb.Expression]) -> list[eb.Expression]:
         """The outputs [dim] after each of the inputs."""
@@ -165,19 +140,13 @@ class Stacked:
     """
 
     def __init__(self, layers: Sequence[Recurrent], dropout: float = 0.0) -> None:
-        given = tuple(layers) if isinstance(layers, Iterable) and not isinstance(layers, np.ndarray) else ()
-        if not given or not all(map(_is_layer, given)):
-            raise eb.EdBatchError(f"Stacked: expected a list of at least one layer, got {shown(layers)}")
-        self.layers = given
-        self.dropout = checked_rate(dropout, "Stacked: dropout")
+        self.layers, self.dropout = tuple(layers), dropout
+        if not self.layers:
+            raise eb.EdBatchError("Stacked: expected at least one layer, got none")
 
     def initial_state(self) -> StackedState:
         """Zeros for every layer."""
         return StackedState(tuple(layer.initial_state() for layer in self.layers), self.dropout)
-
-
-def _is_layer(found: Any) -> bool:
-    return callable(getattr(found, "initial_state", None))
 
 
 class Bidirectional:
@@ -195,10 +164,6 @@ class Bidirectional:
     """
 
     def __init__(self, forward: Recurrent | Stacked, backward: Recurrent | Stacked) -> None:
-        for way, layer in {"forward": forward, "backward": backward}.items():
-            if not _is_layer(layer):
-                expected = "expected a recurrent layer or a stack"
-                raise eb.EdBatchError(f"Bidirectional: {way}: {expected}, got {shown(layer)}")
         self.forward, self.backward = forward, backward
 
     def transduce(self, xs: Sequence[eb.Expression]) -> list[eb.Expression]:

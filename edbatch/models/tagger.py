@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import edbatch as eb
-from edbatch.base.numbers import checked_integer
-from edbatch.models.arguments import checked_rate, checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Stacked
@@ -38,12 +36,9 @@ class BiLSTMTagger(Classifier):
         self, model: eb.ParameterCollection, words: int, tags: int, dim: int, layers: int = 2, characters: int = 0,
         *, dropout: float = 0.0,
     ) -> None:  # fmt: skip
-        words, tags, dim, layers = checked_sizes("BiLSTMTagger", model, words=words, tags=tags, dim=dim, layers=layers)
-        characters = checked_integer("BiLSTMTagger", "characters", characters, least=0)
-        rate = checked_rate(dropout, "BiLSTMTagger: dropout")
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
         self.right, self.left = (
-            Stacked([LSTM(model, dim, dim, name=f"{way}{layer}") for layer in range(layers)], rate)
+            Stacked([LSTM(model, dim, dim, name=f"{way}{layer}") for layer in range(layers)], dropout)
             for way in ("right", "left")
         )
         self.W_hidden = model.add_parameters((dim, 2 * dim), name="W_hidden")
@@ -70,9 +65,6 @@ class BiLSTMTagger(Classifier):
         """The embedding [dim] of a word."""
         if isinstance(word, int) or not isinstance(word, Sequence):  # the second question takes longer
             return eb.lookup(self.embed, word)
-        if self.characters is None or not word:
-            other = "; made without characters=..." if self.characters is None else " or at least one character"
-            raise eb.EdBatchError(f"BiLSTMTagger.word({list(word)}): expected the number of a word{other}")
         xs = [eb.lookup(self.characters, character) for character in word]
         right = self.spell_right.initial_state().transduce(xs)
         left = self.spell_left.initial_state().transduce(xs[::-1])

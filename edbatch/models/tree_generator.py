@@ -8,10 +8,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import edbatch as eb
-from edbatch.base.numbers import checked_integer
-from edbatch.errors import shown
-from edbatch.graph.draws import stream
-from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.generation import drawn
 from edbatch.models.lstm import LSTM
@@ -40,7 +36,6 @@ class TreeGenerator(Classifier):
     """
 
     def __init__(self, model: eb.ParameterCollection, words: int, topics: int, dim: int) -> None:
-        words, topics, dim = checked_sizes("TreeGenerator", model, words=words, topics=topics, dim=dim)
         self.words = words  # the label of a node with children, which follows those of words
         self.embed_topic = model.add_lookup_parameters((topics, dim), name="embed_topic")
         self.left = LSTM(model, dim, dim, name="left")
@@ -78,23 +73,18 @@ class TreeGenerator(Classifier):
             deepest: nodes this deep are words.
             random: draws what a node becomes; None: the most probable.
         """
-        deepest = checked_integer("grow", "deepest", deepest, least=0)
-        draw = None if random is None else stream(int(random.integers(1 << 63)), 0)
-        return await self._grown(self.root(topic), deepest, draw)
+        return await self._grown(self.root(topic), deepest, random)
 
     def _nodes(self, tree: Tree, topic: int) -> Iterator[tuple[int, State]]:
         """The label and the state of every node."""
         waiting = [(tree, self.root(topic))]
         while waiting:
             node, state = waiting.pop()
-            if isinstance(node, tuple) and len(node) == 2:
+            if isinstance(node, tuple):
                 yield self.words, state
                 waiting += reversed([*zip(node, self.children(state), strict=True)])
-            elif isinstance(node, int) and 0 <= node < self.words:
-                yield node, state
             else:
-                expected = f"expected a word below {self.words} or two trees"
-                raise eb.EdBatchError(f"TreeGenerator: {expected}, got {shown(node)}")
+                yield node, state
 
     async def _answered(self, tree: Tree, state: State) -> list[eb.Expression]:
         shares = self.probabilities(state.output())
@@ -105,14 +95,14 @@ class TreeGenerator(Classifier):
         left, right = await eb.all(*[self._answered(side, below) for side, below in sides])
         return [shares, *left, *right]
 
-    async def _grown(self, state: State, deepest: int, draw: int | None) -> Any:
+    async def _grown(self, state: State, deepest: int, random: np.random.Generator | None) -> Any:
         shares = await eb.softmax(self.scores(state.output()))
         if not deepest:
             shares = shares[:-1]
-        label = int(shares.argmax()) if draw is None else drawn(shares, (draw >> 11) / 2**53)
+        label = int(shares.argmax()) if random is None else drawn(shares, random.random())
         if label < self.words:
             return label
         # What is drawn follows from the place in the tree, not from which side grows first.
-        sides = [None if draw is None else stream(draw, side) for side in range(2)]
+        sides = [None, None] if random is None else random.spawn(2)
         left, right = self.children(state)
         return tuple(await eb.all(self._grown(left, deepest - 1, sides[0]), self._grown(right, deepest - 1, sides[1])))

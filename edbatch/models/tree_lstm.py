@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import edbatch as eb
-from edbatch.models.arguments import checked_rate
 from edbatch.models.tree_network import TreeNetwork
 
 TreeState = tuple[eb.Expression, eb.Expression]
@@ -28,7 +29,7 @@ class TreeLSTM(TreeNetwork):
     def __init__(
         self, model: eb.ParameterCollection, words: int, labels: int, dim: int, *, recurrent_dropout: float = 0.0
     ) -> None:
-        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{type(self).__name__}: recurrent_dropout")
+        self.recurrent_dropout = recurrent_dropout
         super().__init__(model, words, labels, dim)
 
     def _add_parameters(self, model: eb.ParameterCollection, words: int) -> None:
@@ -52,10 +53,9 @@ class TreeLSTM(TreeNetwork):
     @eb.cell
     def compose(self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression) -> TreeState:
         """Hidden and cell state of a node with two children."""
-        return self._composed(self.U, self.b, (h1, c1), (h2, c2))
+        return self._composed(self.U, self.b, h1, c1, h2, c2)
 
-    def _composed(self, U: eb.Parameter, b: eb.Parameter, left: TreeState, right: TreeState) -> TreeState:
-        (h1, c1), (h2, c2) = left, right
+    def _composed(self, U: Any, b: Any, h1: Any, c1: Any, h2: Any, c2: Any) -> TreeState:
         gates, update = eb.split(eb.affine(U, eb.concatenate([h1, h2]), b), self.gates)
         i, o, f1, f2 = eb.split(eb.sigmoid(gates), 4)
         c = i * eb.dropout(eb.tanh(update), self.recurrent_dropout) + f1 * c1 + f2 * c2

@@ -1,4 +1,4 @@
-"""TreeLSTMs over any number of children (child-sum, N-ary), and with a type drawn for every node."""
+"""TreeLSTMs over any number of children, and with a type drawn for every node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from hashlib import shake_128
 from typing import Any
 
 import edbatch as eb
-from edbatch.base.numbers import checked_integer
 from edbatch.models.recurrent import Layer
 from edbatch.models.tree_lstm import TreeLSTM, TreeState
 
@@ -61,52 +60,8 @@ class ChildSumTreeLSTM(Layer):
         return eb.sigmoid(o) * eb.tanh(c), c
 
 
-class NaryTreeLSTM(ChildSumTreeLSTM):
-    """N-ary TreeLSTM (Tai et al. 2015, equations 9-14): at most N children, each place with weights of its own.
-
-    A child that is missing has a state of zeros. Arguments as of `ChildSumTreeLSTM`, and `places`: the most children
-    that a node has, N.
-    """
-
-    def __init__(
-        self, model: eb.ParameterCollection, input_dim: int, dim: int, places: int, name: str | None = None,
-        *, recurrent_dropout: float = 0.0,
-    ) -> None:  # fmt: skip
-        self.places = checked_integer("NaryTreeLSTM", "places", places)
-        super().__init__(model, input_dim, dim, name, recurrent_dropout=recurrent_dropout)
-
-    def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
-        self.W = model.add_parameters((4 * self.dim, input_dim), name=f"{name}.W")
-        self.b = model.add_parameters((4 * self.dim,), name=f"{name}.b")
-        shape = ((self.places + 3) * self.dim, self.places * self.dim)  # N forgets, input, output, update
-        self.U = model.add_parameters(shape, name=f"{name}.U")
-
-    def node(self, x: eb.Expression, children: Sequence[TreeState]) -> TreeState:
-        """Hidden and cell state of a node with input x [input_dim] over its children's states, by place.
-
-        Raises:
-            EdBatchError: there are more than N children.
-        """
-        if len(children) > self.places:
-            raise eb.EdBatchError(f"NaryTreeLSTM.node: expected at most {self.places} children, got {len(children)}")
-        zeros = (eb.zeros(self.dim), eb.zeros(self.dim))
-        states = [*children, *[zeros] * (self.places - len(children))]
-        return self.combine(self.project(x), *[vector for state in states for vector in state])
-
-    @eb.cell
-    def combine(self, projected: eb.Expression, *states: eb.Expression) -> TreeState:
-        """The node's states from h and c of every place."""
-        below = eb.split(self.U @ eb.concatenate(list(states[::2])), self.places + 3)
-        x_f, x_i, x_o, x_u = eb.split(projected, 4)
-        i, o = eb.sigmoid(x_i + below[-3]), eb.sigmoid(x_o + below[-2])
-        c = i * eb.dropout(eb.tanh(x_u + below[-1]), self.recurrent_dropout)
-        for u_f, kept in zip(below, states[1::2], strict=False):
-            c = c + eb.sigmoid(x_f + u_f) * kept
-        return o * eb.tanh(c), c
-
-
 def node_types(words: Sequence[int | None], seed: int) -> list[int]:
-    """Per node of a tree 0 or 1, drawn from a seed and the tree's words."""
+    """Per node of a tree 0 or 1, drawn from a seed and the tree's words; that of a leaf means nothing."""
     drawn = f"{seed}: {[None if word is None else int(word) for word in words]}"
     # A generator takes as long to be seeded as some nodes to be recorded, and is asked for every tree.
     return [byte & 1 for byte in shake_128(drawn.encode()).digest(len(words))]
@@ -123,19 +78,15 @@ class TreeLSTM2Type(TreeLSTM):
         self, model: eb.ParameterCollection, words: int, labels: int, dim: int, seed: int = 0,
         *, recurrent_dropout: float = 0.0,
     ) -> None:  # fmt: skip
-        self.seed = checked_integer("TreeLSTM2Type", "seed", seed, least=0)
+        self.seed = seed
         super().__init__(model, words, labels, dim, recurrent_dropout=recurrent_dropout)
         self.U_second = model.add_parameters((5 * self.dim, 2 * self.dim), name="U_second")
         self.b_second = model.add_parameters((5 * self.dim,), name="b_second")
 
-    def types(self, words: Sequence[int | None]) -> list[int]:
-        """Per node 0 or 1; that of a leaf means nothing."""
-        return node_types(words, self.seed)
-
     def _composers(self, words: Sequence[int | None]) -> list[Any]:
-        return [self.compose_second if kind else self.compose for kind in self.types(words)]
+        return [self.compose_second if kind else self.compose for kind in node_types(words, self.seed)]
 
     @eb.cell
     def compose_second(self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression) -> TreeState:
         """Hidden and cell state of a node of the second type."""
-        return self._composed(self.U_second, self.b_second, (h1, c1), (h2, c2))
+        return self._composed(self.U_second, self.b_second, h1, c1, h2, c2)

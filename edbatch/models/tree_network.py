@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import edbatch as eb
-from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
 
 
@@ -22,7 +21,7 @@ class TreeNetwork(Classifier):
     compose: Any  # from the states of two children, (h1, h2) or (h1, c1, h2, c2), to that of their node
 
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
-        words, labels, self.dim = checked_sizes(type(self).__name__, model, words=words, labels=labels, dim=dim)
+        self.dim = dim
         self._add_parameters(model, words)
         super().__init__(model, self.dim, labels)
 

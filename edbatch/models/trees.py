@@ -76,13 +76,7 @@ class TreeFC(Layer):
         return eb.relu(eb.affine(self.W, eb.concatenate([h1, h2]), self.b))
 
     def root(self, xs: Sequence[eb.Expression]) -> eb.Expression:
-        """State [dim] of the root over as many leaves as there are inputs, a power of two.
-
-        Raises:
-            EdBatchError: there are 3, 5, 6, ... inputs, or none.
-        """
-        if not len(xs) or len(xs) & (len(xs) - 1):
-            raise eb.EdBatchError(f"TreeFC.root: expected 1, 2, 4, 8, ... inputs, got {len(xs)}")
+        """State [dim] of the root over as many leaves as there are inputs: 1, 2, 4, 8, ..."""
         level = [self.leaf(x) for x in xs]
         while len(level) > 1:
             level = [self.compose(*level[at : at + 2]) for at in range(0, len(level), 2)]

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import edbatch as eb
+from edbatch.models import workloads
 from edbatch.models.workloads import WORKLOADS
 from edbatch.policy import TypedGraph
 from scripts.bench.measure import STAGES
 
-CHAINS = ("tagger", "tagger-characters", "encoder-decoder")
-TREES = ("tree-lstm", "tree-gru", "mv-rnn", "tree-lstm-2type")
-NINE = (*CHAINS, *TREES, "lattice-lstm", "lattice-gru")  # ED-Batch's workloads
+NINE = tuple(workloads.NINE)  # ED-Batch's workloads
 LEARNED, HELD_OUT = 3, 3  # mini-batches that something is learned from, and those that it is measured on
 
 

@@ -4,8 +4,7 @@ Runs with both: nothing here is newer than Python 3.6. Each makes parameters of 
 records the loss of sample t.
 """
 
-import os
-import tempfile
+import math
 
 import numpy as np
 
@@ -375,39 +374,6 @@ def grammar_scores(dy, m):
     return loss
 
 
-def normalised_language_model(dy, m):
-    E = m.table(WORDS, DIM)
-    lstm = m.fixed(dy.VanillaLSTMBuilder(1, DIM, HID, m.model, ln_lstm=True, forget_bias=0.5))
-    out = m.fixed(dy.StandardSoftmaxBuilder(HID, WORDS, m.model))
-
-    def loss(t):
-        words, _ = sentence(t)
-        outs = lstm.initial_state().transduce([E[word] for word in words])
-        return dy.esum([out.neg_log_softmax(h, word) for h, word in zip(outs, words[1:] + [0])])
-
-    return loss
-
-
-def factored_language_model(dy, m):
-    E = m.table(WORDS, DIM)
-    lstm = m.fixed(dy.SparseLSTMBuilder(1, DIM, HID, m.model))
-    for layer in lstm.get_parameters():
-        for mask in layer[3:]:
-            mask.set_value(np.arange(mask.as_array().size).reshape(mask.shape()) % 3 > 0)
-    with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:
-        file.write("".join("c%d w%d\n" % (min(4, word % 5 + word // 9), word) for word in range(WORDS)))
-    out = m.fixed(dy.ClassFactoredSoftmaxBuilder(HID, file.name, {"w%d" % k: k for k in range(WORDS)}, m.model))
-    os.remove(file.name)
-
-    def loss(t):
-        words, _ = sentence(t)
-        outs = lstm.initial_state().transduce([E[word] for word in words])
-        losses = [out.neg_log_softmax(h, word) for h, word in zip(outs, words[1:] + [0])]
-        return dy.esum(losses)
-
-    return loss
-
-
 PROGRAMS = {
     "language_model": (language_model, "SimpleSGDTrainer", {"learning_rate": 0.2}),
     "batched_language_model": (batched_language_model, "AdamTrainer", {}),
@@ -421,7 +387,7 @@ PROGRAMS = {
     "transition_parser": (transition_parser, "MomentumSGDTrainer", {"learning_rate": 0.05, "mom": 0.5}),
     "text_cnn": (text_cnn, "AdamTrainer", {}),
     "autoencoder": (autoencoder, "AmsgradTrainer", {}),
-    "reinforce": (reinforce, "CyclicalSGDTrainer", {"step_size": 7, "gamma": 0.99}),
+    "reinforce": (reinforce, "SimpleSGDTrainer", {"learning_rate": 0.01}),
     "xor": (xor, "SimpleSGDTrainer", {"learning_rate": 0.5}),
     "skip_gram": (skip_gram, "AdagradTrainer", {}),
     "deep_averaging": (deep_averaging, "AdadeltaTrainer", {"eps": 1e-5, "rho": 0.9}),
@@ -430,8 +396,6 @@ PROGRAMS = {
     "compact_batched": (compact_batched, "AdamTrainer", {}),
     "normalised": (normalised, "SimpleSGDTrainer", {"learning_rate": 0.05}),
     "grammar_scores": (grammar_scores, "SimpleSGDTrainer", {"learning_rate": 0.05}),
-    "normalised_language_model": (normalised_language_model, "SimpleSGDTrainer", {}),
-    "factored_language_model": (factored_language_model, "AdamTrainer", {}),
 }
 UPDATES = 60
 # How trainers are set up besides: dense updates, weight decay, and clipping at another norm.
@@ -440,6 +404,7 @@ SETTINGS = {
     "tagger": {"sparse": False, "decay": 1e-3},
     "grammar_scores": {"clip": 1.0},
     "coupled_language_model": {"clip": 0.0, "restart": True},
+    "reinforce": {"rate": lambda t: 0.01 + 0.09 * max(0, 1 - abs(t / 7 - 2 * math.floor(1 + t / 14) + 1)) * 0.99**t},
 }
 
 
@@ -462,6 +427,8 @@ def trained(dy, name, updates=UPDATES):
         losses.append(found.scalar_value())
         found.backward()
         trainer.update()
+        if "rate" in settings:
+            trainer.learning_rate = settings["rate"](t)  # DyNet's CyclicalSGDTrainer
         if t == 30 and "restart" in settings:
             trainer.restart(0.05)
     lists = m.model.parameters_list() + m.model.lookup_parameters_list()

@@ -108,7 +108,6 @@ class TestSaved:
             lambda m: dy.VanillaLSTMBuilder(1, 3, 4, m, False, 0.5),
             lambda m: dy.CompactVanillaLSTMBuilder(2, 3, 4, m),
             lambda m: dy.CoupledLSTMBuilder(1, 3, 4, m),
-            lambda m: dy.SparseLSTMBuilder(1, 3, 4, m),
             lambda m: dy.GRUBuilder(2, 3, 4, m),
             lambda m: dy.SimpleRNNBuilder(2, 3, 4, m),
             lambda m: dy.BiRNNBuilder(2, 3, 4, m, dy.LSTMBuilder),

@@ -12,7 +12,7 @@ from tests.dynet import trainings
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "trainers.json").read_text(encoding="utf-8"))
 TRAINERS = [
-    dy.SimpleSGDTrainer, dy.CyclicalSGDTrainer, dy.MomentumSGDTrainer, dy.AdagradTrainer, dy.AdadeltaTrainer,
+    dy.SimpleSGDTrainer, dy.MomentumSGDTrainer, dy.AdagradTrainer, dy.AdadeltaTrainer,
     dy.RMSPropTrainer, dy.AdamTrainer, dy.AmsgradTrainer,
 ]  # fmt: skip
 

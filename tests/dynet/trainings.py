@@ -7,7 +7,6 @@ import numpy as np
 
 TRAINERS = [
     "SimpleSGDTrainer",
-    "CyclicalSGDTrainer",
     "MomentumSGDTrainer",
     "AdagradTrainer",
     "AdadeltaTrainer",

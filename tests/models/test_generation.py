@@ -107,10 +107,9 @@ def test_a_wide_beam_finds_the_best_of_all_sentences(kind):
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        (lambda n: generation.greedy(n, [1], longest=0), "greedy: longest=0; expected an integer of at least 1"),
-        (lambda n: generation.beam(n, [1], width=0), "beam: width=0"),
+        (lambda n: generation.beam(n, [1], width=0), "top_k"),
         (lambda n: generation.sampled(n, [1], np.random.default_rng(), temperature=0), "temperature=0; expected"),
-        (lambda n: generation.greedy(n, []), "expected a source of at least one word"),
+        (lambda n: generation.greedy(n, []), "expected at least one expression"),
     ],
 )
 def test_arguments(program, message):

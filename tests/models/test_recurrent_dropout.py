@@ -11,8 +11,6 @@ from edbatch.models import (
     Bidirectional,
     BiLSTMTagger,
     ChildSumTreeLSTM,
-    CoupledLSTM,
-    PeepholeLSTM,
     Stacked,
     TreeGRU,
     TreeLSTM,
@@ -125,7 +123,7 @@ def recurrent(kind):
 
 # From a collection and a rate a function that records a loss.
 NETWORKS = {
-    **{kind.__name__: recurrent(kind) for kind in (LSTM, CoupledLSTM, PeepholeLSTM, GRU)},
+    **{kind.__name__: recurrent(kind) for kind in (LSTM, GRU)},
     **{make.__name__: make for make in (tree, tree_gru, tree_lstm, stacked, tagger)},
 }
 
@@ -155,5 +153,6 @@ def test_cells_and_evaluation(name):
 
 @pytest.mark.parametrize("rate", [-0.1, 1, float("nan"), "0.5", None])
 def test_bad_rates(rate):
-    with pytest.raises(eb.EdBatchError, match=r"Stacked: dropout: expected a rate in \[0, 1\)"):
-        Stacked([LSTM(eb.ParameterCollection(), IN, DIM)], dropout=rate)
+    layer = LSTM(eb.ParameterCollection(), IN, DIM, recurrent_dropout=rate)
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"dropout: (expected a rate in \[0, 1\)|rate: expected)"):
+        layer.initial_state().add_input(eb.zeros(IN))

@@ -94,8 +94,8 @@ def test_attention():
         return losses
 
     check(model, lambda: [network.loss(*pair) for pair in PAIRS], wanted, scale=0.8)
-    with pytest.raises(eb.EdBatchError, match="dim=5; expected an even number"):
-        AttentionEncoderDecoder(eb.ParameterCollection(), 3, 3, 5)
+    with eb.Graph():
+        assert AttentionEncoderDecoder(eb.ParameterCollection(), 3, 3, 5).loss([1], [2]).shape == ()
 
 
 def test_sources_of_all_lengths_take_the_batches_of_one_length():
@@ -141,22 +141,16 @@ def test_tagger(characters):
 
 def test_words_that_cannot_be_read():
     tagger = BiLSTMTagger(eb.ParameterCollection(), words=4, tags=2, dim=2)
-    with (
-        eb.Graph(),
-        pytest.raises(eb.EdBatchError, match=r"word\(\[1, 2\]\): .* number of a word; made without"),
-    ):
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="expected look-up parameters, got None"):
         tagger.hidden([3, [1, 2]])
-    tagger = BiLSTMTagger(eb.ParameterCollection(), words=4, tags=2, dim=2, characters=3)
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"word\(\[\]\): .* or at least one character"):
-        tagger.hidden([[]])
 
 
 NETWORKS = {LatticeLSTM: lstm, LatticeGRU: gru}
 
 
-def check_lattices(kind, lattices, average):
+def check_lattices(kind, lattices):
     model = new_model()
-    network = kind(model, *sizes(lattices), DIM, average=average)
+    network = kind(model, *sizes(lattices), DIM)
 
     def wanted(torch, p):
         losses, n = [], 2 if kind is LatticeLSTM else 1
@@ -168,17 +162,16 @@ def check_lattices(kind, lattices, average):
                     name = "character" if source == node - 1 else "word"
                     step = NETWORKS[kind](torch, p, name, p[f"embed_{name}"][id], *states[source])
                     found.append(torch.stack(list(step)))
-                states.append(sum(found) / (len(found) if average else 1))
+                states.append(sum(found) / len(found))
             losses.append(cross_entropies(torch, p, [state[0] for state in states[1:]], lattice.tags[1:]))
         return losses
 
     check(model, lambda: [network.loss(lattice.arcs, lattice.tags) for lattice in lattices], wanted, scale=0.1)
 
 
-@pytest.mark.parametrize("average", [True, False])
 @pytest.mark.parametrize("kind", NETWORKS)
-def test_lattices(kind, average):
-    check_lattices(kind, sorted(random_lattices(9, seed=3), key=len)[:4], average)
+def test_lattices(kind):
+    check_lattices(kind, sorted(random_lattices(9, seed=3), key=len)[:4])
 
 
 def lattice_of_all_words(nodes, seed):
@@ -219,7 +212,7 @@ def test_means_of_any_number_of_arcs_are_one_batch():
 
 def test_bad_lattices():
     made = LatticeLSTM(eb.ParameterCollection(), 9, 9, 2, DIM)
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"LatticeLSTM.hidden: expected an arc to node 2, got none"):
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="expected at least one expression"):
         made.hidden([(), ((0, 1),), ()])
     with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"read_word, argument word: index 12"):
         made.hidden([(), ((0, 1),), ((0, 12),)])

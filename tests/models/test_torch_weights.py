@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.models import GRU, LSTM, Bidirectional, CoupledLSTM, SimpleRNN, Stacked, from_torch
+from edbatch.models import GRU, LSTM, Bidirectional, ChildSumTreeLSTM, SimpleRNN, Stacked, from_torch
 
 INPUT, DIM, LENGTHS = 3, 4, (1, 5, 2)
 
@@ -108,11 +108,10 @@ def test_arrays_need_no_torch():
     ("change", "message"),
     [
         (lambda s: s.pop("weight_hh_l0"), "weight_hh_l0: missing"),
-        (lambda s: s.pop("bias_hh_l0"), "bias_hh_l0: missing"),
-        (lambda s: s.update(lstm_state(2)), "weight_ih_l1: not used by LSTM; weight_hh_l1: not used"),
-        (lambda s: s.update(weight_hr_l0=np.ones(3)), "weight_hr_l0: not used by LSTM"),
-        (lambda s: s.update(lstm_state(dim=5)), r"lstm.W: shape \(20, 3\) in the state, \(16, 3\) here; lstm.U: shape"),
-        (lambda s: s.update(bias_ih_l0=np.ones(3), bias_hh_l0=np.ones(3)), r"lstm.b: shape \(3,\) in the state"),
+        (lambda s: s.update(lstm_state(2)), "not used: weight_ih_l1, weight_hh_l1, bias_ih_l1"),
+        (lambda s: s.update(weight_hr_l0=np.ones(3)), "not used: weight_hr_l0"),
+        (lambda s: s.update(lstm_state(dim=5)), r"weight_ih_l0: shape \(20, 3\) in the state, \(16, 3\) here"),
+        (lambda s: s.update(bias_ih_l0=np.ones(3), bias_hh_l0=np.ones(3)), r"bias_ih_l0: shape \(3,\) in the state"),
         (lambda s: s.update(bias_hh_l0="text"), "from_torch: bias_hh_l0: expected numbers"),
     ],
 )
@@ -128,28 +127,24 @@ def test_what_does_not_fit_is_named(change, message):
         np.testing.assert_array_equal(parameter.value(), value)
 
 
-@pytest.mark.parametrize("state", [None, [], {1: np.ones(2)}, [("weight", np.ones(2))]])
+@pytest.mark.parametrize("state", [None, [], [("weight", np.ones(2))]])
 def test_what_is_no_state_dict(state):
     W = eb.ParameterCollection().add_parameters(2)
     with pytest.raises(eb.EdBatchError, match=r"from_torch: expected names to tensors, as of module.state_dict\(\)"):
         from_torch(W, state)
 
 
-def test_what_is_no_target_and_no_prefix():
+def test_what_is_no_target():
     W = (model := eb.ParameterCollection()).add_parameters(2)
-    with pytest.raises(eb.EdBatchError, match="from_torch: expected a layer to load into, got an empty list"):
-        from_torch([], {"weight": np.ones(2)})
     a, b = (Stacked([LSTM(model, INPUT, DIM, name=name)]) for name in "ab")
-    for target in (None, "W", (W, None), [W], CoupledLSTM(model, INPUT, DIM), Bidirectional(a, b)):
+    for target in (None, "W", (W, None), [W], ChildSumTreeLSTM(model, INPUT, DIM), Bidirectional(a, b)):
         with pytest.raises(eb.EdBatchError, match="has no equivalent in PyTorch; expected a parameter, a pair"):
             from_torch(target, lstm_state())
-    with pytest.raises(eb.EdBatchError, match="from_torch: expected a prefix of names, got None"):
-        from_torch(W, {"weight": np.ones(2)}, None)
 
 
 def test_what_a_dtype_has_no_number_for_leaves_all_as_it_was():
     model = eb.ParameterCollection()
     W, b = model.add_parameters((2, 3), init=7.0, name="W"), model.add_parameters(2, init=7.0, name="b")
-    with pytest.raises(eb.EdBatchError, match=r"nothing was loaded: b: 1e\+300 is too large for float32"):
+    with pytest.raises(eb.EdBatchError, match=r"from_torch: bias: 1e\+300 is too large for float32"):
         from_torch((W, b), {"weight": np.ones((2, 3)), "bias": np.full(2, 1e300)})
     assert W.value().min() == 7

@@ -11,13 +11,13 @@ from edbatch.models import (
     MVRNN,
     RNTN,
     ChildSumTreeLSTM,
-    NaryTreeLSTM,
     TreeFC,
     TreeGRU,
     TreeLSTM,
     TreeLSTM2Type,
     TreeRNN,
 )
+from edbatch.models.tree_lstm_variants import node_types
 from edbatch.policy.heuristics import RULES
 from tests.models.against_torch import check, check_training, new_model
 
@@ -68,7 +68,7 @@ NETWORKS = {TreeLSTM: tree_lstm, TreeLSTM2Type: tree_lstm, TreeRNN: tree_rnn, RN
 def test_networks_over_words(kind):
     model = new_model()
     network = kind(model, words=8, labels=3, dim=DIM, **({"seed": 10} if kind is TreeLSTM2Type else {}))
-    types = [network.types(words) if kind is TreeLSTM2Type else [0] * len(words) for words, _, _ in TREES]
+    types = [node_types(words, network.seed) if kind is TreeLSTM2Type else [0] * len(words) for words, _, _ in TREES]
 
     def build():
         hidden = [network.hidden(words, children) for words, children, _ in TREES]
@@ -101,20 +101,9 @@ def child_sum(torch, p, x, below):
     return torch.sigmoid(o) * torch.tanh(c), c
 
 
-def nary(torch, p, x, below):
-    f, i, o, u = (p["t.W"] @ x + p["t.b"]).chunk(4)
-    zeros = torch.zeros(DIM, dtype=torch.float64)
-    states = [*below, *[(zeros, zeros)] * (3 - len(below))]
-    rows = (p["t.U"] @ torch.cat([h for h, _ in states])).chunk(6)
-    c = torch.sigmoid(i + rows[3]) * torch.tanh(u + rows[5])
-    c = c + sum(torch.sigmoid(f + row) * kept for row, (_, kept) in zip(rows[:3], states, strict=True))
-    return torch.sigmoid(o + rows[4]) * torch.tanh(c), c
-
-
-@pytest.mark.parametrize(("kind", "step"), [(ChildSumTreeLSTM, child_sum), (NaryTreeLSTM, nary)])
-def test_any_number_of_children(kind, step):
+def test_any_number_of_children():
     model = new_model()
-    layer = kind(model, input_dim=2, dim=DIM, name="t", **({"places": 3} if kind is NaryTreeLSTM else {}))
+    layer = ChildSumTreeLSTM(model, input_dim=2, dim=DIM, name="t")
 
     def build():
         nodes = []
@@ -125,17 +114,11 @@ def test_any_number_of_children(kind, step):
     def wanted(torch, p):
         nodes = []
         for x, below in zip(torch.from_numpy(INPUTS), BELOW, strict=True):
-            nodes.append(step(torch, p, x, [nodes[child] for child in below]))
+            nodes.append(child_sum(torch, p, x, [nodes[child] for child in below]))
         return [vector for node in nodes for vector in node]
 
     check(model, build, wanted)
     check_training(model, lambda: eb.sum([eb.sum((h - 0.3) * (h - 0.3)) for h in build()]))
-
-
-def test_at_most_n_children():
-    lstm = NaryTreeLSTM(eb.ParameterCollection(), input_dim=2, dim=DIM, places=2)
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match="at most 2 children, got 3"):
-        lstm.node(eb.zeros(2), [(eb.zeros(DIM), eb.zeros(DIM))] * 3)
 
 
 def test_tree_gru():
@@ -179,9 +162,6 @@ def test_full_trees():
 
     report = check(model, build, wanted)
     assert report.batches == report.lower_bound
-    for n in (0, 3, 6):
-        with eb.Graph(), pytest.raises(eb.EdBatchError, match=f"expected 1, 2, 4, 8, ... inputs, got {n}"):
-            tree.root([eb.zeros(2)] * n)
 
 
 def probabilities(trees, policy, dtype="float64", dim=6):
@@ -218,11 +198,11 @@ def test_a_tree_of_depth_2000():
 
 def test_types_follow_from_seed_and_tree():
     words = [*range(1, 40), None]
-    one, other = (TreeLSTM2Type(eb.ParameterCollection(), 50, 3, 2, seed=seed) for seed in (1, 2))
-    assert one.types(words) == one.types([None if word is None else np.int64(word) for word in words])
-    assert one.types(words) != other.types(words)
-    assert one.types(words) != one.types([5, *words[1:]])
-    assert 8 < sum(one.types(words)) < 32
+    found = node_types(words, 1)
+    assert found == node_types([None if word is None else np.int64(word) for word in words], 1)
+    assert found != node_types(words, 2)
+    assert found != node_types([5, *words[1:]], 1)
+    assert 8 < sum(found) < 32
 
 
 def test_words_of_an_mvrnn_begin_near_the_identity():

@@ -8,8 +8,6 @@ from edbatch.models import (
     GRU,
     LSTM,
     Bidirectional,
-    CoupledLSTM,
-    PeepholeLSTM,
     SimpleRNN,
     Stacked,
 )
@@ -73,7 +71,7 @@ class Cell:
         return eb.tanh(near @ keys + (self.U @ (keys.T @ eb.ones(2))) * gate * h * scale + x[1])
 
 
-@pytest.mark.parametrize("layer", [LSTM, CoupledLSTM, PeepholeLSTM, GRU, SimpleRNN])
+@pytest.mark.parametrize("layer", [LSTM, GRU, SimpleRNN])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_layers(layer, policy):
     made = layer(eb.ParameterCollection(seed=2, dtype="float64"), IN, DIM)

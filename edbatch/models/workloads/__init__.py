@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import edbatch as eb
@@ -42,11 +42,11 @@ _TREES = Workload(
     folder=("sst/train.txt",),
     reader=lambda *paths, **options: [tree.binarized() for tree in read_trees(*paths, **options)],
     generate=lambda n, seed: [tree.binarized() for tree in random_trees(n, seed)],
-    know=numbering.know_trees,
+    know=numbering.knowing(numbering.words_of, labels=attrgetter("labels")),
     numbered=numbering.number_trees,
     network=models.TreeLSTM,
     root=True,
-    right=lambda tree: tree.labels,
+    right=attrgetter("labels"),
 )
 _TAGGED = Workload(
     noun="sentence",
@@ -58,7 +58,7 @@ _TAGGED = Workload(
     know=numbering.know_tagged,
     numbered=numbering.number_tagged,
     network=models.BiLSTMTagger,
-    right=lambda sentence: sentence.tags,
+    right=attrgetter("tags"),
 )
 _TEXT = Workload(
     noun="sentence",
@@ -117,7 +117,7 @@ WORKLOADS = {
     "rntn": replace(_TREES, network=models.RNTN, hidden=32),
     "td-tree-lstm": replace(
         _TREES,
-        know=lambda trees: numbering.know_trees(trees) | {"labels": sorted({tree.labels[-1] for tree in trees})},
+        know=numbering.knowing(numbering.words_of, labels=lambda tree: tree.labels[-1:]),
         numbered=numbering.number_nested,
         network=models.TreeGenerator,
         root=False,
@@ -135,7 +135,7 @@ WORKLOADS = {
         files=("CoNLL-U sentences",),
         reader=read_conllu,
         generate=random_dependencies,
-        know=numbering.know_parsed,
+        know=numbering.knowing(attrgetter("words"), relations=attrgetter("relations")),
         numbered=numbering.number_parsed,
         network=models.TransitionParser,
         program=True,
@@ -172,7 +172,5 @@ NINE = dict(islice(WORKLOADS.items(), 9))  # those of ED-Batch (Chen et al. 2023
 def get_workload(name: str) -> Workload:
     """The workload of this name; an EdBatchError where there is none."""
     if name not in WORKLOADS:
-        alike = get_close_matches(str(name), WORKLOADS, n=1)
-        known = f"did you mean {alike[0]!r}?" if alike else f"expected one of {', '.join(WORKLOADS)}"
-        raise eb.EdBatchError(f"no model is named {name!r}; {known}")
+        raise eb.EdBatchError(f"no model is named {name!r}; expected one of {', '.join(WORKLOADS)}")
     return WORKLOADS[name]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 import edbatch as eb
 from edbatch.data.dependencies import DependencySentence
-from edbatch.data.lattices import Lattice, Sizes, sizes
+from edbatch.data.lattices import Lattice, Sizes
 from edbatch.data.parallel import SentencePair
 from edbatch.data.programs import Program
 from edbatch.data.random_points import LabelledPoint
@@ -23,10 +25,17 @@ from edbatch.models.workloads.workload import Known, Numbered, distinct
 RARE = 5  # a word that occurs less often is read by its characters
 
 
-def know_trees(trees: list[Tree]) -> Known:
-    """Words, and labels of all nodes."""
-    words = distinct((word for word in tree.words if word is not None) for tree in trees)
-    return {"words": words, "labels": sorted(distinct(tree.labels for tree in trees))}
+def knowing(words: Callable[[Any], Iterable[str]], **labels: Callable[[Any], Iterable[Any]]) -> Callable[..., Known]:
+    """A function of samples: their words, as they first occur, and labels of some kinds, sorted."""
+    return lambda samples: {
+        "words": distinct(map(words, samples)),
+        **{kind: sorted(distinct(map(of, samples))) for kind, of in labels.items()},
+    }
+
+
+def words_of(tree: Tree) -> list[str]:
+    """The words of a tree's leaves."""
+    return [word for word in tree.words if word is not None]
 
 
 def number_trees(trees: list[Tree], known: Known) -> Numbered:
@@ -61,9 +70,7 @@ def from_the_root(tree: Tree) -> list[str]:
     return found
 
 
-def know_tagged(sentences: list[TaggedSentence]) -> Known:
-    """Words and tags."""
-    return {"words": distinct(x.words for x in sentences), "tags": sorted(distinct(x.tags for x in sentences))}
+know_tagged = knowing(attrgetter("words"), tags=attrgetter("tags"))
 
 
 def know_spelled(sentences: list[TaggedSentence]) -> Known:
@@ -97,12 +104,6 @@ def number_leaves(pieces: list[list[str]], known: Known) -> Numbered:
     return Numbered(samples, (words, 5), list(range(5)))
 
 
-def know_parsed(sentences: list[DependencySentence]) -> Known:
-    """Words and relations."""
-    relations = sorted(distinct(sentence.relations for sentence in sentences))
-    return {"words": distinct(sentence.words for sentence in sentences), "relations": relations}
-
-
 def number_parsed(sentences: list[DependencySentence], known: Known) -> Numbered:
     """As words; the labels are a parser's actions."""
     samples, (words,), _ = number_words([sentence.words for sentence in sentences], known)
@@ -126,11 +127,6 @@ def transitions(sentence: DependencySentence) -> list[str] | None:
 def number_lattices(lattices: list[Lattice], known: Known) -> Numbered:
     """By their own numbers: the model has a row of its tables for each."""
     found = Sizes(*known["sizes"])
-    for at, lattice in enumerate(lattices, start=1):
-        for name, size, most in zip(Sizes._fields, sizes([lattice]), found, strict=True):
-            if size > most:
-                expected = f"expected {name} up to {most - 1}, as the model has"
-                raise eb.EdBatchError(f"lattice {at}: {expected}, got {size - 1}")
     return Numbered([(lattice.arcs,) for lattice in lattices], found, list(range(found.tags)))
 
 

@@ -75,11 +75,9 @@ class Workload:
 
     def read(self, *paths: Any, skip_bad: bool = False, limit: int | None = None) -> list[Any]:
         """The samples of files, or the first `limit`; an EdBatchError where another number of files is expected."""
-        if self.reader is None:
-            raise eb.EdBatchError(f"no files are read, {self.noun}s are made up; got {_counted(len(paths))}")
-        if len(paths) != len(self.files):
-            expected = f"{_counted(len(self.files))} ({', '.join(self.files)})"
-            raise eb.EdBatchError(f"expected {expected}, got {len(paths)}")
+        if self.reader is None or len(paths) != len(self.files):
+            what = ", ".join(self.files) or f"{self.noun}s are made up"
+            raise eb.EdBatchError(f"expected files: {len(self.files)} ({what}), got {len(paths)}")
         return self.reader(*paths, skip_bad=skip_bad, limit=limit)
 
     def outputs(self, network: Any, samples: Sequence[tuple[Any, ...]]) -> list[list[eb.Expression]]:
@@ -129,7 +127,3 @@ class Workload:
 def distinct(groups: Iterable[Iterable[_Item]]) -> list[_Item]:
     """The items of all groups, each once, in the order in which they first occur."""
     return list(dict.fromkeys(chain.from_iterable(groups)))
-
-
-def _counted(files: int) -> str:
-    return "1 file" if files == 1 else f"{files} files"

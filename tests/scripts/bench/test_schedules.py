@@ -1,11 +1,9 @@
 """Schedules over the bound, of mini-batches and of recorded graphs; the fewest batches."""
 
-import numpy as np
 import pytest
 
 from edbatch.policy import TypedGraph, write_graph
-from scripts.bench import optimal, schedules
-from scripts.bench.optimal import fewest
+from scripts.bench import schedules
 
 
 @pytest.mark.slow
@@ -18,8 +16,8 @@ def test_tables(tables_of, monkeypatch):
     for row in ratios:
         assert all(row[name] >= 1 for name in (*schedules.RULES, "sort", "learned"))
     assert all(row["critical-path"] > 0 for row in times)
-    assert {row["proven"] for row in small} == {"1 of 1"}
-    assert all(row["critical-path / fewest"] >= 1 for row in small)
+    assert [row["proven"] for row in small] == ["1 of 1", "0 of 1"]  # op by op there are more than 500 nodes
+    assert small[0]["critical-path / fewest"] >= 1
 
 
 def test_recorded_graphs_are_judged_by_what_the_others_teach(tmp_path, monkeypatch):
@@ -36,10 +34,7 @@ def test_recorded_graphs_are_judged_by_what_the_others_teach(tmp_path, monkeypat
     assert [sorted(map(len, one.others)) for one in found] == [[4, 6], [2, 6], [2, 4]]
 
 
-def test_the_fewest_batches(monkeypatch):
+def test_the_fewest_batches():
     """The strings `ab` and `ba`: whichever begins, one type runs twice."""
-    monkeypatch.setattr(optimal, "_search", optimal._search.py_func)  # compiled in `test_tables`: that takes seconds
-    graph = TypedGraph.from_lists(["a", "b", "b", "a"], [[], [0], [], [2]])
-    with np.errstate(over="ignore"):  # compiled integers wrap around in silence
-        assert fewest(graph) == (3, True)
-        assert fewest(graph, sets=0) == (2, False)
+    found = schedules.fewest(TypedGraph.from_lists(["a", "b", "b", "a"], [[], [0], [], [2]]))
+    assert (found.least, found.gap) == (3, 0)
