@@ -50,13 +50,8 @@ CASES = [
     ("run tree-lst", "no model is named 'tree-lst'; expected one of tree-lstm, "),
     ("run tree-lstm --data broken.txt", "broken.txt:2: column 7: expected a word and ')'"),
     ("run tree-lstm --data none.txt", "none.txt: cannot be read"),
-<<<<<<< HEAD
-    ("run tree-lstm --data trees.txt trees.txt", "expected 1 file (trees), got 2"),
-    ("run encoder-decoder --data trees.txt", "expected 2 files (source sentences, "),
-=======
-    ("run tree-lstm --data trees.txt trees.txt", "--data of tree-lstm: expected files: 1 (trees), got 2"),
-    ("run encoder-decoder --data trees.txt", "--data of encoder-decoder: expected files: 2 (source sentences, "),
->>>>>>> models
+    ("run tree-lstm --data trees.txt trees.txt", "expected files: 1 (trees), got 2"),
+    ("run encoder-decoder --data trees.txt", "expected files: 2 (source sentences, "),
     ("run tagger --data trees.txt", "trees.txt:1: column 1: expected word|TAG, found "),
     ("run tree-lstm --policy fastest", "no policy is named 'fastest'"),
     ("run tree-lstm --device gpu", 'device \'gpu\': expected "cpu", "cuda" or "cuda:1"'),
@@ -78,11 +73,7 @@ CASES = [
     ("train tree-lstm --resume", "--resume: expected --save FOLDER, where the run is"),
     ("train tree-lstm --address 10.0.0.1:6379", "--address: expected --workers as well"),
     ("train tree-lstm --data none.txt", "none.txt: cannot be read"),
-<<<<<<< HEAD
-    ("train tree-lstm --data trees.txt --held-out trees.txt trees.txt", "expected 1 file"),
-=======
-    ("train tree-lstm --data trees.txt --held-out trees.txt trees.txt", "--held-out of tree-lstm: expected files: 1"),
->>>>>>> models
+    ("train tree-lstm --data trees.txt --held-out trees.txt trees.txt", "expected files: 1"),
     ("train module-network", "module-network: expected questions with labels to learn from, got none"),
     (
         "train language-model --data sentence.txt",

@@ -105,7 +105,7 @@ def test_pieces_of_one_length(tmp_path, name, length):
     assert made_up[:2] == workload.generate(2, 0)
     path = tmp_path / "text.txt"
     write_sentences(path, random_sentences(60, seed=0))
-    assert set(map(len, workload.open_files(path).take())) == {length}
+    assert set(map(len, workload.read(path))) == {length}
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
