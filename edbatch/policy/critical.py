@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.frontier import Frontier, Record, run_batch
+from edbatch.policy.frontier import Frontier
 from edbatch.policy.topology import repeating_types
 from edbatch.policy.typed_graph import GraphColumns
 
@@ -71,16 +71,6 @@ def raise_reach(critical: Critical, frontier: Frontier, since: np.ndarray) -> No
 
 
 @compiled(small=True)
-def run_critical_batch(graph: GraphColumns, frontier: Frontier, record: Record, critical: Critical, kind: int) -> None:
-    """`run_batch`, with `reach` kept up to date, if there is one."""
-    before = frontier.end.copy()
-    run_batch(graph, frontier, record, kind)
-    if len(critical.reach):
-        critical.reach[kind] = 0
-        raise_reach(critical, frontier, before)
-
-
-@compiled(small=True)
 def is_critical(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int, kind: int) -> bool:
     """Whether a batch of type `kind`, of the ready `kinds[:count]`, lowers the bound of what remains (by one).
 
@@ -113,13 +103,19 @@ def work_ahead(critical: Critical, frontier: Frontier, kind: int) -> float:
     return float(critical.reach[kind, -1] + ready / (frontier.last[kind] - frontier.begin[kind]))
 
 
+# The record is taken apart first: Numba counts a reference to every array of one that is handed on.
 @compiled(small=True)
 def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
     """The rule `critical-path`: the position in `kinds` of the critical type (of all, if none is) with most ahead."""
+    column, reach, begin, end, last = critical.column, critical.reach, frontier.begin, frontier.end, frontier.last
     best, best_critical, best_work = 0, False, 0.0
     for index in range(count):
-        now = is_critical(critical, frontier, kinds, count, kinds[index])
-        work = work_ahead(critical, frontier, kinds[index])
-        if (now, work, -kinds[index]) > (best_critical, best_work, -kinds[best]):
+        kind = kinds[index]
+        its = column[kind]
+        now = its >= 0 or end[kind] == last[kind]
+        for other in range(count if its >= 0 else 0):
+            now &= other == index or reach[kinds[other], its] < reach[kind, its]
+        work = reach[kind, -1] + (end[kind] - begin[kind]) / (last[kind] - begin[kind])
+        if (now, work, -kind) > (best_critical, best_work, -kinds[best]):
             best, best_critical, best_work = index, now, work
     return best

@@ -61,23 +61,35 @@ def new_record(nodes: int) -> Record:
 
 
 @compiled(small=True)
-def run_batch(graph: GraphColumns, frontier: Frontier, record: Record, kind: int) -> None:
-    """Run every ready node of type `kind`: one iteration of Algorithm 1."""
-    first, last = frontier.begin[kind], frontier.end[kind]
+def run_batch(
+    graph: GraphColumns, frontier: Frontier, record: Record, kind: int, depths: np.ndarray, reach: np.ndarray
+) -> None:
+    """Run every ready node of type `kind`: one iteration of Algorithm 1.
+
+    Args:
+        depths, reach: see `critical.Critical`; `reach` is kept up to date, unless it has no entries.
+    """
+    # Taken apart once: Numba counts a reference to an array whenever it is taken out of a record.
+    missing, pool, ends, order = frontier.missing, frontier.pool, frontier.end, record.order
+    types, user_indptr, users = graph.types, graph.user_indptr, graph.users
+    first, last = frontier.begin[kind], ends[kind]
     frontier.begin[kind] = last
+    if len(reach):
+        reach[kind] = 0
     batch = record.length[0]
     done = record.offsets[batch]
-    for position in range(first, last):
-        node = frontier.pool[position]
-        record.order[done] = node
+    for node in pool[first:last]:
+        order[done] = node
         done += 1
-        for edge in range(graph.user_indptr[node], graph.user_indptr[node + 1]):
-            user = graph.users[edge]
-            frontier.missing[user] -= 1
-            if frontier.missing[user] == 0:
-                end = frontier.end[graph.types[user]]
-                frontier.pool[end] = user
-                frontier.end[graph.types[user]] = end + 1
+        for user in users[user_indptr[node] : user_indptr[node + 1]]:
+            missing[user] -= 1
+            if missing[user] == 0:
+                its = types[user]
+                pool[ends[its]] = user
+                ends[its] += 1
+                if len(reach):
+                    for at in range(reach.shape[1]):
+                        reach[its, at] = max(reach[its, at], depths[user, at])
     record.types[batch] = kind
     record.offsets[batch + 1] = done
     record.length[0] = batch + 1
@@ -86,9 +98,9 @@ def run_batch(graph: GraphColumns, frontier: Frontier, record: Record, kind: int
 @compiled(small=True)
 def topological_order(graph: GraphColumns) -> np.ndarray:
     """int32[m]: operands before their users, of a graph of one type; where there is a cycle, not all n nodes."""
-    frontier, record = new_frontier(graph, 1), new_record(len(graph.types))
+    frontier, record, nothing = new_frontier(graph, 1), new_record(len(graph.types)), np.zeros((0, 0), np.int32)
     while frontier.begin[0] < frontier.end[0]:
-        run_batch(graph, frontier, record, 0)
+        run_batch(graph, frontier, record, 0, nothing, nothing)
     return record.order[: frontier.end[0]]
 
 

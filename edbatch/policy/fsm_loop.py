@@ -5,9 +5,18 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, complete, look_ahead, most_ahead, raise_reach, run_critical_batch
+from edbatch.policy.critical import Critical, complete, look_ahead, most_ahead, raise_reach
 from edbatch.policy.encodings import AHEAD, CRITICAL, encode
-from edbatch.policy.frontier import finished, new_blockers, new_frontier, new_record, ready_types, total_of, unblock
+from edbatch.policy.frontier import (
+    finished,
+    new_blockers,
+    new_frontier,
+    new_record,
+    ready_types,
+    run_batch,
+    total_of,
+    unblock,
+)
 from edbatch.policy.state_table import StateTable, insert
 from edbatch.policy.typed_graph import Columns, GraphColumns
 
@@ -103,7 +112,7 @@ def follow(
             if decisions > 0:
                 trajectory.rewards[decisions - 1] += alpha * ratio - 1.0
             unblock(graph, frontier, blockers, kind)
-        run_critical_batch(graph, frontier, record, critical, kind)
+        run_batch(graph, frontier, record, kind, critical.depths, critical.reach)
     order, offsets, types = finished(record)
     return order, offsets, types, decisions, unknown
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import complete, look_ahead, most_ahead, not_critical, run_critical_batch
+from edbatch.policy.critical import complete, look_ahead, most_ahead, not_critical
 from edbatch.policy.frontier import (
     finished,
     new_blockers,
@@ -24,10 +24,10 @@ def by_rank(columns: Columns, rank: np.ndarray) -> Made:
     """The ready type of smallest rank, float64[T]; the first of equals."""
     graph = GraphColumns(*columns)
     frontier, record = new_frontier(graph, len(rank)), new_record(len(graph.types))
-    kinds = np.empty(len(rank), np.int32)
+    nothing, kinds = not_critical(), np.empty(len(rank), np.int32)
     while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
-        run_batch(graph, frontier, record, kinds[np.argmin(rank[kinds[:count]])])
+        run_batch(graph, frontier, record, kinds[np.argmin(rank[kinds[:count]])], nothing.depths, nothing.reach)
     return finished(record)
 
 
@@ -43,7 +43,7 @@ def by_critical_path(columns: Columns, type_count: int) -> Made:
         if position < 0:
             critical = look_ahead(critical, graph, frontier)
             position = most_ahead(critical, frontier, kinds, count)
-        run_critical_batch(graph, frontier, record, critical, kinds[position])
+        run_batch(graph, frontier, record, kinds[position], critical.depths, critical.reach)
     return finished(record)
 
 
@@ -52,7 +52,7 @@ def by_path_ratio(columns: Columns, type_count: int) -> Made:
     """The ready type of largest path ratio; ties go to the larger batch, then the first."""
     graph = GraphColumns(*columns)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    blockers = new_blockers(graph, type_count, True)
+    blockers, nothing = new_blockers(graph, type_count, True), not_critical()
     kinds = np.empty(type_count, np.int32)
     while record.offsets[record.length[0]] < len(graph.types):
         best, best_ready, best_total = -1, 0, 1
@@ -61,5 +61,5 @@ def by_path_ratio(columns: Columns, type_count: int) -> Made:
             if (ready * best_total, ready) > (best_ready * total, best_ready):
                 best, best_ready, best_total = kind, ready, total
         unblock(graph, frontier, blockers, best)
-        run_batch(graph, frontier, record, best)
+        run_batch(graph, frontier, record, best, nothing.depths, nothing.reach)
     return finished(record)

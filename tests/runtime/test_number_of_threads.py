@@ -145,8 +145,8 @@ def test_an_interrupt_waits_and_threads_go_on():
     with eb.options(threads=3):
         for _ in range(5):
             timer = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
-            timer.start()
             try:
+                timer.start()  # waits for its thread, on a busy machine for longer than that
                 for _ in range(1000):
                     large()
             except KeyboardInterrupt:
