@@ -15,7 +15,7 @@ N = r"\**(\d+(?:\.\d+)?)\**"  # a figure, which may be bold
 BATCHES = "### Batches over the lower bound"
 TREES = "#### Training a TreeLSTM on SST, 250 trees a round"
 PEERS = "#### Nine models, geometric means over the points"
-CURVES = "| model  "
+CURVES = "| model | held-out accuracy, last epoch | the most frequent label, always |"
 CELLS = "#### Cells: TreeLSTM on SST"
 
 

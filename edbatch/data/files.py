@@ -61,9 +61,17 @@ def blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
 
 
 def read_samples(
-    groups: Iterable[_Group], parse: Callable[[_Group], _Sample], what: str, skip_bad: bool, limit: int | None
+    groups: Iterable[_Group],
+    parse: Callable[[_Group], _Sample],
+    what: str,
+    nothing: str,
+    skip_bad: bool = False,
+    limit: int | None = None,
 ) -> list[_Sample]:
-    """What is parsed of each group of lines; arguments as of what `file_format` gives. Of files without any, nothing.
+    """What is parsed of each group of lines; arguments as of `file_format`, and of what it gives.
+
+    Raises:
+        EdBatchError: there are none: the message is `nothing`; or one is malformed.
 
     Warns:
         EdBatchWarning: malformed samples were skipped; it says how many, and what is wrong with the first.
@@ -81,6 +89,8 @@ def read_samples(
             bad.append(str(error))
     if bad:
         warn(f"skipped {len(bad):,} of {len(bad) + len(found):,} {what}, malformed, the first: {bad[0]}")
+    if not found:
+        raise EdBatchError(nothing)
     return found
 
 
@@ -104,14 +114,11 @@ def file_format(
     def read(path: Path, skip_bad: bool = False, limit: int | None = None) -> list[_Sample]:
         """All samples of a file, or the first `limit`; blank lines between them are skipped, and with `skip_bad`
         malformed samples, with a warning that says how many there were."""
+        nothing = f"{path}: no {what} in it; expected {expected}"
         if groups:
-            found = read_samples(groups(path), parse, what, skip_bad, limit)
-        else:
-            filled = (line for line in lines(path) if not line.is_blank)
-            found = read_samples(filled, lambda line: parse(line.text, line.place), what, skip_bad, limit)
-        if not found:
-            raise EdBatchError(f"{path}: no {what} in it; expected {expected}")
-        return found
+            return read_samples(groups(path), parse, what, nothing, skip_bad, limit)
+        filled = (line for line in lines(path) if not line.is_blank)
+        return read_samples(filled, lambda line: parse(line.text, line.place), what, nothing, skip_bad, limit)
 
     def write(path: Path, samples: Iterable[_Sample]) -> None:
         """Write a file of samples that can be read again."""

@@ -32,10 +32,8 @@ def read_parallel(source: Path, target: Path, skip_bad: bool = False, limit: int
 
     both = zip_longest(lines(source), lines(target))
     filled = (pair for pair in both if not all(line is None or line.is_blank for line in pair))
-    found = read_samples(filled, pair, "sentences", skip_bad, limit)
-    if not found:
-        raise EdBatchError(f"{source}: no sentences in it; expected one per line")
-    return found
+    nothing = f"{source}: no sentences in it; expected one per line"
+    return read_samples(filled, pair, "sentences", nothing, skip_bad, limit)
 
 
 def write_parallel(source: Path, target: Path, pairs: Iterable[SentencePair]) -> None:
