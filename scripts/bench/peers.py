@@ -36,7 +36,7 @@ def tables(given: argparse.Namespace) -> Tables:
         rows = []
         for name, batch in tqdm(list(product(given.workload, given.batch)), f"{mode} {hidden}", disable=None):
             if batch <= LARGEST.get((name, hidden), batch):
-                ms = contest(name, hidden, batch, given.rounds, mode == "training")
+                ms = contest(name, hidden, batch, given.rounds, mode == "training", given.adam)
                 rates = {side: 1e3 * batch / of for side, of in ms.items()}
                 rows.append({"workload": name, "batch": batch} | rates | times(ms))
         found[f"Samples a second, {mode}, hidden {hidden}, {source()}"] = rows
@@ -54,4 +54,5 @@ main = command(
     hidden=(64, 256),
     workload=NINE,
     batch=(8, 64, 256),
+    adam={"action": "store_true", "help": "train by Adam, not by plain gradient descent"},
 )

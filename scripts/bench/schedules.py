@@ -102,7 +102,7 @@ def proven(folder: Path | None) -> Rows:
             graphs = graphs_of(name, size, SMALL_GRAPHS, folder, **options)
             known = {graph: one.least for graph in graphs if not (one := fewest(graph)).gap}
             bound, batches = sum(map(lower_bound, known)) or math.nan, sum(known.values()) or math.nan
-            reached = sum(lower_bound(graph) == batches for graph, batches in known.items())
+            reached = sum(lower_bound(graph) == least for graph, least in known.items())
             by = {rule: sum(len(eb.get_policy(rule).schedule(one)) for one in known) for rule in RULES[2:]}
             row = {"graphs": f"{name}{', op by op' * bool(options)}", "samples": size}
             row |= {"proven": f"{len(known)} of {len(graphs)}", "bound reached": f"{reached} of {len(known)}"}

@@ -10,7 +10,7 @@ from scripts.bench.contest import Own, Task, compare, sides_of
 from scripts.bench.mini_batches import NINE
 
 ELSEWHERE = {"pins", "dynet", "schedules"}  # they have tests of their own
-TORCH = {"peers", "cavs", "recursion", "train", "moe"}  # the extra bench
+TORCH = {"peers", "cavs", "recursion", "moe"}  # the extra bench
 SIDES = ["edbatch", "edbatch replayed", "edbatch unbatched", "pytorch per sample", "pytorch by hand"]
 SMALL = {
     "batches": ["--batch=4", "--workload=tree-gru"],
@@ -22,7 +22,6 @@ SMALL = {
     "products": ["--hidden=4", "--batch=2"],
     "recursion": ["--hidden=4", "--batch=2"],
     "stages": ["--hidden=4", "--batch=4", "--workload=tree-gru"],
-    "train": ["--hidden=4", "--batch=2"],
 }
 COLUMNS = {
     "batches": ["workload", "bound", "depth", "agenda"],
@@ -34,7 +33,6 @@ COLUMNS = {
     "products": ["hidden", "batch", "CPU ms", "op by op / products"],
     "recursion": ["mode", "batch", *SIDES],
     "stages": ["workload", "run", "construction", "lowering", "scheduling", "planning", "execution"],
-    "train": ["hidden", "batch", "trained by", "CPU ms per step", "EdBatch is faster, times", "replayed, times"],
 }
 
 
