@@ -20,8 +20,8 @@ def test_a_program_is_made_small():
     def test(program):
         return check(program, run=lambda code: shown(code, Faulty()))
 
-    for seed in range(1000):
-        program = generate(seed, 12)
+    calling = (program for seed in range(1000) if "eb.softsign(" in (program := generate(seed, 12)).source())
+    for program in calling:
         failure = test(program)
         if failure is not None and failure.kind == "wrong" and len(program.statements) > 40:
             break

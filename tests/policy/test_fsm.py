@@ -91,12 +91,6 @@ def test_unknown_types_that_stand_alone_are_no_matter():
     assert fsm.fallbacks == 0
 
 
-def test_a_cycle_is_reported_and_does_not_hang():
-    loop = TypedGraph(np.int32([0, 1, 0]), np.int64([0, 0, 1, 2]), np.int32([2, 1]), ("I", "O"))
-    with pytest.raises(EdBatchError, match="cycle"):
-        machine([]).schedule(loop)
-
-
 def test_an_unknown_encoding_is_refused():
     with pytest.raises(EdBatchError, match="no state encoding is named 'deep'"):
         machine([], encoding="deep")

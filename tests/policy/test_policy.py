@@ -33,14 +33,17 @@ def test_files_that_name_a_rule_of_before(tmp_path, old, new):
     assert get_policy(path).name == new
 
 
-def test_neither_a_name_nor_a_file():
-    with pytest.raises(EdBatchError, match="'fast' and there is no such file; names are depth, agenda"):
-        get_policy("fast")
-
-
-def test_something_else():
-    with pytest.raises(EdBatchError, match="a policy, a name or a path is needed, not int"):
-        get_policy(3)
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("fast", "'fast' and there is no such file; names are depth, agenda"),
+        (".", "and it is no file; names are depth, agenda"),
+        (3, "a policy, a name or a path is needed, not int"),
+    ],
+)
+def test_neither_a_name_nor_a_file(spec, message):
+    with pytest.raises(EdBatchError, match=message):
+        get_policy(spec)
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "y/" * 3000])
@@ -49,8 +52,3 @@ def test_a_path_that_is_too_long_is_refused(name):
     for use in (get_policy, lambda path: eb.Graph(policy=path), model.load, model.save):
         with pytest.raises(EdBatchError):
             use(name)
-
-
-def test_a_folder_is_no_policy(tmp_path):
-    with pytest.raises(EdBatchError, match="and it is no file; names are depth, agenda"):
-        get_policy(tmp_path)

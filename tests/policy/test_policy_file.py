@@ -106,10 +106,18 @@ def test_each_fault_is_named_with_the_file(saved, edit, message):
     assert str(error.value).startswith(str(path))
 
 
-def test_half_a_file_is_recognized(saved):
-    _, path, _ = saved
-    path.write_text(path.read_text()[:100])
-    with pytest.raises(EdBatchError, match="not a whole JSON file"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"edbatch_policy": 1, "kind": "fsm", "enc', "not a whole JSON file"),
+        ('{"edbatch_policy": 1, "kind": "fsm", "states": ' + "[" * 100_000, "nested too deeply"),
+    ],
+    ids=["half", "deep"],
+)
+def test_files_that_are_no_json(tmp_path, text, message):
+    path = tmp_path / "policy.json"
+    path.write_text(text)
+    with pytest.raises(EdBatchError, match=message):
         get_policy(path)
 
 
@@ -122,10 +130,3 @@ def test_a_rule_that_is_gone_is_named(tmp_path):
 def test_a_folder_that_is_missing_is_reported(saved, tmp_path):
     with pytest.raises(EdBatchError, match="cannot be written"):
         saved[0].save(tmp_path / "nowhere" / "policy.json")
-
-
-def test_files_that_nest_deeply(tmp_path):
-    path = tmp_path / "policy.json"
-    path.write_text('{"edbatch_policy": 1, "kind": "fsm", "states": ' + "[" * 100_000)
-    with pytest.raises(EdBatchError, match="nested too deeply"):
-        get_policy(path)

@@ -68,11 +68,6 @@ def test_each_fault_is_named_with_its_line(tmp_path, text, message):
     assert message in str(error.value)
 
 
-def test_a_missing_file_is_reported(tmp_path):
-    with pytest.raises(EdBatchError, match="cannot be read"):
-        read_graph(tmp_path / "none.txt")
-
-
 @pytest.mark.parametrize("name", ["a\nb", "a\x85b", "", " ", "a "])
 def test_names_that_do_not_fit_on_a_line_are_refused(tmp_path, name):
     graph = TypedGraph.from_lists([name], [[]])

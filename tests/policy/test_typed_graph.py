@@ -64,14 +64,13 @@ def test_bad_columns_are_named(types, indptr, operands, names, message):
         TypedGraph.checked(types, indptr, operands, names)
 
 
-def test_a_cycle_is_shown_in_the_direction_of_the_data():
-    with pytest.raises(EdBatchError, match=r"node 1 -> 2 -> 1$|node 2 -> 1 -> 2$"):
-        TypedGraph.from_lists(["a", "a", "a"], [[], [0, 2], [1]])
-
-
-def test_a_long_cycle_is_shortened():
-    with pytest.raises(EdBatchError, match=r"\.\.\."):
-        TypedGraph.from_lists(["a"] * 30, [[(node + 1) % 30] for node in range(30)])
+@pytest.mark.parametrize(
+    ("operands", "message"),
+    [([[], [0, 2], [1]], r"node 1 -> 2 -> 1$|node 2 -> 1 -> 2$"), ([[(at + 1) % 30] for at in range(30)], r"\.\.\.")],
+)
+def test_a_cycle_is_shown_in_the_direction_of_the_data_and_shortened(operands, message):
+    with pytest.raises(EdBatchError, match=message):
+        TypedGraph.from_lists(["a"] * len(operands), operands)
 
 
 @pytest.mark.parametrize("use", [lower_bound, get_policy("depth").schedule, get_policy("critical-path").schedule])

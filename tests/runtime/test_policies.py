@@ -49,6 +49,7 @@ WRONG = {
     "offsets": (lambda o, f, t: Schedule(o, f + 1, t), "offsets must have 4 entries from 0 to 9"),
     "no offsets": (lambda o, f, t: Schedule(o, f[:0], t), "offsets must have 4 entries from 0 to 9"),
     "offsets go back": (lambda o, f, t: Schedule(o, f[[0, 2, 1, 3]], t), "batch 1 is empty"),
+    "unsigned offsets go back": (lambda o, f, t: Schedule(o, f[[0, 2, 1, 3]].astype("u4"), t), "batch 1 is empty"),
     "types": (lambda o, f, t: Schedule(o, f, t[::-1]), "has another type"),
     "types missing": (lambda o, f, t: Schedule(o, f, t[:-1]), "offsets must have 3 entries"),
     "users first": (

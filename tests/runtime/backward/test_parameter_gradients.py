@@ -7,47 +7,6 @@ import pytest
 
 import edbatch as eb
 from tests.arrays import on_host
-from tests.gradients import check_parameters
-
-ROWS = (3, 0, 3, -1, 2)
-
-
-@pytest.fixture
-def model():
-    made = eb.ParameterCollection(seed=0, dtype="float64")
-    for name, shape in {"P": (5, 4), "v": 5, "Q": (2, 4), "c": (5, 2, 2)}.items():
-        made.add_parameters(shape, name=name, init=np.random.default_rng(len(name)).normal(size=shape))
-    made.add_lookup_parameters((5, 4), name="T")
-    return made
-
-
-READS = {
-    "pick": lambda m, i: eb.pick(m["P"], i),
-    "pick of a vector": lambda m, i: eb.pick(m["v"], i) * eb.ones(4),
-    "pick of matrices": lambda m, i: eb.reshape(eb.pick(m["c"], i), 4),
-    "pick of a table": lambda m, i: eb.pick(m["T"], i),
-    "pick of an expression": lambda m, i: eb.pick(eb.parameter(m["P"]), i) + eb.pick(eb.parameter(m["P"]), 1),
-    "rows": lambda m, i: m["P"][1] * eb.pick(m["P"], i) + m["P"][3],
-    "a slice": lambda m, i: eb.sum(m["P"][1:3], 0) + m["P"][2, 1] + m["P"][::2, 1:3].T[1, 2],
-    "all and a row": lambda m, i: m["P"][2] * (eb.parameter(m["P"]).T @ m["v"]) + eb.pick(m["P"], i),
-    "a part of a stack": lambda m, i: eb.concatenate([m["P"] @ eb.pick(m["P"], i), m["Q"] @ eb.pick(m["P"], i)])[1:5],
-}
-
-
-@pytest.mark.parametrize("read", READS)
-@pytest.mark.parametrize("cells", [True, False])
-def test_gradients_of_rows(model, read, cells):
-    def function(x, i: int):
-        return eb.sum(eb.exp(x * READS[read](model, i)))
-
-    call = eb.cell(function) if cells else function
-
-    def loss():
-        with eb.Graph(policy="sufficient", dtype="float64"):
-            return eb.sum([call(eb.input(np.linspace(0.1, 0.4, 4) * (at + 1)), i) for at, i in enumerate(ROWS)])
-
-    loss().backward()
-    check_parameters(model, lambda: loss().value(), rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.cpu
