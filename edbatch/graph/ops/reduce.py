@@ -16,7 +16,7 @@ from edbatch.graph.fast import attributed
 from edbatch.graph.fast_lists import variadic
 from edbatch.graph.op import OPS, Equations, Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.compare import alike, where
+from edbatch.graph.ops.compare import alike, greater, where
 from edbatch.graph.ops.elementwise import abs, add, clip, exp, is_zero, log, maximum2, minimum2, sqrt, square
 from edbatch.graph.ops.shape import checked_axis, reshape, stop_gradient
 from edbatch.graph.record import entries_of, own_zeros, to_expression
@@ -207,10 +207,13 @@ def _to_the_largest_of(g: Any, out: Any, *xs: Any) -> list[Expression]:
 
 
 def _by_weight(g: Any, out: Any, *xs: Any) -> list[Expression]:
-    """The result is rounded, which counts where it is large: the weights are made to add up to 1."""
+    """The result is rounded, which counts where it is large: the weights are made to add up to 1.
+
+    That of an infinite entry is NaN, and its alone.
+    """
     weights = [_exp_below(x, out) for x in xs]
     total = _total(*weights)
-    scale = g / (total + is_zero(total))
+    scale = g / where(greater(total, 0), total, 1)
     return [scale * weight for weight in weights]
 
 
