@@ -12,13 +12,13 @@ parameters, gradients added to them, parameters moved into a stack - makes it wa
 from __future__ import annotations
 
 import _thread
+import ctypes
 import os
 import sys
 import threading
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from signal import Signals
 from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -115,9 +115,10 @@ def original(error: BaseException) -> BaseException:
     return error
 
 
-def send_again(number: int = _signal.SIGINT) -> None:
-    """Have another thread send a signal once more, to whatever runs next: where nobody would hear what it raises."""
-    _thread.start_new_thread(_thread.interrupt_main, (Signals(number),))
+def raise_soon(kind: type[BaseException]) -> None:
+    """Have an exception of a class raised in what this thread does next: where nobody would hear it now."""
+    given = ctypes.c_ulong(_thread.get_ident()), ctypes.py_object(kind)
+    _thread.start_new_thread(ctypes.pythonapi.PyThreadState_SetAsyncExc, given)  # this thread would raise it at once
 
 
 class Whole:
@@ -125,10 +126,6 @@ class Whole:
 
     Only the main thread gets signals; in others there is nothing to do. Handlers of C, and what ends the process
     without one, are left as they are.
-
-    Args:
-        last: whether nothing of Python runs after the block that could raise (a finalizer): the signals are then sent
-            once more, by another thread, to whatever runs next.
 
     Example:
         >>> import signal
@@ -141,10 +138,9 @@ class Whole:
         True
     """
 
-    __slots__ = ("_came", "_handlers", "_last")
+    __slots__ = ("_came", "_handlers")
 
-    def __init__(self, last: bool = False) -> None:
-        self._last = last
+    def __init__(self) -> None:
         self._came: list[int] = []
         self._handlers: list[tuple[int, Any]] = []  # of the signals that wait
 
@@ -187,11 +183,7 @@ class Whole:
         """Send what came once more, whatever the handler of one raises."""
         try:
             while self._came:
-                number = self._came.pop(0)
-                if self._last:
-                    send_again(number)
-                else:
-                    _signal.raise_signal(number)
+                _signal.raise_signal(self._came.pop(0))
         finally:
             if self._came:
                 self._send()

@@ -18,7 +18,7 @@ typedef struct {
     PyObject *parameter;          // the class of parameters
     PyObject *top, *value;        // where the graph that is open is found, and the name of its attribute
     PyObject *place;              // what puts blocks into graphs that Python has to see to
-    PyObject *spec, *last_call, *recorded;  // names
+    PyObject *spec, *last_call, *recorded, *end;  // names
 } State;
 
 static State S;  // one interpreter: the module refuses to be loaded in others
@@ -226,6 +226,27 @@ static void builder_dealloc(Builder *g) {
     Py_DECREF(type);
 }
 
+// Before a graph goes, its method `_end` gives back what it holds. Nobody would hear what the handler of a signal raises
+// meanwhile: that is raised in what the thread does next, and the method called once more.
+static void builder_finalize(PyObject *g) {
+    PyObject *end = _PyType_Lookup(Py_TYPE(g), S.end), *kind, *value, *trace;
+    if (end == NULL) return;
+    PyErr_Fetch(&kind, &value, &trace);
+    Py_INCREF(end);
+    PyObject *found = PyObject_CallOneArg(end, g);
+    if (found == NULL) {
+        PyObject *raised = Py_NewRef(PyErr_Occurred());
+        PyErr_Clear();
+        found = PyObject_CallOneArg(end, g);
+        if (found == NULL) PyErr_WriteUnraisable(end);
+        PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), raised);
+        Py_DECREF(raised);
+    }
+    Py_XDECREF(found);
+    Py_DECREF(end);
+    PyErr_Restore(kind, value, trace);
+}
+
 static PyMemberDef builder_members[] = {
     {"types", T_OBJECT_EX, offsetof(Builder, types)},
     {"operands", T_OBJECT_EX, offsetof(Builder, operands)},
@@ -242,6 +263,7 @@ static PyType_Slot builder_slots[] = {
     {Py_tp_doc, "What of a graph is read and written by recording."},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, builder_dealloc},
+    {Py_tp_finalize, builder_finalize},
     {Py_tp_members, builder_members},
     {0},
 };
@@ -1389,5 +1411,6 @@ PyMODINIT_FUNC PyInit__recorder(void) {
     S.spec = PyUnicode_InternFromString("spec");
     S.last_call = PyUnicode_InternFromString("call");
     S.recorded = PyUnicode_InternFromString("recorded");
-    return S.value && S.spec && S.last_call && S.recorded ? module : NULL;
+    S.end = PyUnicode_InternFromString("_end");
+    return S.value && S.spec && S.last_call && S.recorded && S.end ? module : NULL;
 }

@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 
 from edbatch.base.exact import kinds
+from edbatch.base.exclusive import raise_soon
 from edbatch.base.records import packing
 from edbatch.graph.spec import ParameterSpec
 
@@ -67,6 +68,16 @@ if TYPE_CHECKING or not IN_C:
         operands: Any
         serial: int
         types: Any
+
+        def __del__(self) -> None:
+            try:
+                self._end()
+            except BaseException as error:  # of a signal's handler; Python would say so, and go on
+                self._end()
+                raise_soon(type(error))
+
+        def _end(self) -> None:
+            """Give back what it holds, before it goes."""
 
     class Handle(msgspec.Struct, gc=False, eq=False):
         """A node of a graph, perhaps seen through a view, and its spec.

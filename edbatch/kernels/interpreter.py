@@ -152,6 +152,8 @@ def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[...
             if access != GATHER:
                 in_place = moved != ALWAYS and (moved != IF_NOT_ROWS or source.rows.stride >= width)
             if sources.memory.windows[operand["window"]]["scattered"] >= 0:
+                if source.rows.stride == 0 and access != GATHER and in_place:  # one row for all calls
+                    slots.strides[slot], rows = 0, 1
                 read_scattered(device, sources.memory, operand["window"], rows, source, Listed(target, 0))
             elif in_place:
                 slots.addresses[slot], slots.strides[slot] = source.rows.address, source.rows.stride
@@ -220,8 +222,23 @@ def _step_runner(emitter: Emitter) -> Callable[..., None]:
                     Matrix(target, strides[out] // itemsize, 0),
                     flags & ADD,
                 )
+                continue
+            sizes = Sizes(step["m"], step["n"], step["k"])
+            if strides[w] == 0 and step["products"] == 1 and not flags & LEFT and sizes.m <= m:
+                # All calls have one right factor: their rows are multiplied at once, or the first of each, the second ...
+                follows = strides[x] == itemsize * sizes.m * sizes.k and strides[out] == itemsize * sizes.m * sizes.n
+                times = 1 if follows else sizes.m
+                for row in range(times):
+                    multiply(
+                        device,
+                        itemsize,
+                        Sizes(m * sizes.m // times, sizes.n, sizes.k),
+                        Matrix(source + row * itemsize * sizes.k, sizes.k if follows else strides[x] // itemsize, 0),
+                        Matrix(weight, distance if flags & RIGHT else sizes.n, turned),
+                        Matrix(target + row * itemsize * sizes.n, sizes.n if follows else strides[out] // itemsize, 0),
+                        0,
+                    )
             else:
-                sizes = Sizes(step["m"], step["n"], step["k"])
                 for product in range(step["products"]):
                     x_at = source + product * itemsize * step["x_step"]
                     w_at = weight + product * itemsize * step["w_step"]

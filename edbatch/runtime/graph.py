@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from edbatch.base.blocks import Block
-from edbatch.base.exclusive import Whole, exclusive, lock, original, send_again
+from edbatch.base.exclusive import Whole, exclusive, lock, original
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
 from edbatch.base.stopwatch import Clock
@@ -153,22 +153,15 @@ class Graph(Columns):
                 self._fail(changed)
                 raise
 
-    def __del__(self) -> None:
-        if not sys.is_finalizing():  # then all of its memory goes
-            try:
-                self._release()
-            except KeyboardInterrupt:  # Python would say so, and go on
-                self._release()
-                send_again()
-
-    def _release(self) -> None:
-        """Give all buffers back, unless that is done."""
+    def _end(self) -> None:
+        """Give all buffers back, unless that is done; see `graph.recorder`. What an interrupt leaves, Python frees."""
+        if sys.is_finalizing():  # then all of its memory goes
+            return
         unfollow(self)
         evaluation = getattr(self, "_evaluation", None)
         if evaluation is not None:
-            with Whole(last=True):
-                self._evaluation = None
-                evaluation.release(whole=self._failed is None)
+            self._evaluation = None
+            evaluation.release(whole=self._failed is None)
 
     @property
     def policy(self) -> Policy | None:

@@ -155,7 +155,6 @@ def opened():
 
 
 @pytest.mark.cpu
-@pytest.mark.filterwarnings("ignore:Exception ignored in. <function Graph.__del__")  # before its first statement
 @pytest.mark.parametrize("kind", INTERRUPTED)
 def test_an_interrupt_leaves_none_open(kind):
     """At any line, but those that only call the next: Python looks for signals where functions begin and calls end."""
