@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch import models
 
 
 class Index:
@@ -45,12 +44,6 @@ def steps(number):
     return trainer.steps
 
 
-def shapes(name, *sizes):
-    model = eb.ParameterCollection()
-    getattr(models, name)(model, *sizes)
-    return [parameter.shape for parameter in model]
-
-
 def value(of):
     def call(n):
         with eb.Graph():
@@ -74,10 +67,6 @@ CALLS = {
     "add_parameters": lambda n: eb.ParameterCollection().add_parameters((n, n)).shape,
     "seed": eb.seed,
     "Graph": lambda n: eb.Graph(seed=n).dtype,
-    "LSTM": lambda n: shapes("LSTM", n, n),
-    "BiLSTMTagger": lambda n: shapes("BiLSTMTagger", 5, 5, 4, n, n),
-    "MixtureOfExperts": lambda n: shapes("MixtureOfExperts", n, 4, 4, n),
-    "TransitionParser": lambda n: shapes("TransitionParser", n, n, n),
     "top_k": value(lambda x, n: eb.top_k(x, n, axis=0)[0]),
     "sum": value(lambda x, n: x.sum(axis=n)),
     "concatenate": value(lambda x, n: eb.concatenate([x, x], axis=n)),
