@@ -94,9 +94,10 @@ def test_a_change_between_two_graphs(name, kind):
         before = want
 
 
-@pytest.mark.parametrize("between", [False, True])
 @pytest.mark.parametrize(("name", "kind"), CALLS)
-def test_a_change_inside_one_graph(name, kind, between):
+def test_a_change_inside_one_graph(name, kind):
+    """Of every second one what was computed before the change is read before it."""
+    between = (len(name) + KINDS.index(kind)) % 2
     called, setup, expression, change, *_ = MUTATIONS[name]
     program = Program(setup, expression)
     call = kind(program)

@@ -25,7 +25,7 @@ def cell(x, *, name):
     return eb.sum(getattr(eb, name)(x) * b)
 def op(x, *, name):
     return eb.sum(getattr(eb, name)(x))
-NAMES = ["tanh", "sin", "sigmoid", "exp"], ["exp", "sigmoid", "sin", "tanh"], ["sin", "exp", "tanh", "sigmoid"]
+NAMES = ["tanh", "sin", "sigmoid", "exp"], ["exp", "sigmoid", "sin", "tanh"]
 for at in map(int, sys.argv[1]):
     for policy in sys.argv[2].split():
         model.zero_grad()
@@ -45,9 +45,9 @@ def printed(order):
 
 @pytest.mark.cpu  # another process
 def test_mini_batches_in_another_order():
-    found = printed("012")
-    assert len(found) == 3 * len(RULES)
-    assert printed("210") == found
+    found = printed("01")
+    assert len(found) == 2 * len(RULES)
+    assert printed("10") == found
 
 
 def program(name):

