@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from edbatch.base.later import Later
 from edbatch.base.table import Table
 from edbatch.graph.recorder import IN_C
@@ -13,8 +16,9 @@ threadpoolctl = Later("threadpoolctl")
 def show_config() -> None:
     """Print versions, whether recording is in C, and where compiled code is kept.
 
-    Recording is in Python where EdBatch was installed without a C compiler, or under `EDBATCH_PURE_PYTHON=1`: the same
-    numbers, errors and reports, but each call takes three times as long to record, or more.
+    Recording is in Python where EdBatch was installed without a C compiler, or runs from a folder of sources that was
+    not installed by `pip install -e .`, or under `EDBATCH_PURE_PYTHON=1`: the same numbers, errors and reports, but
+    each call takes three times as long to record, or more.
 
     Example:
         >>> import edbatch as eb
@@ -35,7 +39,14 @@ def show_config() -> None:
         ("python", f"{platform.python_version()}, {platform.machine()}"),
         *((name, version(name)) for name in ("numpy", "numba")),
         ("blas", ", ".join(sorted(set(blas))) or "unknown"),
-        ("recording", "in C" if IN_C else "in Python, which is slower: it was installed without a C compiler"),
+        ("recording", "in C" if IN_C else f"in Python, which is slower: {_why_in_python()}"),
         ("compiled code", str(cache.cache_folder()) if cache.works() else "not kept"),
     ]
     print(Table(("", ""), rows, ("left", "left")).plain())
+
+
+def _why_in_python() -> str:
+    if os.environ.get("EDBATCH_PURE_PYTHON") == "1":
+        return "EDBATCH_PURE_PYTHON=1"
+    folder = Path(__file__).parent
+    return f"{folder} has no C extension, as without a C compiler; in a folder of sources, pip install -e . builds it"

@@ -67,7 +67,12 @@ def _called(source: str) -> Any:
             spec.loader.exec_module(module)
         else:
             module = importlib.import_module(place)
-        return getattr(module, name)()
+        if not callable(function := getattr(module, name, None)):
+            there = [
+                key for key, x in vars(module).items() if callable(x) and getattr(x, "__module__", 0) == module.__name__
+            ]
+            raise EdBatchError(f"there is no function {name!r}; there are {', '.join(there) or 'none'}")
+        return function()
 
 
 @contextmanager

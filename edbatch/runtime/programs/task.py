@@ -86,10 +86,17 @@ class Task:
             self._begun = True
         graph.stream = self._stream
         graph.next_draw = self._drawn
-        if self.error is None:
-            request = self._enter(self._send, self.answer)
-        else:
-            request = self._enter(self._program.throw, self._taken_error())
+        try:
+            if self.error is None:
+                request = self._enter(self._send, self.answer)
+            else:
+                request = self._enter(self._program.throw, self._taken_error())
+        except RuntimeError as error:
+            if "no running event loop" in str(error):
+                error.add_note(
+                    "edbatch.run is no event loop: expected await of expressions, eb.values(...) or eb.all(...)"
+                )
+            raise
         self._drawn = graph.next_draw
         return request
 
