@@ -104,9 +104,9 @@ CASES = [
     ("serve served_words.py:fails", "served_words.py:11: IndexError: list index out of range"),
     (
         "serve served_words:nothing",
-        "served_words:nothing: AttributeError: module 'served_words' has no attribute 'noth",
+        "served_words:nothing: there is no function 'nothing'; there are ",
     ),
-    ("serve served_words:value", "served_words:value: TypeError: 'int' object is not callable"),
+    ("serve served_words:value", "served_words:value: there is no function 'value'"),
     ("serve served_words:number", "served_words:number: expected it to return a model and a program, "),
     ("serve served_words:no_program", "served_words:no_program: expected it to return a model and a program, "),
     ("serve served_words:fails", "served_words.py:11: IndexError: list index out of range"),

@@ -133,8 +133,8 @@ def test_several_sources(edbatch, script, chain, tmp_path):
 @pytest.mark.parametrize(
     ("function", "line", "message"),
     [
-        ("nowhere", None, "AttributeError: module '__edbatch_script__' has no attribute 'nowhere'"),
-        ("number", None, "TypeError: 'int' object is not callable"),
+        ("nowhere", None, "there is no function 'nowhere'; there are "),
+        ("number", None, "there is no function 'number'; there are "),
         ("plain", None, "expected a generator function; it must yield after each mini-batch"),
         ("asynchronous", None, "expected a generator function"),
         ("empty", "    yield\n\ndef second", "mini-batch 0 is empty; build its expressions before this yield"),
