@@ -32,6 +32,8 @@ from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, look, view_of
 
+_TURNED = (("axes", (1, 0)),)
+
 
 class Given(IntEnum):
     """What a derivative is given."""
@@ -388,14 +390,16 @@ def _seen_through(steps: Steps, x: Expression) -> Expression:
 def _summed(body: Body, value: Value) -> tuple[list[Value], int | None]:
     """How a sum over calls is best computed: the values it needs of each call, and the integer that names a row."""
     node = body.nodes[value.node]
-    if value.view is None and len(node.operands) == 2 and node.type.op is OUTER:
-        return list(node.operands), None
-    if value.view is None and len(node.operands) == 2 and node.type.op is MATMUL and len(node.type.out.shape) == 2:
+    turned = value.steps == ((TRANSPOSE, _TURNED),)
+    if (value.view is None or turned) and len(node.operands) == 2 and node.type.op in (OUTER, MATMUL):
         left, right = node.operands
-        shape = node.type.operands[0]
-        view = view_of(shape, left.code, TRANSPOSE, (("axes", (1, 0)),))
-        if view is not None:
-            return [Value(left.node, view), right], None
+        if node.type.op is MATMUL and len(node.type.out.shape) == 2:
+            view = view_of(node.type.operands[0], left.code, TRANSPOSE, _TURNED)
+            if view is not None:
+                pair = [Value(left.node, view), right]
+                return pair[::-1] if turned else pair, None
+        elif node.type.op is OUTER:
+            return [right, left] if turned else [left, right], None
     if value.view is None and node.type.op is UNPICK:
         return list(node.operands), node.payload[0]
     return [value], None

@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError, Place
+from edbatch.graph.cell.trace import Trace
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary
 from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.node_type import parameter_of
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.reduce import sum
-from edbatch.graph.ops.shape import reshape, transpose, unsqueeze
+from edbatch.graph.ops.shape import TRANSPOSE, reshape, transpose, unsqueeze
 from edbatch.graph.record import constant_node, graph_of, record, to_node, to_operand
 from edbatch.graph.recorder import FIXED, recorded
-from edbatch.graph.sources import ZEROS
+from edbatch.graph.sources import PARAMETER, ZEROS
 from edbatch.graph.spec import Shape
+from edbatch.graph.views import NODE_BITS, steps_of
 
 
 def _matmul_shape(a: Shape, b: Shape) -> Shape:
@@ -109,11 +112,36 @@ MATMUL_STACK = declare(
         ),
     )
 )
+# Rows times a transposed parameter, which is part of the type, so that all rows of a batch are one product.
+LINEAR = composite(
+    "linear",
+    lambda rows, weight: _matmul_shape(rows, weight[::-1]),
+    lambda rows, weight: record(MATMUL, (rows, transpose(weight))),
+    (Sample(((2, 4), (3, 4))), Sample(((1, 4), (3, 4)))),
+)
 OUTER = composite("outer", _outer_shape, lambda a, b: unsqueeze(a, 1) * b, (Sample(((3,), (4,))),))
 DOT = composite("dot", _dot_shape, lambda a, b: sum(a * b), (Sample(((4,), (4,))),))
 
 
 _HAVE_AXES = (Operand, np.ndarray)
+
+
+def _of_matrices(a: Any, b: Any) -> Expression | None:
+    """The products of two matrices, or of stacks of them; None of anything else."""
+    if not (isinstance(a, Expression) and isinstance(b, Expression) and a.ndim == b.ndim == 2):
+        return _of_stacks(a, b)
+    weight = None if isinstance(b.graph, Trace) else _transposed(b)
+    return _matrices_call(a, b) if weight is None or a.shape[1] != b.shape[0] else _linear_call(a, weight)
+
+
+def _transposed(x: Expression) -> Parameter | None:
+    """The parameter whose transpose a matrix is; None: it is something else."""
+    if (steps_of(x.id >> NODE_BITS) != _TURNED) or (type := x.graph.type_of(x)).op is not PARAMETER:
+        return None
+    return parameter_of(type.attributes[0][1])
+
+
+_TURNED = ((TRANSPOSE, (("axes", (1, 0)),)),)
 
 
 def _of_stacks(a: Any, b: Any) -> Expression | None:
@@ -151,7 +179,9 @@ def _members(x: Expression, lead: Shape) -> Expression:
 
 
 _stacks_call = binary(MATMUL_STACK)
-_matmul_call = binary(MATMUL, _of_stacks)
+_matmul_call = binary(MATMUL, _of_matrices)
+_matrices_call = binary(MATMUL)
+_linear_call = binary(LINEAR)
 _dot_call = binary(DOT)
 outer = binary(OUTER)
 
