@@ -69,19 +69,6 @@ _READ = [STEP.names.index(name) for name in ("code", "kernel", "groups", "entrie
 _LANES = STEP.names.index("lanes")
 
 
-class Widths(NamedTuple):
-    """What the calls of a block follow from.
-
-    Attributes:
-        scratch, out: entries for a call, and of a row of the result.
-        least: calls that are worth a product.
-    """
-
-    scratch: int
-    out: int
-    least: int
-
-
 class Fixed:
     """What does not follow from sizes; two are equal if they have the same kernels, and the same at all addresses.
 
@@ -116,32 +103,25 @@ class Linked(NamedTuple):
 
     Attributes:
         slots, arguments, steps, places: as of `Tables`, but for the lanes of steps, which do not follow evenly.
-        widths, itemsize, fixed: see there.
+        scratch, out: entries for a call, and of a row of the result.
+        least: calls that are worth a product.
+        itemsize, fixed: see there.
     """
 
     slots: np.ndarray
     arguments: np.ndarray
     steps: np.ndarray
     places: np.ndarray
-    widths: Widths
+    scratch: int
+    out: int
+    least: int
     itemsize: int
     fixed: Fixed
 
-    @property
     def is_right(self) -> bool:
         """Whether parameters lie where they did."""
         parameters = self.fixed.parameters
         return not parameters or arrays_of(parameters) is not None
-
-    @property
-    def width(self) -> int:
-        """Entries of scratch for a call."""
-        return self.widths.scratch
-
-    @property
-    def out_width(self) -> int:
-        """Entries of a row of the result."""
-        return self.widths.out
 
     def tables(self, backend: Backend) -> Tables:
         """What the interpreter reads."""
@@ -151,10 +131,10 @@ class Linked(NamedTuple):
             for at, (code, kernel, groups, entries) in enumerate(words[:, _READ].tolist()):
                 if code == KERNEL:
                     words[at, _LANES] = lanes_of(fixed.analyses[kernel], groups, entries)
-        rows = backend.block_bytes // max(1, self.itemsize * (self.widths.scratch + self.widths.out))
+        rows = backend.block_bytes // max(1, self.itemsize * (self.scratch + self.out))
         return Tables(
             self.slots, self.arguments, steps, self.places, fixed.handles, fixed.addresses,
-            max(self.widths.least, rows), self.itemsize, -1, fixed.parameters, fixed.constants,
+            max(self.least, rows), self.itemsize, -1, fixed.parameters, fixed.constants,
         )  # fmt: skip
 
 

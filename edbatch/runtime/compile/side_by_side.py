@@ -7,7 +7,7 @@ import numpy as np
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import ARGUMENT_OF, POSITION, SLOT, Move, Storage, step_table
-from edbatch.runtime.compile.linked import Fixed, Linked, Widths
+from edbatch.runtime.compile.linked import Fixed, Linked
 from edbatch.runtime.compile.steps import columns_of_operands
 
 
@@ -23,6 +23,5 @@ def vectors_side_by_side(type: NodeType) -> Linked | None:
     slots["column"], arguments["entries"] = np.array(columns, np.int64).T
     arguments["slot"] = np.arange(len(columns))
     arguments["move"] = Move.ALWAYS
-    widths = Widths(0, type.out.size, 1)
     places, fixed = np.zeros(0, POSITION), Fixed((), (), (), (), ())
-    return Linked(slots, arguments, step_table([]), places, widths, type.out.dtype.itemsize, fixed)
+    return Linked(slots, arguments, step_table([]), places, 0, type.out.size, 1, type.out.dtype.itemsize, fixed)
