@@ -17,14 +17,11 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.fused_steps import fused_step
-from edbatch.runtime.compile.indexed_steps import indexed_steps
-from edbatch.runtime.compile.largest_step import largest_step
 from edbatch.runtime.compile.link import Link
-from edbatch.runtime.compile.linked import Linked, Tables
+from edbatch.runtime.compile.linked import Linked, Tables, vectors_side_by_side
 from edbatch.runtime.compile.placed_steps import placed_steps
 from edbatch.runtime.compile.places import Parts, parts_of, place_values
 from edbatch.runtime.compile.product_steps import product_steps
-from edbatch.runtime.compile.side_by_side import vectors_side_by_side
 from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step
 
 # A batch is cut into blocks of calls whose intermediates have room (`Backend.block_bytes`). But a product of a block
@@ -147,8 +144,7 @@ def _steps_of(body: Body, plain: bool, parts: Parts) -> list[CellStep]:
                 if not (isinstance(operand, Value) and parts.homes.get(operand.node) == (item, column))
             ]
         else:
-            own = placed_steps(body, item) or indexed_steps(body, item) or largest_step(body, item)
-            steps += own or product_steps(body, item)
+            steps += placed_steps(body, item) or product_steps(body, item)
     return steps
 
 
