@@ -8,8 +8,8 @@ import numpy as np
 
 from edbatch.base.drawing import Arrow, Box, Diagram
 from edbatch.policy.typed_graph import TypedGraph
-from edbatch.runtime.advice_types import short
 from edbatch.runtime.evaluation import Evaluation
+from edbatch.runtime.report import short
 
 MOST = 200  # boxes in which one finds one's way
 LONGEST = 18  # letters of a type's name in a box; the legend has the whole of it

@@ -42,8 +42,7 @@ from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
 from edbatch.runtime.failing import Failing, Fitting
 from edbatch.runtime.programs.choice import Choice
-from edbatch.runtime.programs.counts import Counts
-from edbatch.runtime.report import Report
+from edbatch.runtime.report import Counts, Report
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
@@ -288,7 +287,7 @@ class Graph(Columns):
     def report(self) -> Report:
         """What has run so far: batches against the lower bound, operands viewed and gathered, time by stage."""
         report = Report() if self._evaluation is None else reporting.report_of(self._evaluation, self.policy)
-        self.rounds.tell(report)
+        report._tell_rounds(self.rounds)
         report.policy = self._named_policy()
         return report
 

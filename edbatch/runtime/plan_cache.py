@@ -28,7 +28,7 @@ from edbatch.runtime.split import MOST_DISTINCT
 from edbatch.runtime.type_table import TypeTable, looking, shared_table
 
 if TYPE_CHECKING:
-    from edbatch.runtime.backward.way import Flowed
+    from edbatch.runtime.backward.plan import Way
 
 MOST_BYTES = 1 << 27  # of all plans together
 MOST_NODES = 100_000  # of a graph: to go through them takes 5 ns a node
@@ -69,7 +69,7 @@ class CachedPlan:
         self.nodes, self.plan, self.used = nodes.copy(), plan.copy(), used.copy()
         self.n_sources, self.policy, self.waiting, self.fallbacks = n_sources, policy, waiting, fallbacks
         self.ready: Ready | None = None
-        self.ways: dict[Hashable, Flowed] = {}
+        self.ways: dict[Hashable, Way] = {}
         self.is_kept = False
         self.bytes = 4000 + 2 * self.nodes.bytes + self.plan.bytes + self.used.nbytes
 
@@ -133,7 +133,7 @@ class PlanCache:
             self.bytes += made.bytes
             self._shrink()
 
-    def keep_way(self, made: CachedPlan, key: Hashable, way: Flowed) -> None:
+    def keep_way(self, made: CachedPlan, key: Hashable, way: Way) -> None:
         """Keep a backward plan of what is kept."""
         with lock:
             if made.is_kept and len(made.ways) < MOST_WAYS:

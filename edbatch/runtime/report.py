@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html import escape
 from textwrap import fill
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,10 +14,8 @@ from edbatch.base.table import Table
 from edbatch.graph.recorder import IN_C
 from edbatch.memory.plan.format import GATHER, STRIDED, Plan
 from edbatch.memory.plan.windows import Windows
-from edbatch.runtime.advice_types import Use, short
 
 tabulate = Later("tabulate")
-
 
 STAGES = (
     "construction",
@@ -29,6 +28,32 @@ STAGES = (
     "update",
     "compilation",
 )
+LEAST = 8  # rounds; what takes fewer needs no advice
+FEW = 4.0  # programs a round
+
+
+class Use(NamedTuple):
+    """What has run of a type.
+
+    Attributes:
+        batches, nodes: how many.
+        seconds: of its batches, forward; None without `options(profile=True)`.
+    """
+
+    batches: int
+    nodes: int
+    seconds: float | None
+
+
+@dataclass
+class Counts:
+    """What the rounds of all calls of `edbatch.run` in a graph came to; see `Report`. Batches are those of rounds."""
+
+    rounds: int = 0
+    waited: int = 0
+    in_flight: int = 0
+    seconds: float = 0.0
+    batches: int = 0
 
 
 @dataclass
@@ -148,6 +173,22 @@ class Report:
             rows.append(("rounds of programs", f"{self.rounds:,} ({waiting:,.1f} waiting, {each:,.2f} ms)"))
         return rows + [(stage, f"{1e3 * self.seconds[stage]:,.2f} ms") for stage in STAGES if stage in self.seconds]
 
+    def _tell_rounds(self, counts: Counts) -> None:
+        """Take over what rounds came to, and advise where they are small."""
+        self.rounds, self.waited, self.in_flight = counts.rounds, counts.waited, counts.in_flight
+        self.seconds_of_rounds = counts.seconds
+        if self.rounds < LEAST or self.waited >= FEW * self.rounds:
+            return
+        small = f"{self.rounds:,} rounds of {self.waited / self.rounds:.1f} programs"
+        if self.in_flight < FEW:
+            why = f"at most {self.in_flight} ran at a time. Give `run` a mini-batch of samples, and no low `limit`."
+        else:
+            why = (
+                f"though {self.in_flight} ran at a time: a few went on when the others had ended. Begin the next "
+                "samples when some end (`limit`), or put samples of like length together."
+            )
+        self.advice.append(f"Programs waited in {small}, {why}")
+
     def _count_operands(self, plan: Plan, windows: Windows) -> None:
         """Add the operands of a plan to the counts."""
         operands, segments = plan.operands, plan.segments
@@ -161,6 +202,11 @@ class Report:
         self.gathered += int((access >= GATHER).sum())
         self.gathered_bytes += int((row_bytes[window] * rows)[access == GATHER].sum())
         self.gathered_bytes += int((row_bytes[segments["window"]] * segments["n"]).sum())
+
+
+def short(name: str, width: int) -> str:
+    """A name that is too long for a table, without its end."""
+    return name if len(name) <= width else name[: width - 3] + "..."
 
 
 def _size(n: float) -> str:

@@ -11,9 +11,8 @@ from edbatch.graph.options import current_options
 from edbatch.policy.policy import Policy
 from edbatch.policy.typed_graph import TypedGraph, lower_bound
 from edbatch.runtime.advice import advice
-from edbatch.runtime.advice_types import Use
 from edbatch.runtime.evaluation import Evaluation
-from edbatch.runtime.report import Report
+from edbatch.runtime.report import Report, Use
 from edbatch.runtime.type_table import TypeTable
 
 
@@ -39,7 +38,8 @@ def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
     if getattr(policy, "name", "") != "none":
         scheduled = [graph for graph in graphs if len(graph)]
         once = [_cells_once(evaluation.table, present, graph) for present, _, graph in found if len(graph)]
-        report.advice = advice(report.uses, scheduled, lambda: _whole(evaluation), once)
+        whole = lambda: evaluation.typed_graph(evaluation.nodes, 0, evaluation.done)[1]  # noqa: E731
+        report.advice = advice(report.uses, scheduled, whole, once)
     return report
 
 
@@ -60,11 +60,6 @@ def _cells_once(table: TypeTable, present: np.ndarray, graph: TypedGraph) -> Typ
     if instead == list(range(len(instead))):
         return graph
     return TypedGraph(np.array(instead, np.int32)[graph.types], graph.indptr, graph.operands, graph.names)
-
-
-def _whole(evaluation: Evaluation) -> TypedGraph:
-    """All that has run, as one graph."""
-    return evaluation.typed_graph(evaluation.nodes, 0, evaluation.done)[1]
 
 
 def _uses(evaluation: Evaluation) -> dict[str, Use]:

@@ -110,7 +110,7 @@ class TypeTable(ColumnsOfTypes):
 
     def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type, if it is compiled."""
-        return self.bound[kind].program
+        return self.bound[kind].program()
 
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""

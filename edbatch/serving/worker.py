@@ -117,10 +117,10 @@ class Worker:
             rounds = Rounds(graph, self._ended, forgets=True, catches=BaseException)
             try:
                 while self._admit(rounds):
-                    before = counts.count, counts.batches
+                    before = counts.rounds, counts.batches
                     rounds.round()
                     with self.lock:
-                        self.counters.rounds += counts.count - before[0]
+                        self.counters.rounds += counts.rounds - before[0]
                         self.counters.batches += counts.batches - before[1]
                     self._tell()
             except Exception as error:  # of what was computed for all of them together

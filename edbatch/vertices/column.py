@@ -15,7 +15,7 @@ from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, is_integers
 from edbatch.graph.model.exchange import refuse_masked
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.record import array_inputs, to_own_node
+from edbatch.graph.record import array_inputs
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS
 
@@ -101,11 +101,6 @@ def _joined(place: str, given: list[Any]) -> Any:
         return array(given)
     except EdBatchError as error:
         raise EdBatchError(f"{place}: {error}") from None
-
-
-def shared(graph: Columns, place: str, given: Any) -> Expression:
-    """An expression or a parameter that is the same for all vertices, as one of the graph."""
-    return to_own_node(place, graph, given)
 
 
 def seen_alike(kinds: np.ndarray, ranks: np.ndarray, inputs: list[Any]) -> tuple[np.ndarray, list[tuple[int, Any]]]:

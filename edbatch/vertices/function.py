@@ -61,7 +61,7 @@ class VertexFunction:
                 "inputs of one kind are given as a tuple"
             )
         base = self._base(inputs)
-        counts = graph._grouped(len(self.functions)).n_of_kind
+        counts = graph._ranked(len(self.functions))[0]
         names = list(map(name_of, self.functions))
         columns: list[Any] = [None] * len(names)
         for kind, given in enumerate(inputs):

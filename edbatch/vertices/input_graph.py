@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,26 +14,6 @@ from edbatch.errors import EdBatchError, missing_memory, shown
 loops: Any = Later("edbatch.vertices.loops")
 
 _NOTHING = np.empty(0, np.int64)
-
-
-class Groups(NamedTuple):
-    """Vertices by kind, and by shape: those of one kind with as many children.
-
-    Attributes:
-        n_of_kind: how many there are of each kind.
-        ranks: per vertex how many of its kind come before it.
-        shapes: per vertex its shape (int32), in the order in which they come.
-        firsts: per shape its first vertex.
-        sizes: per shape how many there are.
-        gathered: per shape whether one is gathered.
-    """
-
-    n_of_kind: np.ndarray
-    ranks: np.ndarray
-    shapes: np.ndarray
-    firsts: np.ndarray
-    sizes: np.ndarray
-    gathered: np.ndarray
 
 
 class InputGraph:
@@ -75,22 +55,27 @@ class InputGraph:
             raise EdBatchError(
                 f"InputGraph: expected a kind of at least 0 for each of {n} vertices, got {shown(kinds)}"
             )
-        wrong, vertex, is_sorted = loops.check(self._offsets, self._children)
-        if wrong == loops.BAD_OFFSET:
+        counts, of = np.diff(self._offsets), len(self._children)
+        wrong = (counts < 0) | (self._offsets[1:] > of)
+        if wrong.any():
+            vertex = int(wrong.argmax())
             first, end = self._offsets[vertex : vertex + 2].tolist()
-            of = len(self._children)
             raise EdBatchError(f"InputGraph: vertex {vertex} has children from {first} to {end} of {of}")
-        if wrong == loops.OUT_OF_RANGE:
-            found = self._children[self._offsets[vertex] : self._offsets[vertex + 1]].tolist()
-            at, child = next((at, child) for at, child in enumerate(found) if not 0 <= child < n)
-            raise EdBatchError(f"InputGraph: child {at} of vertex {vertex} is {child}, out of range for {n} vertices")
+        wrong = (self._children < 0) | (self._children >= n)
+        if wrong.any():
+            at = int(wrong.argmax())
+            vertex, child = int(self._offsets.searchsorted(at, "right")) - 1, self._children[at]
+            raise EdBatchError(
+                f"InputGraph: child {at - self._offsets[vertex]} of vertex {vertex} is {child}, out of range for {n} "
+                "vertices"
+            )
         self._order = _NOTHING
-        if not is_sorted:
+        if (self._children >= np.arange(n).repeat(counts)).any():
             self._order, path = loops.depth_first(self._offsets, self._children)
             if len(path):
                 way = " gathers ".join([*map(str, path[:8].tolist()), *["..."] * (len(path) > 8)])
                 raise EdBatchError(f"InputGraph: vertex {way}: expected no circle")
-        self._groups: Groups | None = None
+        self._ranks: tuple[np.ndarray, np.ndarray] = _NOTHING, _NOTHING
 
     def __len__(self) -> int:
         """The number of vertices."""
@@ -117,7 +102,9 @@ class InputGraph:
     @property
     def roots(self) -> np.ndarray:
         """The vertices that no other gathers, in their order: of trees one each."""
-        return np.flatnonzero(~loops.is_gathered(self._children, len(self)))
+        is_root = np.ones(len(self), np.bool_)
+        is_root[self._children] = False
+        return np.flatnonzero(is_root)
 
     @property
     def _structure(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -128,21 +115,25 @@ class InputGraph:
         """The children of a vertex."""
         return self._children[self._offsets[vertex] : self._offsets[vertex + 1]].tolist()
 
-    def _grouped(self, kinds: int) -> Groups:
-        """Its vertices by kind, of which there are so many.
+    def _ranked(self, kinds: int) -> tuple[np.ndarray, np.ndarray]:
+        """How many vertices there are of each kind; per vertex how many of its kind come before it.
 
         Raises:
-            EdBatchError: a vertex is of another kind.
+            EdBatchError: a vertex is of none of so many kinds.
         """
-        if self._groups is None or len(self._groups.n_of_kind) != kinds:
+        if len(self._ranks[0]) != kinds:
             if len(self) and self._kinds.max() >= kinds:
                 vertex = int((self._kinds >= kinds).argmax())
                 raise EdBatchError(
                     f"vertex {vertex} is of kind {self._kinds[vertex]}: expected one below {kinds}, the number of "
                     "vertex functions"
                 )
-            self._groups = Groups(*loops.group(self._structure, self._kinds, kinds))
-        return self._groups
+            ranks = np.empty(len(self), np.int64)
+            for kind in range(kinds):
+                (vertices,) = (self._kinds == kind).nonzero()
+                ranks[vertices] = np.arange(len(vertices))
+            self._ranks = np.bincount(self._kinds, minlength=kinds), ranks
+        return self._ranks
 
     @classmethod
     def of_lists(cls, samples: Iterable[Sequence[Sequence[int]]], kinds: Any = None) -> InputGraph:

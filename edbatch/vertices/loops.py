@@ -8,26 +8,6 @@ from edbatch.compiling.compiled import compiled
 
 Structure = tuple[np.ndarray, np.ndarray, np.ndarray]  # order (empty: that of the numbers), offsets, children
 
-# Where reading `offsets` and `children` went wrong.
-GOOD, BAD_OFFSET, OUT_OF_RANGE = range(3)
-
-
-@compiled(small=True)
-def check(offsets: np.ndarray, children: np.ndarray) -> tuple[int, int, bool]:
-    """What is wrong first, at which vertex, and whether every child comes before its parent."""
-    n = len(offsets) - 1
-    in_order = True
-    for vertex in range(n):
-        if offsets[vertex + 1] < offsets[vertex] or offsets[vertex + 1] > len(children):
-            return BAD_OFFSET, vertex, False
-        for at in range(offsets[vertex], offsets[vertex + 1]):
-            child = children[at]
-            if child < 0 or child >= n:
-                return OUT_OF_RANGE, vertex, False
-            if child >= vertex:
-                in_order = False
-    return GOOD, 0, in_order
-
 
 @compiled(small=True)
 def depth_first(offsets: np.ndarray, children: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,56 +41,6 @@ def depth_first(offsets: np.ndarray, children: np.ndarray) -> tuple[np.ndarray, 
                 depth += 1
                 path[depth], place[child] = child, depth
     return order, path[:0].copy()
-
-
-@compiled(small=True)
-def is_gathered(children: np.ndarray, n: int) -> np.ndarray:
-    """Per vertex whether it is a child."""
-    found = np.zeros(n, np.bool_)
-    for at in range(len(children)):
-        found[children[at]] = True
-    return found
-
-
-@compiled(small=True)
-def group(
-    structure: Structure, kinds: np.ndarray, n_kinds: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Vertices by kind, and by shape: those of one kind with as many children.
-
-    Returns:
-        How many there are of each kind; per vertex how many of its kind come before it; per vertex its shape, in the
-        order in which they come; per shape its first vertex, how many there are, and whether one is gathered.
-    """
-    order, offsets, children = structure
-    n = len(kinds)
-    n_of_kind = np.zeros(n_kinds, np.int64)
-    ranks = np.empty(n, np.int64)
-    most = 0
-    for vertex in range(n):
-        kind = kinds[vertex]
-        ranks[vertex] = n_of_kind[kind]
-        n_of_kind[kind] += 1
-        most = max(most, offsets[vertex + 1] - offsets[vertex])
-    known = np.full((n_kinds, most + 1), -1, np.int32)
-    shapes = np.empty(n, np.int32)
-    firsts = np.empty(min(n, known.size), np.int64)
-    sizes = np.zeros(len(firsts), np.int64)
-    n_shapes = 0
-    for step in range(n):
-        vertex = order[step] if len(order) else step
-        n_children = offsets[vertex + 1] - offsets[vertex]
-        shape = known[kinds[vertex], n_children]
-        if shape < 0:
-            shape = known[kinds[vertex], n_children] = n_shapes
-            firsts[shape] = vertex
-            n_shapes += 1
-        shapes[vertex] = shape
-        sizes[shape] += 1
-    gathered = np.zeros(n_shapes, np.bool_)
-    for at in range(len(children)):
-        gathered[shapes[children[at]]] = True
-    return n_of_kind, ranks, shapes, firsts[:n_shapes].copy(), sizes[:n_shapes].copy(), gathered
 
 
 @compiled(small=True)

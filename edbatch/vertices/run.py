@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -27,10 +26,9 @@ loops: Any = Later("edbatch.vertices.loops")
 class Run:
     """Vertices fall into classes of one kind, and children of one form each: of a class, the function is called once.
 
-    Where all that is gathered is of one form, as in most models, these are the shapes of vertices. Else they are the
-    states of an automaton: a vertex begins in that of its kind, and goes on with the form of each child. What is
-    scattered has one form if its shapes are the same; only where a function looks at parts of what it gathered, and
-    that may be a part of something else, are the views that it is seen through told apart as well.
+    These are the states of an automaton: a vertex begins in that of its kind, and goes on with the form of each child.
+    What is scattered has one form if its shapes are the same; only where a function looks at parts of what it gathered,
+    and that may be a part of something else, are the views that it is seen through told apart as well.
 
     Args:
         functions: by kind; `names`: what they are called.
@@ -48,7 +46,7 @@ class Run:
         self.names = names
         self.graph = graph
         self.base = base
-        self.groups = graph._grouped(len(functions))
+        self._n_of_kind, self._ranks = graph._ranked(len(functions))
         self.recordings: list[Recording] = []
         self._views = False
         self._starts: list[tuple[int, Any]] = []  # kinds and inputs
@@ -74,25 +72,15 @@ class Run:
         """Per vertex its recording, and per recording the number of vertices."""
         kinds = self.graph._kinds
         self._starts = list(enumerate(inputs))
-        found = self._by_shape(kinds)
-        if found is None:
-            found = self._by_automaton(kinds)
+        found = self._classified(kinds)
         if any(one.looks for one in self.recordings) and any(one.is_viewed for one in self.recordings):
             self._views, self._known, self._form_of, self.recordings = True, {}, [], []
-            start, self._starts = seen_alike(kinds, self.groups.ranks, inputs)
-            found = self._by_automaton(start)
+            start, self._starts = seen_alike(kinds, self._ranks, inputs)
+            found = self._classified(start)
         return found
 
-    def _by_shape(self, kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """The same; None if several forms are gathered."""
-        shapes = self.groups.shapes
-        for vertex in self.groups.firsts.tolist():
-            self._learn(vertex, int(kinds[vertex]), shapes)
-        gathered = set(compress(self._form_of, self.groups.gathered.tolist()))
-        return (shapes, self.groups.sizes) if len(gathered) <= 1 else None
-
-    def _by_automaton(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same, whatever is gathered; `start`: per vertex its first state."""
+    def _classified(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same, given per vertex its first state."""
         next_state: dict[tuple[int, int], int] = {}  # by state and form
         of_state = [-1] * len(self._starts)
         recordings = np.empty(len(self.graph), np.int32)
@@ -129,7 +117,7 @@ class Run:
 
     def _recorded(self, number: int, kind: int, inputs: Any, forms: list[Form]) -> Recording:
         """What vertices like this one record."""
-        graph = VertexGraph(self.base, self.names[kind], int(self.groups.n_of_kind[kind]))
+        graph = VertexGraph(self.base, self.names[kind], int(self._n_of_kind[kind]))
         vertex = Vertex(graph, kind, forms, inputs)
         function = self.functions[kind]
         try:
@@ -164,9 +152,7 @@ class Run:
         width = max([len(block.results) // 16 for block in blocks], default=0)
         results = np.empty((len(recordings), width), np.int64)
         order, offsets, children = self.graph._structure
-        instances = Instances(
-            times, recordings, self.groups.ranks, order if len(order) else None, offsets, children, results
-        )
+        instances = Instances(times, recordings, self._ranks, order if len(order) else None, offsets, children, results)
         self.base.place(tuple(blocks), columns, draws, instances)
         return results
 
@@ -182,7 +168,7 @@ class Run:
         if of.column.largest < size:  # nor is any negative
             return values
         (vertices,) = (recordings == recording).nonzero()
-        found = values[self.groups.ranks[vertices]]
+        found = values[self._ranks[vertices]]
         wrong = (found < (0 if of.is_label else -size)) | (found >= size)
         if wrong.any():
             at = int(wrong.argmax())

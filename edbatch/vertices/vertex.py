@@ -11,7 +11,7 @@ from edbatch.graph.integers import Integers
 from edbatch.graph.record import to_own_node
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS
-from edbatch.vertices.column import Column, shared
+from edbatch.vertices.column import Column
 from edbatch.vertices.vertex_graph import Pulled, Source, VertexGraph
 
 
@@ -115,7 +115,7 @@ class Vertex:
 
     def _input(self, x: Any) -> Any:
         if not isinstance(x, Column | Integers):
-            return shared(self._graph, "pull()", x)
+            return to_own_node("pull()", self._graph, x)
         found = self._pulled.get(id(x))
         if found is None:
             if isinstance(x, Integers):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.many_numbers import MANY
 from edbatch.models.workloads import WORKLOADS
 
 
@@ -180,31 +179,6 @@ class TestAdvice:
         assert together.report().advice == []
         least = together.report().lower_bound
         assert f"{least} batches could do instead of {graph.report().lower_bound}" in sentence
-
-    def test_numbers_that_differ_from_node_to_node(self, model):
-        @eb.cell
-        def scaled(x, *, rate=1.0, steps=1):
-            return eb.tanh(model["W"] @ x) * rate
-
-        def advice(call):
-            count = MANY - 2  # with more, that is said while they are recorded
-            with eb.Graph(policy="sufficient") as graph:
-                xs = [chain(model, words) for words in sentences(count, (2, 2))]
-                eb.forward([call(x, at) for at, x in enumerate(xs)])
-            return graph.report().advice
-
-        for call, form in (
-            (lambda x, at: eb.leaky_relu(x, 0.01 * (at + 1)), "leaky_relu([4], slope=?)"),
-            (lambda x, at: scaled(x, rate=1.5 + at), "rate=?([4])"),
-            (lambda x, at: eb.clip(x, -1.5 - at, 1e-7 * (at + 1)), "clip([4], low=?, high=?)"),
-        ):
-            (sentence,) = advice(call)
-            assert sentence.startswith("Numbers that differ from node to node keep nodes apart")
-            assert f"{form} in {MANY - 2} numbers (" in sentence
-            assert "eb.scalar(number)" in sentence
-        assert advice(lambda x, at: eb.leaky_relu(x, 0.01)) == []
-        assert advice(lambda x, at: eb.maximum(x, x * (0.01 * (at + 1)))) == []
-        assert advice(lambda x, at: scaled(x, rate=0.5 if at % 2 else 1.5)) == []
 
     def test_one_sample_in_a_graph(self, model):
         with eb.Graph(policy="sufficient") as graph:

@@ -21,13 +21,11 @@ from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
-from edbatch.runtime.backward.plan import BackwardPlan
+from edbatch.runtime.backward.plan import BackwardPlan, Way, planned
 from edbatch.runtime.backward.reach import divide, flow_from
 from edbatch.runtime.backward.route import Route
-from edbatch.runtime.backward.routes import Routes, routes_of
+from edbatch.runtime.backward.routes import Routes, routes_of, stopping_views
 from edbatch.runtime.backward.saving import Ran, Stretch, stretches
-from edbatch.runtime.backward.static_windows import stopping_views
-from edbatch.runtime.backward.way import Flowed, Way, planned
 from edbatch.runtime.plan_cache import plans as plan_cache
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
@@ -106,9 +104,9 @@ class Backward:
             ran = self._ran[0]
             key = self._root, self.has_sources, current_options().plain, *ran.saved
             found = known.ways.get(key)
-            if found is not None and (again := routes.again(found.way)) is not None:
+            if found is not None and (again := routes.again(found)) is not None:
                 self.requires, self.sets = found.requires, found.sets
-                return [self._gone(Stretch(self._graph.plan, ran, ran), found.way, *again, True)]
+                return [self._gone(Stretch(self._graph.plan, ran, ran), found, *again, True)]
         if not self._flow(routes):
             return []
         graph, store, n_sets = self._graph, self._store, len(self._table.output_sets.sets)
@@ -119,7 +117,7 @@ class Backward:
                 route, held = routes.find(flow.columns.present[: divided[1]], stretch.saved)
                 way = planned(stretch, graph, self.gradients, store, divided, self._root & NODE_MASK, route)
                 if known is not None:
-                    plan_cache.keep_way(known, key, Flowed(self.requires.copy(), self.sets.copy(), way.copy()))
+                    plan_cache.keep_way(known, key, way.copy())
                 plans.append(self._gone(stretch, way, route, held, not plans))
         return plans
 

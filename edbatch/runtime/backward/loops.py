@@ -24,8 +24,7 @@ from edbatch.runtime.backward.out import (
     restrict,
 )
 from edbatch.runtime.backward.placing import measure
-from edbatch.runtime.backward.records import COMPUTE, NOTHING
-from edbatch.runtime.backward.route_tables import RouteTables, route_in
+from edbatch.runtime.backward.records import COMPUTE, NOTHING, RouteTables, route_in
 
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)

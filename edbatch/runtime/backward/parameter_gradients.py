@@ -2,41 +2,98 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from edbatch.graph.cell.body import Value
-from edbatch.graph.cell.derivative import Term
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.views import View
 from edbatch.kernels.backend import Backend
-from edbatch.runtime.backward.type_rows import TypeRows
+from edbatch.runtime.backward.saving import Saved, Stretch
+from edbatch.runtime.compile.derivatives import CompiledDerivative
+from edbatch.runtime.state import GraphState
 
 COPIED = 1 << 22  # bytes at a time
 
 
-def add_terms(rows: TypeRows, backend: Backend) -> None:
-    """Add what a type has left to the gradients of its parameters."""
-    table, n, width = rows.table, rows.n, rows.how.flows.width
-    of_saved: dict[int, Any] = {}
-    for term in rows.how.flows.terms:
-        parameter = parameter_of(term.parameter)
-        if parameter.frozen:
-            continue
-        parts = []
-        for part in term.parts:
-            if isinstance(part, Value):
-                if part.node not in of_saved:
-                    of_saved[part.node] = _chosen(rows, part.node, backend)
-                x = of_saved[part.node]
-                parts.append(x if part.view is None else part.view.look(x))
+class TypeRows:
+    """Rows that a derivative computes, one for each node of a type and set of outputs, as they have run.
+
+    Args:
+        how: the derivative.
+        table: the rows [n, width].
+        stretch: the runs, and what they have saved.
+        graph: whose nodes they are.
+        sets: per node, the number of the set of its outputs that gradients flow into.
+        number, kind: of the set, and of the type.
+
+    Attributes:
+        n: how many rows.
+    """
+
+    def __init__(
+        self, how: CompiledDerivative, table: Any, stretch: Stretch, graph: GraphState, sets: np.ndarray, number: int,
+        kind: int,
+    ) -> None:  # fmt: skip
+        self._how, self._table, self.n = how, table, len(table)
+        self._saved: Saved | None = stretch.saved.get(kind)
+        self._graph, self._nodes, self._sets = graph, graph.nodes, sets
+        self._stretch, self._number, self._kind = stretch, number, kind
+        self._backend = graph.table.backend
+
+    def add_terms(self) -> None:
+        """Add what the type has left to the gradients of its parameters."""
+        table, n, width = self._table, self.n, self._how.flows.width
+        of_saved: dict[int, Any] = {}
+        for term in self._how.flows.terms:
+            parameter = parameter_of(term.parameter)
+            if parameter.frozen:
+                continue
+            parts = []
+            for part in term.parts:
+                if isinstance(part, Value):
+                    if part.node not in of_saved:
+                        of_saved[part.node] = self._of_saved(part.node)
+                    x = of_saved[part.node]
+                    parts.append(x if part.view is None else part.view.look(x))
+                else:
+                    shape, size = part.spec.shape, part.spec.size
+                    found = table if size == width else table[:, part.column : part.column + size]
+                    parts.append(found if len(shape) == 1 else found.reshape(n, *shape))
+            if term.index is not None:
+                indices = self._integers(-1 - term.index) if term.index < 0 else np.full(len(parts[0]), term.index)
+                parameter.add_rows(indices, parts[0])
+            elif len(parts) == 1:
+                add_sum(parameter, parts[0], self._backend, term.view)
             else:
-                shape, size = part.spec.shape, part.spec.size
-                found = table if size == width else table[:, part.column : part.column + size]
-                parts.append(found if len(shape) == 1 else found.reshape(n, *shape))
-        _add_term(parameter, term, parts, rows, backend)
+                left, right = parts
+                _add_product(parameter, left, right, self._backend)
+
+    def _of_saved(self, node: int) -> Any:
+        """What was saved for the nodes that gradients flowed into: in place if those are all, else copied."""
+        assert self._saved is not None
+        x = self._saved.value(node)
+        return x if self.n == len(x) else x[self._backend.from_host(self._chosen)]
+
+    def _integers(self, number: int) -> np.ndarray:
+        """One of the nodes' integers [n]."""
+        nodes, chosen = self._nodes, self._all[self._chosen]
+        found: np.ndarray = self._graph.integers[nodes.args[nodes.starts[chosen] + nodes.counts[chosen] + number]]
+        return found
+
+    @cached_property
+    def _chosen(self) -> np.ndarray:
+        """Which of the type's nodes these are, among all that have run; int32 [n]."""
+        return np.flatnonzero(self._sets[self._all] == self._number).astype(np.int32)
+
+    @cached_property
+    def _all(self) -> np.ndarray:
+        nodes = self._stretch.nodes
+        found: np.ndarray = nodes[self._nodes.types[nodes] == self._kind]
+        return found
 
 
 def add_sum(parameter: Parameter, rows: Any, backend: Backend, view: View | None = None) -> None:
@@ -46,24 +103,6 @@ def add_sum(parameter: Parameter, rows: Any, backend: Backend, view: View | None
         backend.add_all(rows, whole)
     else:
         backend.add_all(rows[:, None], view.look(whole[None]))
-
-
-def _chosen(rows: TypeRows, node: int, backend: Backend) -> Any:
-    """What was saved for the nodes that gradients flowed into: in place if those are all, else copied."""
-    assert rows.saved is not None
-    x = rows.saved.value(node, 0, len(rows.saved.rows))
-    return x if rows.n == len(x) else x[backend.from_host(rows.chosen)]
-
-
-def _add_term(parameter: Parameter, term: Term, parts: list[Any], rows: TypeRows, backend: Backend) -> None:
-    if term.index is not None:
-        indices = rows.integers(-1 - term.index) if term.index < 0 else np.full(len(parts[0]), term.index)
-        parameter.add_rows(indices, parts[0])
-    elif len(parts) == 1:
-        add_sum(parameter, parts[0], backend, term.view)
-    else:
-        left, right = parts
-        _add_product(parameter, left, right, backend)
 
 
 def _add_product(parameter: Parameter, left: Any, right: Any, backend: Backend) -> None:

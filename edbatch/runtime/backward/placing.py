@@ -6,8 +6,7 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.runtime.backward.out import Forward
-from edbatch.runtime.backward.records import NODES, OWN, SAVED
-from edbatch.runtime.backward.route_tables import RouteTables, route_in
+from edbatch.runtime.backward.records import NODES, OWN, SAVED, RouteTables, route_in
 
 LINE = 16  # entries: what is computed of a set begins with a line of the cache
 

@@ -6,7 +6,8 @@ the first, of rows, the second.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -15,19 +16,99 @@ from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.sources import PARAMETER
 from edbatch.memory.plan.format import Plan
+from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
-from edbatch.runtime.backward.parameter_gradients import add_sum, add_terms
+from edbatch.runtime.backward.loops import plan_back
+from edbatch.runtime.backward.parameter_gradients import TypeRows, add_sum
 from edbatch.runtime.backward.placing import place
 from edbatch.runtime.backward.records import OWN, SAVED
 from edbatch.runtime.backward.route import Route
 from edbatch.runtime.backward.saving import Stretch
-from edbatch.runtime.backward.type_rows import TypeRows
-from edbatch.runtime.backward.way import Way
 from edbatch.runtime.bound_type import BoundType
+from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
 
 _BYTES = np.dtype(np.uint8)
+
+
+class Way(NamedTuple):
+    """The way back through a stretch of runs.
+
+    Attributes:
+        plan: the batches. Types are those of the route.
+        route: by which rules gradients flow, while there are no new windows; a way that is remembered outlives them.
+        ready: the programs, whose numbers are in the plan.
+        batches: of the plan.
+        arena: of the gradient that is given.
+        begins: see `RouteTables`.
+        zeros, entries: of memory: the first hold gradients of values; how many there are.
+        rows: of the sets that leave something for parameters how many nodes have each.
+        parts: the batches that gradients flow into; none if no node is a parameter.
+        requires, sets: of a way that is remembered, see `FlowColumns`.
+    """
+
+    plan: GrowingPlan
+    route: ref[Route]
+    ready: Ready
+    batches: int
+    arena: int
+    begins: np.ndarray
+    zeros: int
+    entries: int
+    rows: list[int]
+    parts: np.ndarray
+    requires: np.ndarray
+    sets: np.ndarray
+
+    def copy(self) -> Way:
+        """The same, in tables that no other way is planned in."""
+        return self._replace(plan=self.plan.copy(), requires=self.requires.copy(), sets=self.sets.copy())
+
+    @property
+    def bytes(self) -> int:
+        """Of all arrays, about."""
+        return 1000 + self.requires.nbytes + self.sets.nbytes + self.plan.bytes + self.begins.nbytes
+
+
+def planned(
+    stretch: Stretch, graph: GraphState, gradients: GradientArenas, store: Store, divided: tuple[int, int], root: int,
+    route: Route,
+) -> Way:  # fmt: skip
+    """Plan a way back.
+
+    Args:
+        stretch: the runs.
+        graph: its graph.
+        gradients: of the graph's values.
+        store: the graph's records: where gradients flow. Its plan of the way back is filled in.
+        divided: into how many parts of batches they flow, and of how many sets.
+        root: the node whose gradient is given.
+        route: of these sets.
+    """
+    flow, plan = store.flow, store.back
+    graph.arenas.see_layouts()
+    begins, n_parts = route.tables.tables.begins, divided[0]
+    n = len(begins) - len(route.buffers)
+    arena = graph.table.arenas.item(graph.nodes.types.item(root))
+    itemsize, zeros, entries = graph.table.windows.layouts[arena][1].itemsize, -1, 0
+    while zeros < 0:
+        plan.clear()
+        zeros, entries = plan_back(
+            (*stretch.extent, n_parts), (arena, itemsize), graph.table.backend.adds_in_groups, stretch.plan.entries,
+            flow.entries, route.tables.entries, graph.arenas.rows[:n], gradients.rows(n), plan.entries,
+        )  # fmt: skip
+        if zeros < 0:
+            sizes = plan.used
+            plan.clear()
+            plan.make_room(sizes)
+    batches = plan.used.batches
+    ready = route.ready(route.programs.scratch(plan, 0, batches))
+    parts = flow.columns.parts["batch"][: n_parts if route.has_parameters else 0].copy()
+    rows = [flow.columns.rows.item(number) for number in route.terms]
+    # The route's own are those of the next stretch soon.
+    flowed = [column[: graph.nodes.n] for column in flow.columns[:2]]
+    return Way(plan, ref(route), ready, batches, arena, begins.copy(), zeros, entries, rows, parts, *flowed)
 
 
 class BackwardPlan:
@@ -102,8 +183,7 @@ class BackwardPlan:
             how, begin = route.hows[number], way.begins.item(self._n + route.own[number])
             width, kind = how.flows.width, table.output_sets.sets[number].kind
             computed = self._flat[begin : begin + n * width].reshape(n, width)
-            rows = TypeRows(how, computed, stretch, self._graph, self._sets, number, kind)
-            add_terms(rows, self._backend)
+            TypeRows(how, computed, stretch, self._graph, self._sets, number, kind).add_terms()
         if not route.has_parameters:
             return
         batches = stretch.batches

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,25 +17,29 @@ from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Columns
 from edbatch.runtime.backward.records import (
     BUFFER,
+    COMPUTE,
     COMPUTED,
     NODES,
+    NOTHING,
+    OVER_LISTS,
     OWN,
     RULE,
     SAVED,
     SOURCE,
     Buffer,
     Computed,
-    Role,
+    RouteTables,
     Rule,
 )
-from edbatch.runtime.backward.route_tables import RouteTables
 from edbatch.runtime.backward.saving import Saved
-from edbatch.runtime.backward.static_windows import StaticWindows
 from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled
 from edbatch.runtime.compile.list_program import ListDerivative, derivative_of
 from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.type_table import TypeTable
+
+if TYPE_CHECKING:
+    from edbatch.runtime.backward.routes import StaticWindows
 
 _NOWHERE = Computed(-1, 0, 0)
 _ADDING = Rule._fields.index("adding")
@@ -146,7 +150,7 @@ class Route:
         if type.type.op.equations is not None:
             role, program = self._over_lists(type, number)
         elif self._table.is_source[self._table.output_sets.sets[number].kind]:
-            role = Role.NOTHING
+            role = NOTHING
         else:
             role, program = self._of_nodes(type, number)
         return Rule(
@@ -154,7 +158,7 @@ class Route:
             type.type.op.payload, type.type.op.singles, 0,
         )  # fmt: skip
 
-    def _of_nodes(self, type: BoundType, number: int) -> tuple[Role, int]:
+    def _of_nodes(self, type: BoundType, number: int) -> tuple[int, int]:
         """A derivative of every node by itself."""
         table, bits = self._table, self._operands[number]
         kind, live = table.output_sets.sets[number]
@@ -162,7 +166,7 @@ class Route:
         needed = table.output_sets.needed(number, [bool(bits >> min(slot, 62) & 1) for slot in range(slots)])
         how = self.hows[number] = compiled(type, needed, kind in self._saved, live, table.backend)
         if how.program is None:
-            return Role.NOTHING, 0
+            return NOTHING, 0
         own = self._buffer(Buffer(number, kind, how.flows.width, OWN))
         self.own[number] = len(self.buffers) - 1
         self._windows_of[number] = self._window(own, 0, how.flows.width, type)
@@ -180,9 +184,9 @@ class Route:
             self._given.append((int(source), which))
         program = table.derivative_programs.number(how.program)
         self._programs[program] = number
-        return Role.COMPUTE, program
+        return COMPUTE, program
 
-    def _over_lists(self, type: BoundType, number: int) -> tuple[Role, int]:
+    def _over_lists(self, type: BoundType, number: int) -> tuple[int, int]:
         """The derivative of a type that has equations."""
         kind, slots = self._table.output_sets.sets[number].kind, len(type.type.operands)
         needed = tuple(bool(self._operands[number] >> slot & 1) for slot in range(slots))
@@ -204,7 +208,7 @@ class Route:
                 buffer = Buffer(number, kind, output.entries, NODES if output.of_each else slot)
                 window = self._window(self._buffer(buffer), 0, output.entries, type)
                 self._computed.append(Computed(window, int(output.of_each), 0))
-        return Role.OVER_LISTS if any(found.outputs) else Role.NOTHING, name
+        return OVER_LISTS if any(found.outputs) else NOTHING, name
 
     def _buffer(self, buffer: Buffer) -> int:
         """The arena that it becomes."""

@@ -34,10 +34,10 @@ class Saved:
         self.rows: Any = self.flat[: rows * how.width].reshape(rows, how.width)
         kept["address"], kept["stride"], kept["n"] = pool.address(self.flat), dtype.itemsize * how.width, 0
 
-    def value(self, node: int, begin: int, end: int) -> Any:
-        """What was saved of a node of the body, [rows, *shape], for the calls from begin to end."""
+    def value(self, node: int) -> Any:
+        """What was saved of a node of the body, [rows, *shape]."""
         column, spec = self.how.places[node]
-        return self.rows[begin:end, column : column + spec.size].reshape(end - begin, *spec.shape)
+        return self.rows[:, column : column + spec.size].reshape(len(self.rows), *spec.shape)
 
     def release(self) -> None:
         """Give the buffer back."""

@@ -99,9 +99,10 @@ def compiled(
 
 def saving(type: BoundType, backend: Backend) -> Saving | None:
     """How nodes of a type run when a backward run will follow; None if nothing is worth saving."""
-    if "saving" not in type.derivatives:
-        type.derivatives["saving"] = _saving(type.type, backend)
-    found: Saving | None = type.derivatives["saving"]
+    key = "saving", current_options().plain
+    if key not in type.derivatives:
+        type.derivatives[key] = _saving(type.type, key, backend)
+    found: Saving | None = type.derivatives[key]
     return found
 
 
@@ -162,11 +163,11 @@ def _compiled(
         return flows, program.linked(of) if flows.computes else None
 
     flows, linked = made_for(
-        type, ("derivative", what), both, backend, lambda found: found[1] is None or found[1].is_right
+        type, ("derivative", what), both, backend, lambda found: found[1] is None or found[1].is_right()
     )
     if linked is None:
         return CompiledDerivative(flows, None)
-    program.take(linked, current_options().plain)
+    program.take(linked)
     return CompiledDerivative(flows, program)
 
 
@@ -176,7 +177,7 @@ def _flows(found: Derivative) -> Flows:
     return Flows(found.width, found.given, found.operands, found.terms, bool(found.body.outputs), reads)
 
 
-def _saving(type: NodeType, backend: Backend) -> Saving | None:
+def _saving(type: NodeType, what: Hashable, backend: Backend) -> Saving | None:
     if not _has_body(type):
         return None
     program = Program(type, "saving", _saving_body, backend)
@@ -184,12 +185,11 @@ def _saving(type: NodeType, backend: Backend) -> Saving | None:
     def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Linked] | None:
         return (*_places(of), program.linked(of)) if _saved(of) else None
 
-    plain = current_options().plain
-    found = made_for(type, ("saving", plain), all_of, backend, lambda found: found is None or found[2].is_right)
+    found = made_for(type, what, all_of, backend, lambda found: found is None or found[2].is_right())
     if found is None:
         return None
     places, width, linked = found
-    program.take(linked, plain)
+    program.take(linked)
     return Saving(program, places, width)
 
 

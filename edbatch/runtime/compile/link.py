@@ -36,7 +36,7 @@ from edbatch.kernels.program import (
     step_table,
 )
 from edbatch.memory.plan.windows import contiguous_columns
-from edbatch.runtime.compile.linked import Fixed, Linked, Widths, number_row, shape_of
+from edbatch.runtime.compile.linked import Fixed, Linked, number_row, shape_of
 from edbatch.runtime.compile.places import Parts, Place
 from edbatch.runtime.compile.steps import CellStep, Operand
 
@@ -49,7 +49,7 @@ class Link:
         steps: of the cell, in order.
         parts: of the cell.
         places: of arguments and intermediate values.
-        widths: of rows.
+        widths: `scratch`, `out` and `least` of a `Linked`.
         backend: of the arrays.
     """
 
@@ -59,7 +59,7 @@ class Link:
         steps: list[CellStep],
         parts: Parts,
         places: dict[int, Place],
-        widths: Widths,
+        widths: tuple[int, int, int],
         backend: Backend,
     ) -> None:
         self._body = body
@@ -121,7 +121,7 @@ class Link:
             np.array(arguments, ARGUMENT_OF),
             step_table([step._replace(lanes=0) if isinstance(step, KernelStep) else step for step in steps]),
             np.array(self._place_list, POSITION),
-            self._widths,
+            *self._widths,
             body.dtype.itemsize,
             Fixed(
                 tuple(self._kernels),

@@ -10,13 +10,14 @@ from weakref import WeakValueDictionary, ref
 import numpy as np
 
 from edbatch.base.records import words_of
-from edbatch.graph.node_type import parameter_array
+from edbatch.graph.node_type import NodeType, parameter_array
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
 from edbatch.kernels.language.analysis import analysis_of, scratch_rows
 from edbatch.kernels.language.cuda import lanes_of
 from edbatch.kernels.language.ir import Kernel
-from edbatch.kernels.program import KERNEL, STEP
+from edbatch.kernels.program import ARGUMENT_OF, KERNEL, POSITION, SLOT, STEP, Move, Storage, step_table
+from edbatch.runtime.compile.steps import columns_of_operands
 
 
 class Tables(NamedTuple):
@@ -69,19 +70,6 @@ _READ = [STEP.names.index(name) for name in ("code", "kernel", "groups", "entrie
 _LANES = STEP.names.index("lanes")
 
 
-class Widths(NamedTuple):
-    """What the calls of a block follow from.
-
-    Attributes:
-        scratch, out: entries for a call, and of a row of the result.
-        least: calls that are worth a product.
-    """
-
-    scratch: int
-    out: int
-    least: int
-
-
 class Fixed:
     """What does not follow from sizes; two are equal if they have the same kernels, and the same at all addresses.
 
@@ -116,32 +104,25 @@ class Linked(NamedTuple):
 
     Attributes:
         slots, arguments, steps, places: as of `Tables`, but for the lanes of steps, which do not follow evenly.
-        widths, itemsize, fixed: see there.
+        scratch, out: entries for a call, and of a row of the result.
+        least: calls that are worth a product.
+        itemsize, fixed: see there.
     """
 
     slots: np.ndarray
     arguments: np.ndarray
     steps: np.ndarray
     places: np.ndarray
-    widths: Widths
+    scratch: int
+    out: int
+    least: int
     itemsize: int
     fixed: Fixed
 
-    @property
     def is_right(self) -> bool:
         """Whether parameters lie where they did."""
         parameters = self.fixed.parameters
         return not parameters or arrays_of(parameters) is not None
-
-    @property
-    def width(self) -> int:
-        """Entries of scratch for a call."""
-        return self.widths.scratch
-
-    @property
-    def out_width(self) -> int:
-        """Entries of a row of the result."""
-        return self.widths.out
 
     def tables(self, backend: Backend) -> Tables:
         """What the interpreter reads."""
@@ -151,11 +132,30 @@ class Linked(NamedTuple):
             for at, (code, kernel, groups, entries) in enumerate(words[:, _READ].tolist()):
                 if code == KERNEL:
                     words[at, _LANES] = lanes_of(fixed.analyses[kernel], groups, entries)
-        rows = backend.block_bytes // max(1, self.itemsize * (self.widths.scratch + self.widths.out))
+        rows = backend.block_bytes // max(1, self.itemsize * (self.scratch + self.out))
         return Tables(
             self.slots, self.arguments, steps, self.places, fixed.handles, fixed.addresses,
-            max(self.widths.least, rows), self.itemsize, -1, fixed.parameters, fixed.constants,
+            max(self.least, rows), self.itemsize, -1, fixed.parameters, fixed.constants,
         )  # fmt: skip
+
+
+def vectors_side_by_side(type: NodeType) -> Linked | None:
+    """The program of a type that puts vectors side by side: each is gathered where it goes; None of any other type.
+
+    There may be thousands: this takes no step, and no search, for each.
+    """
+    if type.op.places is None or not all(x.__class__ is not ParameterSpec and len(x.shape) == 1 for x in type.operands):
+        return None
+    columns = columns_of_operands(type)
+    if columns is None:
+        return None
+    slots, arguments = np.zeros(len(columns), SLOT), np.zeros(len(columns), ARGUMENT_OF)
+    slots["storage"] = Storage.RESULT
+    slots["column"], arguments["entries"] = np.array(columns, np.int64).T
+    arguments["slot"] = np.arange(len(columns))
+    arguments["move"] = Move.ALWAYS
+    places, fixed = np.zeros(0, POSITION), Fixed((), (), (), (), ())
+    return Linked(slots, arguments, step_table([]), places, 0, type.out.size, 1, type.out.dtype.itemsize, fixed)
 
 
 _number_rows: WeakValueDictionary[tuple[Backend, str, bytes], Any] = WeakValueDictionary()

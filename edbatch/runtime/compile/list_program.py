@@ -82,10 +82,6 @@ class ListProgram:
         self._place()
         self._tables: Tables | None = None
 
-    def variant(self) -> ListProgram:
-        """The program itself: options change nothing about it."""
-        return self
-
     def is_listed(self, argument: str) -> bool:
         """Whether an argument has a row for each element."""
         return LIST_AXIS in self._lines.axes(argument)

@@ -1,4 +1,4 @@
-"""What puts operands where entries do not follow one another in a value: on inner axes, with gaps, reversed."""
+"""What puts entries somewhere: operands on inner axes, with gaps, reversed; values where an index says; the largest."""
 
 from __future__ import annotations
 
@@ -10,18 +10,35 @@ from edbatch.graph.cell.passes.entries import Strides, along, breaks, by_rows, d
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.ops.shape import INDEX
 from edbatch.graph.spec import ParameterSpec, Shape
-from edbatch.kernels.language.ir import NEXT, RUN, SAME, Kernel, Load, Place, Store
+from edbatch.kernels.language.build import Builder
+from edbatch.kernels.language.ir import (
+    NEXT,
+    RUN,
+    SAME,
+    Index,
+    Kernel,
+    Load,
+    Place,
+    Store,
+    StoreAt,
+    StoreLargest,
+    Whole,
+)  # fmt: skip
 from edbatch.kernels.program import KernelStep
 from edbatch.runtime.compile.steps import CellStep, Operand
 
 
 def placed_steps(body: Body, number: int) -> list[CellStep] | None:
-    """The steps of a node that only puts its operands somewhere; None of any other."""
+    """The steps of a node that only puts something somewhere; None of any other."""
     node = body.nodes[number]
     op, attributes, out = node.type.op, dict(node.type.attributes), node.type.out
+    if op.name in ("added_at", "last_at"):
+        return [_filled(body, number, 0.0), _at_index(body, number)]
+    if op.name == "top_k":
+        return [_largest(body, number)]
     if op.name == "embed":
         place = shown(lambda x: INDEX.forward(x, attributes["index"]), out.shape, by_rows(out.shape))
-        return [filled_step(body, number, attributes["fill"]), _copy(body, operands_of(node)[0], number, place)]
+        return [_filled(body, number, attributes["fill"]), _copy(body, operands_of(node)[0], number, place)]
     parts = places_of(node.type)
     if parts is None:
         return None
@@ -34,7 +51,7 @@ def kinds(strides: Strides) -> Strides:
     return tuple({0: SAME, 1: NEXT}.get(stride, RUN) for stride in strides)
 
 
-def filled_step(body: Body, number: int, fill: float) -> CellStep:
+def _filled(body: Body, number: int, fill: float) -> CellStep:
     """Write one number to all entries of a node's value."""
     places, load, store = (Place(once=True), Place()), Load(0, (SAME,)), Store(0, 1, (NEXT,))
     kernel = Kernel(1, 0, places, (load,), (store,), dtype=body.dtype.name)
@@ -47,7 +64,7 @@ def filled_step(body: Body, number: int, fill: float) -> CellStep:
     return CellStep(encode, (), (number,))
 
 
-def lies_at(body: Body, operand: Operand, link: Any) -> tuple[Operand, Strides, int]:
+def _lies_at(body: Body, operand: Operand, link: Any) -> tuple[Operand, Strides, int]:
     """Of what an operand is seen, and where its entries lie there: strides along its axes, and the first."""
     root: Operand = operand
     look = None
@@ -64,7 +81,7 @@ def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, i
     shape, strides, begin = to
 
     def encode(link: Any) -> KernelStep:
-        root, lies, first = lies_at(body, operand, link)
+        root, lies, first = _lies_at(body, operand, link)
         (sizes,) = divided((math.prod(shape),), breaks(shape, [lies, strides])) or [[]]
         source, target = along(shape, lies, sizes), along(shape, strides, sizes)
         assert source is not None
@@ -74,6 +91,61 @@ def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, i
         runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
         positions = [link.at(root), link.at(Value(number))]
         step: KernelStep = link.kernel_step(kernel, sizes, positions, [*runs, first, begin])
+        return step
+
+    return CellStep(encode, (operand,), (number,))
+
+
+def _at_index(body: Body, number: int) -> CellStep:
+    """Go through the entries of the index along its axis, for each place along the others."""
+    node = body.nodes[number]
+    operands, out, attributes = operands_of(node), node.type.out, dict(node.type.attributes)
+    shape, axis = node.type.operands[0].shape, attributes["axis"]
+    axes = [at for at, size in enumerate(shape) if at != axis and size != 1] + [axis]
+    into = by_rows(out.shape)
+
+    def encode(link: Any) -> KernelStep:
+        make, runs, positions, firsts = Builder(), [], [], []
+        for place, operand in enumerate(operands):
+            root, lies, first = _lies_at(body, operand, link)
+            strides = tuple(lies[at] for at in axes)
+            make.add(Load(place, kinds(strides), place))
+            runs += [stride for stride in strides if kinds((stride,)) == (RUN,)]
+            positions.append(link.at(root))
+            firsts.append(first)
+        named = make.expression("i if i >= 0 and i < n else -1", i=0, n=make.add(Whole(len(operands))))
+        adds = len(operands) > 1
+        value = 1 if adds else make.compute("add", make.add(Index(len(axes) - 1)), make.number(1))
+        strides = (*(into[at] for at in axes[:-1]), 0)
+        (along,) = kinds((into[axis],))
+        store = StoreAt(value, len(operands), kinds(strides), adds, index=named, along=along)
+        runs += [stride for stride in (*strides, into[axis]) if kinds((stride,)) == (RUN,)]
+        places = (Place(),) * (len(operands) + 1)
+        kernel = Kernel(len(axes) - 1, 1, places, make.instructions, (store,), dtype=body.dtype.name)
+        sizes, words = [shape[at] for at in axes], [*runs, *firsts, out.shape[axis]]
+        step: KernelStep = link.kernel_step(kernel, sizes, [*positions, link.at(Value(number))], words)
+        return step
+
+    return CellStep(encode, operands, (number,))
+
+
+def _largest(body: Body, number: int) -> CellStep:
+    """Number the largest entries along an axis."""
+    node = body.nodes[number]
+    (operand,), attributes = operands_of(node), dict(node.type.attributes)
+    shape, axis = node.type.operands[0].shape, attributes["axis"]
+    axes = [at for at, size in enumerate(shape) if at != axis and size != 1] + [axis]
+    into = by_rows(node.type.out.shape)
+
+    def encode(link: Any) -> KernelStep:
+        root, lies, first = _lies_at(body, operand, link)
+        source, target = tuple(lies[at] for at in axes), tuple(into[at] for at in axes)
+        store = StoreLargest(0, 1, kinds(target), count=1)
+        places = (Place(), Place())
+        kernel = Kernel(len(axes) - 1, 1, places, (Load(0, kinds(source), 0),), (store,), dtype=body.dtype.name)
+        runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
+        positions, words = [link.at(root), link.at(Value(number))], [*runs, first, attributes["k"]]
+        step: KernelStep = link.kernel_step(kernel, [shape[at] for at in axes], positions, words)
         return step
 
     return CellStep(encode, (operand,), (number,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from operator import attrgetter
+from functools import cache
 
 from edbatch.graph.cell.body import Body, Value, joined, operands_of, spec_of_value
 from edbatch.graph.cell.passes import open_lists, rows_for_steps
@@ -17,14 +17,11 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.fused_steps import fused_step
-from edbatch.runtime.compile.indexed_steps import indexed_steps
-from edbatch.runtime.compile.largest_step import largest_step
 from edbatch.runtime.compile.link import Link
-from edbatch.runtime.compile.linked import Linked, Tables, Widths
+from edbatch.runtime.compile.linked import Linked, Tables, vectors_side_by_side
 from edbatch.runtime.compile.placed_steps import placed_steps
 from edbatch.runtime.compile.places import Parts, parts_of, place_values
 from edbatch.runtime.compile.product_steps import product_steps
-from edbatch.runtime.compile.side_by_side import vectors_side_by_side
 from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step
 
 # A batch is cut into blocks of calls whose intermediates have room (`Backend.block_bytes`). But a product of a block
@@ -39,7 +36,7 @@ FORWARD = "forward"  # what computes the nodes of a type
 
 
 class Program:
-    """A compiled cell: from its arguments' rows and integers to rows of its result.
+    """A compiled cell, under the options in force: from its arguments' rows and integers to rows of its result.
 
     Every intermediate value has a part of a scratch buffer, [calls, *shape], from the step that computes it to the last
     that reads it.
@@ -49,60 +46,20 @@ class Program:
         what: it computes of the type: a key, the same for all types.
         body: given a type, what to compute, and per output where it begins in a row of the result.
         backend: of the device.
+
+    Attributes:
+        width, element_width: entries of scratch per call, and per element of its list: it reads none.
     """
+
+    element_width = 0
 
     def __init__(
         self, type: NodeType, what: Hashable, body: Callable[[NodeType], tuple[Body, tuple[int, ...]]], backend: Backend
     ) -> None:
         self._type, self._what, self._body, self._backend = type, what, body, backend
-        self._variants: dict[bool, Variant] = {}  # by whether it is plain
-
-    def variant(self) -> Variant:
-        """The program under the options in force."""
-        plain = current_options().plain
-        known = self._variants.get(plain)
-        if known is not None:
-            return known
-        what = "program", self._what, plain
-        return self.take(made_for(self._type, what, self.linked, self._backend, _is_right), plain)
-
-    def take(self, linked: Linked, plain: bool) -> Variant:
-        """Have this program, plain or not."""
-        made = self._variants[plain] = Variant(linked, lambda: self._link(self._type, plain), self._backend)
-        return made
-
-    def linked(self, type: NodeType) -> Linked:
-        """The program of a type of this structure, under the options in force."""
-        found = vectors_side_by_side(type) if self._what == FORWARD else None
-        return found or self._link(type, current_options().plain).linked()
-
-    def _link(self, type: NodeType, plain: bool) -> Link:
-        return link_of(*self._body(type), self._backend, plain)
-
-
-_is_right: Callable[[Linked], bool] = attrgetter("is_right")
-
-
-class Variant:
-    """A program, plain or not.
-
-    Args:
-        linked: the program.
-        link: makes it once more.
-        backend: of the device.
-
-    Attributes:
-        width, element_width: entries of scratch per call, and per element of its list: it reads none.
-        out_width: of a row of the result.
-    """
-
-    element_width = 0
-
-    def __init__(self, linked: Linked, link: Callable[[], Link], backend: Backend) -> None:
-        self.width, self.out_width = linked.width, linked.out_width
-        self._make, self._backend = link, backend
-        self._link: Link | None = None
-        self._tables = linked.tables(backend)
+        self._plain, self._link = current_options().plain, cache(self._link_of)
+        self._tables: Tables | None = None
+        self.width = 0
 
     def tables(self) -> Tables:
         """What the interpreter reads, see `Tables.held`; made anew where the storage of a parameter has changed.
@@ -110,11 +67,25 @@ class Variant:
         Raises:
             EdBatchError: a parameter is gone.
         """
-        if self._tables.parameters and self._tables.held() is None:
-            if self._link is None:
-                self._link = self._make()
-            self._tables = self._link.linked().tables(self._backend)
+        if self._tables is None:
+            what = "program", self._what, self._plain
+            self.take(made_for(self._type, what, self.linked, self._backend, Linked.is_right))
+        elif self._tables.parameters and self._tables.held() is None:
+            self._tables = self._link(self._type).linked().tables(self._backend)
+        assert self._tables is not None
         return self._tables
+
+    def take(self, linked: Linked) -> None:
+        """Have this program."""
+        self.width, self._tables = linked.scratch, linked.tables(self._backend)
+
+    def linked(self, type: NodeType) -> Linked:
+        """The program of a type of this structure."""
+        found = vectors_side_by_side(type) if self._what == FORWARD else None
+        return found or self._link_of(type).linked()
+
+    def _link_of(self, type: NodeType) -> Link:
+        return link_of(*self._body(type), self._backend, self._plain)
 
 
 def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool) -> Link:
@@ -149,7 +120,7 @@ def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool)
         if isinstance(operand, ParameterSpec) and len(operand.shape) == 2 and not is_table(operand)
     ]
     least = min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
-    return Link(body, steps, parts, places, Widths(width, sum(sizes.values()), least), backend)
+    return Link(body, steps, parts, places, (width, sum(sizes.values()), least), backend)
 
 
 def _steps_of(body: Body, plain: bool, parts: Parts) -> list[CellStep]:
@@ -173,8 +144,7 @@ def _steps_of(body: Body, plain: bool, parts: Parts) -> list[CellStep]:
                 if not (isinstance(operand, Value) and parts.homes.get(operand.node) == (item, column))
             ]
         else:
-            own = placed_steps(body, item) or indexed_steps(body, item) or largest_step(body, item)
-            steps += own or product_steps(body, item)
+            steps += placed_steps(body, item) or product_steps(body, item)
     return steps
 
 

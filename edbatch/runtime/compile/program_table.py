@@ -30,7 +30,7 @@ from edbatch.memory.plan.format import Plan
 from edbatch.runtime.compile.growing_table import GrowingTable
 from edbatch.runtime.compile.linked import Tables, arrays_of
 from edbatch.runtime.compile.list_program import ListProgram
-from edbatch.runtime.compile.program import Program, Variant
+from edbatch.runtime.compile.program import Program
 
 _versions = itertools.count()
 _PARTS = {
@@ -101,7 +101,7 @@ class ProgramTable:
     version: int
 
     def __init__(self) -> None:
-        self._variants: dict[int, Variant | ListProgram] = {}
+        self._running: dict[int, Program | ListProgram] = {}
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
         self._new: dict[int, None] = {}  # types whose tables have still to be joined
@@ -127,22 +127,22 @@ class ProgramTable:
             return still
         held: list[Any] = []
         for kind in prepared:
-            variant = self._variants.get(kind)
-            if variant is None:
+            program = self._running.get(kind)
+            if program is None:
                 if kind in self._seen:
                     continue
                 program = table.program(kind)
                 if program is None:
                     self._seen.add(kind)
                     continue
-                variant = self._variants[kind] = program.variant()
+                self._running[kind] = program
             tables = self._tables.get(kind)
             if tables is not None and not tables.parameters:
                 continue
             while tables is None or (arrays := tables.held()) is None:
                 # Noted first, and until they are joined: a later type may fail, and an interrupt come at any time.
                 self._new[kind] = None
-                tables = self._tables[kind] = variant.tables()
+                tables = self._tables[kind] = program.tables()
             held += arrays
         if self._new or len(self._sizes) < table.count:
             self._join(table.count)
@@ -209,9 +209,9 @@ class ProgramTable:
         words_of(self._tasks.entries)[kinds, _PROGRAM] = np.arange(first, first + len(kinds))
 
     def _size(self, kind: int, tables: Tables) -> Size:
-        variant, itemsize, lists = self._variants[kind], tables.itemsize, tables.lists
-        elements = itemsize * variant.element_width if lists >= 0 else 0
-        return Size(itemsize * variant.width, tables.calls, elements, max(0, lists))
+        program, itemsize, lists = self._running[kind], tables.itemsize, tables.lists
+        elements = itemsize * program.element_width if lists >= 0 else 0
+        return Size(itemsize * program.width, tables.calls, elements, max(0, lists))
 
     def _publish(self) -> None:
         """Let compiled loops read what has been joined."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from edbatch.base.later import Later
@@ -20,13 +19,6 @@ TRIALS = 16  # rounds of a set of types
 MAX_SETS = 1000
 
 
-@dataclass
-class _Tally:
-    rounds: int = 0
-    learned: int = 0  # batches in them
-    rule: int = 0
-
-
 class Choice:
     """Between a policy that was learned and the default rule, for the rounds of a graph.
 
@@ -39,7 +31,7 @@ class Choice:
 
     def __init__(self) -> None:
         self._rule = get_policy(RULE)
-        self._tallies: dict[tuple[str, ...], _Tally] = {}
+        self._tallies: dict[tuple[str, ...], list[int]] = {}  # by types: rounds, and the batches of both in them
 
     def of(self, policy: Policy, graph: TypedGraph) -> Policy:
         """The one that schedules a round."""
@@ -51,11 +43,9 @@ class Choice:
         if tally is None:
             if len(self._tallies) >= MAX_SETS:  # shapes vary per sample: nothing comes again
                 self._tallies.clear()
-            tally = self._tallies[graph.names] = _Tally()
-        learned, rule = tally.learned, tally.rule
-        if tally.rounds < TRIALS:
+            tally = self._tallies[graph.names] = [0, 0, 0]
+        rounds, learned, rule = tally
+        if rounds < TRIALS:
             learned, rule = len(policy.schedule(graph)), len(self._rule.schedule(graph))
-            tally.rounds += 1
-            tally.learned += learned
-            tally.rule += rule
+            tally[:] = rounds + 1, tally[1] + learned, tally[2] + rule
         return policy if learned <= rule else self._rule

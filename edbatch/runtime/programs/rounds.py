@@ -106,7 +106,7 @@ class Rounds:
         self._ready = []
         if self._waiting:
             counts = graph.rounds
-            counts.count += 1
+            counts.rounds += 1
             counts.waited += len(self._waiting)
             counts.in_flight = max(counts.in_flight, len(self._flying))
             before = graph.batches
