@@ -55,7 +55,7 @@ class StaticWindows:
         """Have these after the windows of gradients."""
         if columns is self._filled:
             return
-        begin = 2 * self.n_windows
+        begin, self._filled = 2 * self.n_windows, self.columns[:0]  # at once: an interrupt may leave some of these
         if begin + len(columns) > len(self.columns):
             self.columns = joined(self.columns[:begin], np.zeros(2 * len(columns), COLUMNS))
         self.columns[begin : begin + len(columns)] = columns
