@@ -67,3 +67,34 @@ def test_products(left, right, parameter, in_cell):
         np.testing.assert_allclose(y.value(), want, rtol=1e-5, atol=1e-6)
     for x in fixed.values():
         np.testing.assert_allclose(on_host(x.grad()), tensors[x.name].grad.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("in_cell", [False, True])
+@pytest.mark.parametrize("rows", [1, 3, 20])
+def test_rows_times_a_transposed_parameter(rows, in_cell):
+    """One product for all rows of a batch; the same rows as parts of wider matrices, too, and beside other uses."""
+    random = np.random.default_rng(1)
+    model = eb.ParameterCollection(seed=0)
+    W = model.add_parameters((4, 3), init=random.standard_normal((4, 3)))
+    samples = [random.standard_normal((rows, 6)) for _ in range(7)]
+
+    def product(x):
+        a, b = eb.split(x, 2, axis=1)
+        return eb.tanh(a @ W.T) - b @ W.T + eb.sum(W) * (x[:, :3] @ W.T)
+
+    call = eb.cell(product) if in_cell else product
+    w = torch.tensor(W.value().astype(np.float64), requires_grad=True)
+    tensors = [torch.tensor(x, requires_grad=True) for x in samples]
+    expected = [torch.tanh(x[:, :3] @ w.T) - x[:, 3:] @ w.T + w.sum() * (x[:, :3] @ w.T) for x in tensors]
+    sum((y**2).sum() for y in expected).backward()
+    with eb.Graph() as graph:
+        inputs = [eb.input(x) for x in samples]
+        ys = [call(x) for x in inputs]
+        loss = eb.sum([eb.sum(y * y) for y in ys])
+    loss.backward()
+    for y, want in zip(ys, expected, strict=True):
+        np.testing.assert_allclose(on_host(y.value()), want.detach().numpy(), rtol=2e-4, atol=1e-4)
+    np.testing.assert_allclose(W.grad(), w.grad.numpy(), rtol=2e-4, atol=2e-3)
+    for x, tensor in zip(inputs, tensors, strict=True):
+        np.testing.assert_allclose(on_host(x.gradient()), tensor.grad.numpy(), rtol=2e-4, atol=1e-3)
+    assert in_cell or graph.report().batches < 20
