@@ -224,7 +224,8 @@ def _step_runner(emitter: Emitter) -> Callable[..., None]:
                 )
                 continue
             sizes = Sizes(step["m"], step["n"], step["k"])
-            if strides[w] == 0 and step["products"] == 1 and not flags & LEFT and sizes.m <= m:
+            is_one = strides[w] == 0 and strides[x] > 0 and step["products"] == 1 and not flags & LEFT
+            if is_one and sizes.m <= m:
                 # All calls have one right factor: their rows are multiplied at once, or number by number.
                 follows = strides[x] == itemsize * sizes.m * sizes.k and strides[out] == itemsize * sizes.m * sizes.n
                 times = 1 if follows else sizes.m
