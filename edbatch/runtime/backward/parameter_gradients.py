@@ -46,9 +46,9 @@ class TypeRows:
 
     def add_terms(self) -> None:
         """Add what the type has left to the gradients of its parameters."""
-        table, n, width = self._table, self.n, self._how.flows.width
+        table, n, width = self._table, self.n, self._how.width
         of_saved: dict[int, Any] = {}
-        for term in self._how.flows.terms:
+        for term in self._how.terms:
             parameter = parameter_of(term.parameter)
             if parameter.frozen:
                 continue

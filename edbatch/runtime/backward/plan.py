@@ -24,10 +24,10 @@ from edbatch.runtime.backward.placing import place
 from edbatch.runtime.backward.records import OWN, SAVED
 from edbatch.runtime.backward.route import Route
 from edbatch.runtime.backward.saving import Stretch
-from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
+from edbatch.runtime.type_columns import BoundType
 
 _BYTES = np.dtype(np.uint8)
 
@@ -181,7 +181,7 @@ class BackwardPlan:
         way, route, table, stretch = self._way, self._route, self._table, self._stretch
         for number, n in zip(route.terms, way.rows, strict=True):
             how, begin = route.hows[number], way.begins.item(self._n + route.own[number])
-            width, kind = how.flows.width, table.output_sets.sets[number].kind
+            width, kind = how.width, table.output_sets.sets[number].kind
             computed = self._flat[begin : begin + n * width].reshape(n, width)
             TypeRows(how, computed, stretch, self._graph, self._sets, number, kind).add_terms()
         if not route.has_parameters:
