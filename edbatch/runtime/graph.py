@@ -41,7 +41,7 @@ from edbatch.policy.recorded import write_graph
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
 from edbatch.runtime.failing import Failing
-from edbatch.runtime.programs.choice import Choice
+from edbatch.runtime.learned import Choice
 from edbatch.runtime.report import Counts, Report
 
 if TYPE_CHECKING:
