@@ -22,7 +22,7 @@ def diagram_of(evaluation: Evaluation, policy: str) -> Diagram:
     Args:
         policy: name of what chose the batches.
     """
-    chosen, graph = evaluation.typed_graph(evaluation.split(), 0)
+    _, chosen, graph = evaluation.typed_graph(evaluation.split(), 0)
     batches = _batches(evaluation)[chosen] if evaluation.done else np.full(len(graph), PENDING)
     n_batches = len(np.unique(batches[batches != PENDING]))
     title = f"{_counted(len(graph), 'node')} of {_counted(len(set(graph.types.tolist())), 'type')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -23,13 +24,12 @@ from edbatch.policy.policy import Policy, get_policy, is_known, schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable
-from edbatch.runtime.execute import Executor, Timed
-from edbatch.runtime.learned import RULE, default_policy, waits
+from edbatch.runtime.execute import Timed, run_plan
+from edbatch.runtime.learned import RULE, Choice, default_policy, waits
 from edbatch.runtime.lower import UNKNOWN, contract, decode
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
 from edbatch.runtime.planning import FEW, plan_batches, plan_few
-from edbatch.runtime.programs.choice import Choice
 from edbatch.runtime.split import split_nodes
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_table import TypeTable
@@ -90,7 +90,6 @@ class Evaluation:
         self._n_integers = len(given)
         self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, recorded, known, given)
         self.profile: list[Timed] | None = [] if options.profile else None
-        self._executor = Executor(self._state, store, self.profile)
         self._backward: Any = None
         if known is not None:
             self.policy, self.fallbacks = known.policy, known.fallbacks
@@ -150,14 +149,14 @@ class Evaluation:
         """Of all nodes."""
         return self._state.integers[: self._n_integers]
 
-    def typed_graph(self, nodes: Nodes, first: int, end: int | None = None) -> tuple[np.ndarray, TypedGraph]:
-        """What has to be scheduled of the nodes from `first` to `end`: which, counted from `first`, and their graph."""
-        return self.typed_graph_of(nodes, first, end)[1:]
-
-    def typed_graph_of(
+    def typed_graph(
         self, nodes: Nodes, first: int, end: int | None = None
     ) -> tuple[np.ndarray, np.ndarray, TypedGraph]:
-        """The same, after the numbers of the types in the table."""
+        """What has to be scheduled of the nodes from `first` to `end`.
+
+        Returns:
+            The numbers of the types in the table; which nodes, counted from `first`; and their graph.
+        """
         table = self.table
         present, kinds, chosen, indptr, operands = contract(first, nodes.columns(first, end), table.is_source)
         graph = TypedGraph(kinds, indptr, operands, table.names(present))
@@ -166,7 +165,7 @@ class Evaluation:
 
     def whole_graph(self) -> TypedGraph:
         """What has run, and what is pending; with where runs have ended."""
-        chosen, graph = self.typed_graph(self.split(), 0)
+        _, chosen, graph = self.typed_graph(self.split(), 0)
         ends = [int(np.count_nonzero(chosen < one.end.nodes)) for one in self.ran]
         graph.ends = tuple(dict.fromkeys(end for end in ends if 0 < end < len(graph)))
         return graph
@@ -220,16 +219,11 @@ class Evaluation:
         if not has_room:
             self.arenas.make_room()
         if key is not None and first == 0 and plans.has_seen(key):
-            plans.keep(key, self._cached(n_sources))
+            planned = ref(self.table), nodes, plan, self.arenas.rows["used"], n_sources
+            told = self.policy, self._waiting, self.fallbacks, self.fixes_device, self._n_integers
+            plans.keep(key, CachedPlan(*planned, *told))
         self.key = None
         return n_sources
-
-    def _cached(self, n_sources: int) -> CachedPlan:
-        """What has been planned, as it is kept."""
-        found = self.policy, self._waiting, self.fallbacks
-        used = self.arenas.rows["used"]
-        told = self.fixes_device, self._n_integers
-        return CachedPlan(self.table, self.nodes, self.plan, used, n_sources, *found, *told)
 
     def _tables(self) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What a plan is made of, see `planner.extend_plan`."""
@@ -242,7 +236,7 @@ class Evaluation:
         clock = self.clock
         if self._options.split:
             split_nodes(self.nodes, self._integers, self.done, self.table)
-        chosen, graph = self.typed_graph(self.nodes, self.done)
+        _, chosen, graph = self.typed_graph(self.nodes, self.done)
         clock.stop("lowering")
         if not len(graph):
             return chosen, np.zeros(1, np.int64)
@@ -270,11 +264,8 @@ class Evaluation:
         time, plan = now(), self.plan
         types = SavingTable(self.table, plan.tables.batches[begin.batches : end.batches]) if saving else self.table
         with self._computing():
-            self._executor.run(plan, begin, end, n_sources, inputs, types)
-        saved = {}
-        if isinstance(types, SavingTable):
-            saved = types.saved
-        self.ran.append(Ran(begin, end, n_sources, saved, time))
+            run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
+        self.ran.append(Ran(begin, end, n_sources, types.saved if isinstance(types, SavingTable) else {}, time))
 
     def run_again(self, inputs: Mapping[int, Any], saving: bool) -> None:
         """Run what has run once more, with parameters as they are now.

@@ -40,8 +40,8 @@ from edbatch.policy.policy import Policy, get_policy
 from edbatch.policy.recorded import write_graph
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
-from edbatch.runtime.failing import Failing, Fitting
-from edbatch.runtime.programs.choice import Choice
+from edbatch.runtime.failing import Failing
+from edbatch.runtime.learned import Choice
 from edbatch.runtime.report import Counts, Report
 
 if TYPE_CHECKING:
@@ -88,19 +88,9 @@ class Graph(Columns):
     """
 
     __slots__ = (
-        "_check_nan",
-        "_clock",
-        "_device",
-        "_entered",
-        "_evaluation",
-        "_failed",
-        "_outdated",
-        "_policy",
-        "_read",
-        "_writes",
-        "choice",
-        "rounds",
-    )
+        "_check_nan", "_clock", "_device", "_entered", "_evaluation", "_failed", "_outdated", "_policy", "_read",
+        "_writes", "choice", "rounds",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -219,7 +209,7 @@ class Graph(Columns):
             evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))
         if self._outdated:
             self._expect_current("backward", [expression.id])
-        with Fitting():
+        with Failing():
             evaluation.backward(expression.id, seed)
         if self._read:
             tell_read(self._read, self.constants)
@@ -240,7 +230,7 @@ class Graph(Columns):
         if expression.id & NODE_MASK >= evaluation.nodes.n:  # a view or a cell may show what was there before
             with Failing(self._fail):
                 evaluation = self._taken_over()
-        with Fitting():
+        with Failing():
             return evaluation.gradient(expression.id, expression.spec)
 
     def run(self, saving: bool = False) -> None:

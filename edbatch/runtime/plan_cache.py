@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from weakref import ref
 
 import numpy as np
@@ -37,40 +38,40 @@ MOST_MISSED = 200  # look-ups without a hit, less ten for each hit, before only 
 MOST_WAYS = 4  # backward plans of one run, from several expressions and for several sets of gradients
 
 
+@dataclass(slots=True, eq=False)
 class CachedPlan:
     """The plan of a graph's first run; graphs of its structure share its records as long as they do not grow.
 
-    Args:
+    Attributes:
         table: of its types.
-        nodes, plan: its records, which are copied.
-        used: rows in use of each arena.
+        nodes, plan: its records, which are copied; used: rows in use of each arena, too.
         n_sources, policy, fallbacks: see `Evaluation`.
         waiting: types for which a better policy may be learned later, and how many nodes there are; None: nothing will.
         fixes_device: whether its device follows from what was recorded, and is not the one in force then.
         n_integers: of the graph.
-
-    Attributes:
         ready: the programs that ran it, unless they saved.
         ways: backward plans of it, see `runtime.backward`.
-        bytes: of all arrays, and of the key, about.
         is_kept: whether the cache has it still.
+        bytes: of all arrays, and of the key, about.
     """
 
-    __slots__ = (
-        "bytes", "fallbacks", "fixes_device", "is_kept", "n_integers", "n_sources", "nodes", "plan", "policy", "ready",
-        "table", "used", "waiting", "ways",
-    )  # fmt: skip
+    table: ref[TypeTable]
+    nodes: Nodes
+    plan: GrowingPlan
+    used: np.ndarray
+    n_sources: int
+    policy: Policy | None
+    waiting: frozenset[str] | None
+    fallbacks: int
+    fixes_device: bool
+    n_integers: int
+    ready: Ready | None = None
+    ways: dict[Hashable, Way] = field(default_factory=dict)
+    is_kept: bool = False
+    bytes: int = 0
 
-    def __init__(
-        self, table: TypeTable, nodes: Nodes, plan: GrowingPlan, used: np.ndarray, n_sources: int,
-        policy: Policy | None, waiting: frozenset[str] | None, fallbacks: int, fixes_device: bool, n_integers: int,
-    ) -> None:  # fmt: skip
-        self.table, self.fixes_device, self.n_integers = ref(table), fixes_device, n_integers
-        self.nodes, self.plan, self.used = nodes.copy(), plan.copy(), used.copy()
-        self.n_sources, self.policy, self.waiting, self.fallbacks = n_sources, policy, waiting, fallbacks
-        self.ready: Ready | None = None
-        self.ways: dict[Hashable, Way] = {}
-        self.is_kept = False
+    def __post_init__(self) -> None:
+        self.nodes, self.plan, self.used = self.nodes.copy(), self.plan.copy(), self.used.copy()
         self.bytes = 4000 + 2 * self.nodes.bytes + self.plan.bytes + self.used.nbytes
 
 
@@ -174,11 +175,11 @@ def key_of(taken: Recorded, policy: Policy | None, splits: bool, *told: Hashable
         splits: whether cells may be split.
         told: more that plans follow from.
     """
-    known = _known(policy)
-    if known is _ANYONES or not plans.is_worth_asking() or len(taken.types) > MOST_NODES:
+    if (policy is not None and not is_known(policy)) or not plans.is_worth_asking() or len(taken.types) > MOST_NODES:
         return None
     # Bytes are told apart in a tenth of the time that tuples of integers are.
     integers = taken.integers.tobytes() if splits and _repeats_look_ups(taken) else b""
+    known = policy.name if type(policy) is Heuristic else policy
     return taken.types.tobytes(), taken.operands.tobytes(), integers, known, splits, *told
 
 
@@ -197,13 +198,3 @@ def _repeats_look_ups(taken: Recorded) -> bool:
     begins = np.cumsum(n_integers) - n_integers
     values = (integers[begins[types == id]].tolist() for id in present if id in looking)
     return any(len(set(found)) <= MOST_DISTINCT * len(found) for found in values)
-
-
-_ANYONES = object()  # a policy of which nobody knows what it follows from
-
-
-def _known(policy: Policy | None) -> Any:
-    """What a policy's schedules follow from, besides the graph."""
-    if type(policy) is Heuristic:
-        return policy.name
-    return policy if is_known(policy) else _ANYONES

@@ -27,7 +27,7 @@ def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
         fallbacks=evaluation.fallbacks,
     )
     report._count_operands(plan, evaluation.table.windows)
-    found = [evaluation.typed_graph_of(nodes, one.begin.nodes, one.end.nodes) for one in ran]
+    found = [evaluation.typed_graph(nodes, one.begin.nodes, one.end.nodes) for one in ran]
     graphs = [graph for *_, graph in found]
     report.nodes, report.edges = sum(map(len, graphs)), sum(len(graph.operands) for graph in graphs)
     report.batches = evaluation.batches
@@ -38,7 +38,7 @@ def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
     if getattr(policy, "name", "") != "none":
         scheduled = [graph for graph in graphs if len(graph)]
         once = [_cells_once(evaluation.table, present, graph) for present, _, graph in found if len(graph)]
-        whole = lambda: evaluation.typed_graph(evaluation.nodes, 0, evaluation.done)[1]  # noqa: E731
+        whole = lambda: evaluation.typed_graph(evaluation.nodes, 0, evaluation.done)[2]  # noqa: E731
         report.advice = advice(report.uses, scheduled, whole, once)
     return report
 

@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edbatch.compiling.compiled import compiled
 from edbatch.graph.cell.passes.split_stages import EARLY
 from edbatch.graph.cell.split import Split, in_core, split_type
 from edbatch.graph.cell.type_body import outputs_seen
 from edbatch.graph.views import NODE_BITS
+from edbatch.memory.plan.columns import Columns, nodes_in
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.split_loops import SplitColumns, make_parts
-from edbatch.runtime.split_reasons import found_out
+from edbatch.runtime.split_reasons import MOST_INTEGERS, found_out
 from edbatch.runtime.type_table import TypeTable
 
 MAX_REMEMBERED = 1000
@@ -29,17 +30,115 @@ MAX_REMEMBERED = 1000
 MOST_DISTINCT = 0.75
 
 
-class Splits(NamedTuple):
-    """How the nodes of some types are split.
+class SplitColumns(NamedTuple):
+    """How the nodes of each type are split.
 
     Attributes:
-        new_nodes, new_args: per type that may be split and is present, how many a node of it is given room for.
-        columns: what is made of the nodes.
+        split: per type, the number of its split, or -1.
+        width: per split, operands and integers of the whole.
+        parts: [splits + 1] where the parts of each split begin.
+        kinds, operands, given_begin: per part, its type, its number of operands, and [parts + 1] where `given` begins.
+        given: see `passes.split_stages.Part`.
+        core: per split, the part that users of the whole read in its place where `codes` says so; -1: the last.
+        codes: [splits, codes] from a view of the whole to one of the core; -1 if only the whole has it.
+        shared: per part, a number of its own if it depends on an integer alone and is shared by equal ones, else -1.
     """
 
-    new_nodes: np.ndarray
-    new_args: np.ndarray
-    columns: SplitColumns
+    split: np.ndarray
+    width: np.ndarray
+    parts: np.ndarray
+    kinds: np.ndarray
+    operands: np.ndarray
+    given_begin: np.ndarray
+    given: np.ndarray
+    core: np.ndarray
+    codes: np.ndarray
+    shared: np.ndarray
+
+
+@compiled(small=True)
+def make_parts(
+    first: int, n: int, n_args: int, integers: np.ndarray, node_tables: np.ndarray, split_columns: Columns
+) -> tuple[int, int]:
+    """Make parts of the nodes from `first` on, in place; there must be room.
+
+    A node's last part takes its place, the others get new ids; but parts that look up the same are one.
+
+    Args:
+        n, n_args: nodes and entries of `args` in use.
+        integers: of the graph.
+        node_tables: directory of the `NodeColumns` of all nodes, with that room.
+        split_columns: the `SplitColumns`.
+
+    Returns:
+        Nodes and entries in use after it.
+    """
+    types, starts, counts, args = nodes_in(node_tables)
+    splits = SplitColumns(*split_columns)
+    parts, given, shared = splits.parts, splits.given, splits.shared
+    made_of = _shared_parts(shared, integers)
+    part_ids = np.empty(len(shared), np.int32)
+    end = n
+    moves = splits.core.max() >= 0
+    cores = np.full(end - first if moves else 0, -1, np.int32)  # per node, the part that its users read
+    split_of = np.empty(len(cores), np.int32)
+    whole = np.empty(max(1, splits.width.max()), np.int64)
+    for node in range(first, end):
+        if moves:
+            for at in range(starts[node], starts[node] + counts[node]):
+                source = (args[at] & 0xFFFFFFFF) - first
+                if 0 <= source < len(cores) and cores[source] >= 0:
+                    code = splits.codes[split_of[source], args[at] >> 32]
+                    if code >= 0:
+                        args[at] = (code << 32) | cores[source]
+        s = splits.split[types[node]] if types[node] < len(splits.split) else -1
+        if s < 0:
+            continue
+        at = int(starts[node])
+        for k in range(splits.width[s]):
+            whole[k] = args[at + k]
+        last = parts[s + 1] - 1
+        for part in range(parts[s], last + 1):
+            begin, end_given = splits.given_begin[part], splits.given_begin[part + 1]
+            made = node
+            if part < last:
+                key = integers[whole[given[begin]]] if shared[part] >= 0 else -1
+                is_shared = 0 <= key < made_of.shape[1]
+                if is_shared and made_of[shared[part], key] >= 0:
+                    part_ids[part] = made_of[shared[part], key]
+                    continue
+                made = n
+                n += 1
+                if is_shared:
+                    made_of[shared[part], key] = made
+            part_ids[part] = made
+            if part < last or end_given - begin > splits.width[s]:  # else it has room where the whole was
+                at = n_args
+                n_args += end_given - begin
+            else:
+                at = int(starts[node])
+            types[made] = splits.kinds[part]
+            starts[made] = at
+            counts[made] = splits.operands[part]
+            for k in range(begin, end_given):
+                source = given[k]
+                args[at] = whole[source] if source >= 0 else part_ids[parts[s] - 1 - source]
+                at += 1
+        if splits.core[s] >= 0:
+            cores[node - first] = part_ids[parts[s] + splits.core[s]]
+            split_of[node - first] = s
+    return n, n_args
+
+
+@compiled(small=True)
+def _shared_parts(shared: np.ndarray, integers: np.ndarray) -> np.ndarray:
+    """Room for the nodes of parts that are shared: [parts, integers], -1 where none is made."""
+    largest = -1
+    if len(shared) and shared.max() >= 0:
+        for at in range(len(integers)):
+            if integers[at] < MOST_INTEGERS:
+                largest = max(largest, integers[at])
+    return np.full((shared.max() + 1 if len(shared) else 0, largest + 1), -1, np.int32)
 
 
 def split_nodes(nodes: Nodes, integers: np.ndarray, first: int, table: TypeTable) -> None:
@@ -58,16 +157,17 @@ def split_nodes(nodes: Nodes, integers: np.ndarray, first: int, table: TypeTable
             table.splits.clear()
         splits = recurrent.any() or looking.any()
         table.splits[key] = _new_splits(table, candidates, recurrent, read, looking) if splits else None
-    found: Splits | None = table.splits[key]
+    found: tuple[np.ndarray, np.ndarray, SplitColumns] | None = table.splits[key]
     if found is None:
         return
-    nodes.reserve(int(times @ found.new_nodes), int(times @ found.new_args))
-    nodes.n, nodes.n_args = make_parts(first, n, n_args, integers, nodes.directory, tuple(found.columns))
+    new_nodes, new_args, columns = found  # the first: per candidate, how many a node of it is given room for
+    nodes.reserve(int(times @ new_nodes), int(times @ new_args))
+    nodes.n, nodes.n_args = make_parts(first, n, n_args, integers, nodes.directory, tuple(columns))
 
 
 def _new_splits(
     table: TypeTable, candidates: np.ndarray, recurrent: np.ndarray, read: np.ndarray, looking: np.ndarray
-) -> Splits | None:
+) -> tuple[np.ndarray, np.ndarray, SplitColumns] | None:
     found: dict[int, Split] = {}  # by number among the candidates
     for number, kind in enumerate(candidates.tolist()):
         type = table.bound[kind].type
@@ -101,10 +201,10 @@ def _new_splits(
         [looking[number] and part.stage == EARLY for number, split in found.items() for part in split.parts], np.bool_
     )
     parts_of = [found[number].parts if number in found else () for number in range(len(candidates))]
-    return Splits(
-        new_nodes=np.array([max(0, len(parts) - 1) for parts in parts_of]),
-        new_args=np.array([sum(len(part.given) for part in parts) for parts in parts_of]),
-        columns=SplitColumns(
+    return (
+        np.array([max(0, len(parts) - 1) for parts in parts_of]),
+        np.array([sum(len(part.given) for part in parts) for parts in parts_of]),
+        SplitColumns(
             split=split_of,
             width=np.array([table.n_operands[kind] + table.n_integers[kind] for kind in chosen], np.int32),
             parts=np.cumsum([0] + [len(split.parts) for split in found.values()]).astype(np.int32),

@@ -6,8 +6,8 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.memory.plan.columns import NodeColumns, nodes_in, types_in
-from edbatch.runtime.split_loops import MOST_INTEGERS
 
+MOST_INTEGERS = 1 << 24  # look-ups of more entries are not compared
 MAX_AT_ONCE = 63  # types that one pass over the nodes can tell apart
 
 
@@ -40,13 +40,24 @@ def found_out(
         end = begin + MAX_AT_ONCE
         recurrent_operands(first, columns, known.is_source, kinds[begin:end], recurrent[begin:end])
         if late and recurrent[begin:end].any():
-            views_read(first, columns, len(known.windows), kinds[begin:end], read[begin:end])
+            views_read(first, columns, numbered(len(known.windows), kinds[begin:end]), read[begin:end])
     looking = np.zeros(len(kinds), np.bool_)
     for its in range(len(kinds)):
         looking[its] = looks_up[kinds[its]] and not recurrent[its].any()
     if looking.any():
-        looking = repeats(columns, integers, len(known.windows), kinds, looking, most_distinct)
+        number = numbered(len(known.windows), kinds)
+        number[kinds[~looking]] = -1
+        looking = repeats(columns, integers, number, len(kinds), most_distinct)
     return kinds, times, recurrent, read, looking
+
+
+@compiled(small=True)
+def numbered(n_types: int, kinds: np.ndarray) -> np.ndarray:
+    """Per type its number among some; -1: it is none of these."""
+    number = np.full(n_types, -1, np.int32)
+    for its in range(len(kinds)):
+        number[kinds[its]] = its
+    return number
 
 
 @compiled(small=True)
@@ -77,9 +88,7 @@ def recurrent_operands(
         recurrent: bool [kinds, operands], filled in; at least as many operands as any of the types has.
     """
     types, starts, counts, args = columns
-    number = np.full(len(is_source), -1, np.int32)
-    for its in range(len(kinds)):
-        number[kinds[its]] = its
+    number = numbered(len(is_source), kinds)
     below = np.empty(len(types), np.int64)  # the set of types that a node depends on, or is of
     feeds = np.zeros((*recurrent.shape, len(is_source)), np.bool_)
     for i in range(len(types)):
@@ -105,19 +114,16 @@ def recurrent_operands(
 
 
 @compiled(small=True)
-def views_read(first: int, columns: NodeColumns, n_types: int, kinds: np.ndarray, read: np.ndarray) -> None:
+def views_read(first: int, columns: NodeColumns, number: np.ndarray, read: np.ndarray) -> None:
     """How the results of some types are read by the nodes from `first` on.
 
     Args:
-        columns, kinds: as in `recurrent_operands`.
-        n_types: number of all types.
+        columns: as in `recurrent_operands`.
+        number: per type its number among those that are asked for, or -1.
         read: uint8 [kinds, codes of views], filled in: above 1 where what reads the view is of the same type or leads
             to such a node, 1 where something else reads it.
     """
     types, starts, counts, args = columns
-    number = np.full(n_types, -1, np.int32)
-    for its in range(len(kinds)):
-        number[kinds[its]] = its
     above = np.zeros(len(types), np.int64)  # the set of types that depend on a node
     for i in range(len(types) - 1, -1, -1):
         kind = number[types[i]]
@@ -132,29 +138,23 @@ def views_read(first: int, columns: NodeColumns, n_types: int, kinds: np.ndarray
 
 
 @compiled(small=True)
-def repeats(
-    columns: NodeColumns, integers: np.ndarray, n_types: int, kinds: np.ndarray, asked: np.ndarray, most: float
-) -> np.ndarray:
-    """Whether at most that share of the integers of a type's nodes are different, for the types that are asked for."""
+def repeats(columns: NodeColumns, integers: np.ndarray, number: np.ndarray, n_kinds: int, most: float) -> np.ndarray:
+    """Whether at most that share of the integers of a type's nodes are different; `number`: as in `views_read`."""
     types, starts, counts, args = columns
-    number = np.full(n_types, -1, np.int32)
     largest = -1
-    for its in range(len(kinds)):
-        if asked[its]:
-            number[kinds[its]] = its
     for i in range(len(types)):
         if number[types[i]] >= 0:
             largest = max(largest, integers[args[starts[i] + counts[i]]])
-    found = np.zeros(len(kinds), np.bool_)
+    found = np.zeros(n_kinds, np.bool_)
     if largest < 0 or largest >= MOST_INTEGERS:
         return found
-    seen = np.zeros((len(kinds), largest + 1), np.bool_)
-    total = np.zeros(len(kinds), np.int64)
+    seen = np.zeros((n_kinds, largest + 1), np.bool_)
+    total = np.zeros(n_kinds, np.int64)
     for i in range(len(types)):
         its = number[types[i]]
         if its >= 0:
             total[its] += 1
             seen[its, integers[args[starts[i] + counts[i]]]] = True
-    for its in range(len(kinds)):
+    for its in range(n_kinds):
         found[its] = total[its] > 0 and seen[its].sum() <= most * total[its]
     return found

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edbatch.graph.views import NODE_MASK
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.growing import GrowingPlan
-from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan
 from edbatch.runtime.type_table import TypeTable
+
+_SHOWN = 3
 
 
 @dataclass(slots=True, eq=False)
@@ -40,7 +42,25 @@ class GraphState:
     known: CachedPlan | None
     integers: np.ndarray
 
-    @property
-    def lines(self) -> Lines:
-        """Where nodes were recorded, for errors."""
-        return Lines(self.recorded, self.nodes)
+    def lines(self, nodes: np.ndarray) -> str:
+        """What is put behind an error's text: the lines of some nodes, or how to get them."""
+        if self.recorded is None:
+            return "; a graph opened under edbatch.options(trace_lines=True) says where it was recorded"
+        found = list(dict.fromkeys(line for node in nodes[:1000].tolist() if (line := self._line(node)) is not None))
+        more = f" and {len(found) - _SHOWN} other lines" if len(found) > _SHOWN else ""
+        return f", recorded at {', '.join(found[:_SHOWN])}{more}" if found else ""
+
+    def _line(self, node: int) -> str | None:
+        """Of a part that a cell was split into, the line of what reads it: the cell's last part has the cell's node."""
+        assert self.recorded is not None
+        seen = self.nodes
+        while node not in self.recorded:
+            starts, ends = seen.starts[: seen.n], seen.starts[: seen.n] + seen.counts[: seen.n]
+            for place in np.flatnonzero((seen.args[: seen.n_args] & NODE_MASK) == node).tolist():
+                users = np.flatnonzero((starts <= place) & (place < ends))
+                if len(users) and users[0] != node:
+                    node = int(users[0])
+                    break
+            else:
+                return None
+        return self.recorded[node]

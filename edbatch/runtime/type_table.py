@@ -21,13 +21,12 @@ from edbatch.memory.plan.columns import TypeColumns
 from edbatch.memory.plan.pool import pool_of
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.backward.output_sets import OutputSets
-from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.program_table import DerivativePrograms, ProgramTable
 from edbatch.runtime.compile.scattered import ScatteredKernels
 from edbatch.runtime.store import Stores
-from edbatch.runtime.type_columns import ColumnsOfTypes
+from edbatch.runtime.type_columns import BoundType, ColumnsOfTypes
 
 
 class TypeTable(ColumnsOfTypes):

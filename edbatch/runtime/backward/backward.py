@@ -25,7 +25,7 @@ from edbatch.runtime.backward.plan import BackwardPlan, Way, planned
 from edbatch.runtime.backward.reach import divide, flow_from
 from edbatch.runtime.backward.route import Route
 from edbatch.runtime.backward.routes import Routes, routes_of, stopping_views
-from edbatch.runtime.backward.saving import Ran, Stretch, stretches
+from edbatch.runtime.backward.saving import Ran, stretches
 from edbatch.runtime.plan_cache import plans as plan_cache
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
@@ -106,13 +106,13 @@ class Backward:
             found = known.ways.get(key)
             if found is not None and (again := routes.again(found)) is not None:
                 self.requires, self.sets = found.requires, found.sets
-                return [self._gone(Stretch(self._graph.plan, ran, ran), found, *again, True)]
+                return [self._gone(ran, found, *again, True)]
         if not self._flow(routes):
             return []
         graph, store, n_sets = self._graph, self._store, len(self._table.output_sets.sets)
         flow, nodes, ways = store.flow, graph.nodes.directory, routes.ways
-        for stretch in reversed(stretches(self._ran, graph.plan)):
-            divided = divide(*stretch.extent, n_sets, stretch.plan.entries, nodes, ways, flow.entries)
+        for stretch in reversed(stretches(self._ran)):
+            divided = divide(*stretch.extent, n_sets, graph.plan.entries, nodes, ways, flow.entries)
             if divided[0]:
                 route, held = routes.find(flow.columns.present[: divided[1]], stretch.saved)
                 way = planned(stretch, graph, self.gradients, store, divided, self._root & NODE_MASK, route)
@@ -121,7 +121,7 @@ class Backward:
                 plans.append(self._gone(stretch, way, route, held, not plans))
         return plans
 
-    def _gone(self, stretch: Stretch, way: Way, route: Route, held: list[Any], is_last: bool) -> BackwardPlan:
+    def _gone(self, stretch: Ran, way: Way, route: Route, held: list[Any], is_last: bool) -> BackwardPlan:
         """Go back through a stretch of runs; `is_last`: the gradient that is given is of one of their nodes."""
         plan = BackwardPlan(stretch, way, route, held, self._graph, self.gradients, self._store, self.sets)
         if is_last:

@@ -19,11 +19,11 @@ from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, steps_of
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.saving import Ran
-from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled, compiled_outputs
 from edbatch.runtime.compile.run_program import run_program
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.state import GraphState
+from edbatch.runtime.type_columns import BoundType
 
 
 class Made(NamedTuple):
@@ -118,7 +118,7 @@ class ExpressionGradients:
             column = columns_of_type(type.type)[output]
             return gradient.reshape(1, -1)[:, column : column + spec.size].reshape(1, *spec.shape)
         how = compiled_outputs(type, live, self._backend)
-        return self._computed(how, how.flows.operands[output], node, gradient, spec)
+        return self._computed(how, how.operands[output], node, gradient, spec)
 
     def _of_call(self, node: int, operand: int, sets: np.ndarray) -> Any:
         """What flows from one node to the row [1, *shape] of one of its operands."""
@@ -126,22 +126,22 @@ class ExpressionGradients:
         needed = [at == operand for at in range(self._nodes.counts[node])]
         how = compiled(type, needed, False, self._live(node, sets), self._backend)
         gradient = self.row(self._gradients.array, node)
-        return self._computed(how, how.flows.operands[operand], node, gradient, type.type.operands[operand])
+        return self._computed(how, how.operands[operand], node, gradient, type.type.operands[operand])
 
     def _computed(self, how: CompiledDerivative, place: Place | None, node: int, gradient: Any, spec: Spec) -> Any:
         """What a derivative computes for one node, [1, *shape], at a place of its row; zeros if it computes nothing."""
         nodes, type = self._nodes, self._table.bound[self._nodes.types[node]]
         if place is None or how.program is None:
             return self._backend.zeros((1, *spec.shape), spec.dtype)
-        expect_unwritten(how.flows.reads, self._time(node))
+        expect_unwritten(how.reads, self._time(node))
         begin, end = int(nodes.starts[node]), int(nodes.starts[node] + nodes.counts[node])
         given = []
-        for source, number in how.flows.given:
+        for source, number in how.given:
             if source is Given.OPERAND:
                 given.append(self.row(self._arenas.array, int(nodes.args[begin + number])))
             else:
                 given.append(self.row(self._arenas.array, node) if source is Given.RESULT else gradient)
-        row = self._backend.empty(how.flows.width, type.type.out.dtype).reshape(1, -1)
+        row = self._backend.empty(how.width, type.type.out.dtype).reshape(1, -1)
         integers = self._graph.integers[nodes.args[end : end + type.type.n_integers]]
         run_program(how.program, row, given, integers, self._table.derivative_programs, self._backend)
         return row[:, place.column : place.column + spec.size].reshape(1, *spec.shape)

@@ -10,7 +10,7 @@ from edbatch.memory.plan.addresses import ROWS
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.memory.plan.windows import Windows
-from edbatch.runtime.kept_buffer import KeptBuffer
+from edbatch.runtime.store import KeptBuffer
 
 _NONE = np.zeros(0, ROWS)
 

@@ -21,7 +21,7 @@ from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.nodes import Nodes
 
 if TYPE_CHECKING:
-    from edbatch.runtime.bound_type import BoundType
+    from edbatch.runtime.type_columns import BoundType
 
 
 # Whether gradients flow into an operand: into all of its entries or none, or the truth values of each; and how many

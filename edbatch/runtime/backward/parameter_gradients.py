@@ -12,7 +12,7 @@ from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.views import View
 from edbatch.kernels.backend import Backend
-from edbatch.runtime.backward.saving import Saved, Stretch
+from edbatch.runtime.backward.saving import Ran, Saved
 from edbatch.runtime.compile.derivatives import CompiledDerivative
 from edbatch.runtime.state import GraphState
 
@@ -35,7 +35,7 @@ class TypeRows:
     """
 
     def __init__(
-        self, how: CompiledDerivative, table: Any, stretch: Stretch, graph: GraphState, sets: np.ndarray, number: int,
+        self, how: CompiledDerivative, table: Any, stretch: Ran, graph: GraphState, sets: np.ndarray, number: int,
         kind: int,
     ) -> None:  # fmt: skip
         self._how, self._table, self.n = how, table, len(table)
@@ -46,9 +46,9 @@ class TypeRows:
 
     def add_terms(self) -> None:
         """Add what the type has left to the gradients of its parameters."""
-        table, n, width = self._table, self.n, self._how.flows.width
+        table, n, width = self._table, self.n, self._how.width
         of_saved: dict[int, Any] = {}
-        for term in self._how.flows.terms:
+        for term in self._how.terms:
             parameter = parameter_of(term.parameter)
             if parameter.frozen:
                 continue
@@ -91,7 +91,7 @@ class TypeRows:
 
     @cached_property
     def _all(self) -> np.ndarray:
-        nodes = self._stretch.nodes
+        nodes = self._graph.plan.nodes[self._stretch.begin.nodes : self._stretch.end.nodes]
         found: np.ndarray = nodes[self._nodes.types[nodes] == self._kind]
         return found
 

@@ -23,11 +23,11 @@ from edbatch.runtime.backward.parameter_gradients import TypeRows, add_sum
 from edbatch.runtime.backward.placing import place
 from edbatch.runtime.backward.records import OWN, SAVED
 from edbatch.runtime.backward.route import Route
-from edbatch.runtime.backward.saving import Stretch
-from edbatch.runtime.bound_type import BoundType
+from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
+from edbatch.runtime.type_columns import BoundType
 
 _BYTES = np.dtype(np.uint8)
 
@@ -72,7 +72,7 @@ class Way(NamedTuple):
 
 
 def planned(
-    stretch: Stretch, graph: GraphState, gradients: GradientArenas, store: Store, divided: tuple[int, int], root: int,
+    stretch: Ran, graph: GraphState, gradients: GradientArenas, store: Store, divided: tuple[int, int], root: int,
     route: Route,
 ) -> Way:  # fmt: skip
     """Plan a way back.
@@ -95,7 +95,7 @@ def planned(
     while zeros < 0:
         plan.clear()
         zeros, entries = plan_back(
-            (*stretch.extent, n_parts), (arena, itemsize), graph.table.backend.adds_in_groups, stretch.plan.entries,
+            (*stretch.extent, n_parts), (arena, itemsize), graph.table.backend.adds_in_groups, graph.plan.entries,
             flow.entries, route.tables.entries, graph.arenas.rows[:n], gradients.rows(n), plan.entries,
         )  # fmt: skip
         if zeros < 0:
@@ -129,7 +129,7 @@ class BackwardPlan:
     """
 
     def __init__(
-        self, stretch: Stretch, way: Way, route: Route, held: list[Any], graph: GraphState, gradients: GradientArenas,
+        self, stretch: Ran, way: Way, route: Route, held: list[Any], graph: GraphState, gradients: GradientArenas,
         store: Store, sets: np.ndarray,
     ) -> None:  # fmt: skip
         self._held, self._stretch, self._way, self._graph, self._gradients = held, stretch, way, graph, gradients
@@ -181,12 +181,12 @@ class BackwardPlan:
         way, route, table, stretch = self._way, self._route, self._table, self._stretch
         for number, n in zip(route.terms, way.rows, strict=True):
             how, begin = route.hows[number], way.begins.item(self._n + route.own[number])
-            width, kind = how.flows.width, table.output_sets.sets[number].kind
+            width, kind = how.width, table.output_sets.sets[number].kind
             computed = self._flat[begin : begin + n * width].reshape(n, width)
             TypeRows(how, computed, stretch, self._graph, self._sets, number, kind).add_terms()
         if not route.has_parameters:
             return
-        batches = stretch.batches
+        batches = self._graph.plan.tables.batches[stretch.begin.batches : stretch.end.batches]
         active = np.unique(self._way.parts)
         for kind, row, n, *_ in batches[active[table.is_source[batches["type"][active]]]].tolist():
             type = table.bound[kind]
@@ -215,12 +215,12 @@ class BackwardPlan:
     def _check(self, computed: Any, type: BoundType) -> None:
         bad = int(self._backend.to_host((computed != computed).any(axis=1)).sum())
         if bad:
-            where = self._graph.lines.of(self._nodes_of(type))
+            where = self._graph.lines(self._nodes_of(type))
             raise EdBatchError(f"NaN in the gradient of {type.type} ({bad} of {len(computed)} in its batch){where}")
 
     def _nodes_of(self, type: BoundType) -> np.ndarray:
         """The nodes of a type that gradients flow into; which of them a batch has, its tables do not say."""
-        nodes = self._stretch.nodes
+        nodes = self._graph.plan.nodes[self._stretch.begin.nodes : self._stretch.end.nodes]
         nodes = nodes[self._sets[nodes] >= 0]
         found: np.ndarray = nodes[self._graph.nodes.types[nodes] == self._graph.table.numbers[type.type.id]]
         return found

@@ -32,10 +32,10 @@ from edbatch.runtime.backward.records import (
     Rule,
 )
 from edbatch.runtime.backward.saving import Saved
-from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled
 from edbatch.runtime.compile.list_program import ListDerivative, derivative_of
 from edbatch.runtime.compile.program_table import Ready
+from edbatch.runtime.type_columns import BoundType
 from edbatch.runtime.type_table import TypeTable
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ class Route:
                 records(self.buffers, BUFFER), np.full(windows.n_arenas + len(self.buffers), -1, np.int64),
             )
         )  # fmt: skip
-        self.terms = [number for number, how in self.hows.items() if how.flows.terms]
-        self.reads = frozenset().union(*(how.flows.reads for how in self.hows.values()))
+        self.terms = [number for number, how in self.hows.items() if how.terms]
+        self.reads = frozenset().union(*(how.reads for how in self.hows.values()))
         self.has_parameters = any(self._type(number).type.op is PARAMETER for number in operands)
         self.version = -1
         self.memory: Directory[Memory]
@@ -167,16 +167,16 @@ class Route:
         how = self.hows[number] = compiled(type, needed, kind in self._saved, live, table.backend)
         if how.program is None:
             return NOTHING, 0
-        own = self._buffer(Buffer(number, kind, how.flows.width, OWN))
+        own = self._buffer(Buffer(number, kind, how.width, OWN))
         self.own[number] = len(self.buffers) - 1
-        self._windows_of[number] = self._window(own, 0, how.flows.width, type)
+        self._windows_of[number] = self._window(own, 0, how.width, type)
         self._computed += [
             _NOWHERE if place is None else Computed(self._window(own, place.column, place.spec.size, type), 0, 0)
-            for place in how.flows.operands
+            for place in how.operands
         ]
         saved = self._saved[kind].how if kind in self._saved else None
         of_saved = self._buffer(Buffer(number, kind, saved.width, SAVED)) if saved is not None else -1
-        for source, which in how.flows.given:
+        for source, which in how.given:
             if source is Given.SAVED:
                 assert saved is not None
                 column, spec = saved.places[which]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.memory.plan.growing import GrowingPlan, Used
+from edbatch.memory.plan.growing import Used
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.runtime.compile.derivatives import Saving, saving
 from edbatch.runtime.compile.list_program import ListProgram
@@ -78,7 +77,7 @@ class SavingTable:
 
 
 class Ran(NamedTuple):
-    """A run, as it is kept for going back through it.
+    """A run, as it is kept for going back through it, or several that are gone back through as one.
 
     Attributes:
         begin, end: what was in use of the graph's plan before and after it.
@@ -93,51 +92,18 @@ class Ran(NamedTuple):
     saved: dict[int, Saved]
     time: int
 
-
-class Stretch(NamedTuple):
-    """Runs that are gone back through as one plan: one that saved, or some that did not while no parameter changed.
-
-    Attributes:
-        plan: of all that the graph has run.
-        first, last: of the runs.
-    """
-
-    plan: GrowingPlan
-    first: Ran
-    last: Ran
-
-    @property
-    def saved(self) -> dict[int, Saved]:
-        """What was saved, per type."""
-        return self.first.saved
-
-    @property
-    def time(self) -> int:
-        """When they were."""
-        return self.first.time
-
     @property
     def extent(self) -> tuple[int, int, int]:
-        """The first of their batches, the batch after the last, where their nodes begin among those of the plan."""
-        begin = self.first.begin
-        return begin.batches, self.last.end.batches, begin.nodes
-
-    @property
-    def batches(self) -> np.ndarray:
-        """Their batches."""
-        return self.plan.tables.batches[self.first.begin.batches : self.last.end.batches]
-
-    @property
-    def nodes(self) -> np.ndarray:
-        """Their nodes, batch after batch."""
-        return self.plan.nodes[self.first.begin.nodes : self.last.end.nodes]
+        """The first of its batches, the batch after the last, where its nodes begin among those of the plan."""
+        return self.begin.batches, self.end.batches, self.begin.nodes
 
 
-def stretches(ran: Sequence[Ran], plan: GrowingPlan) -> list[Stretch]:
-    """The runs of a graph in as few stretches as can be, the earliest first."""
-    begins = [
-        at
-        for at, one in enumerate(ran)
-        if not at or one.saved or (before := ran[at - 1]).saved or before.time != one.time
-    ]
-    return [Stretch(plan, ran[at], ran[end - 1]) for at, end in pairwise([*begins, len(ran)])]
+def stretches(ran: Sequence[Ran]) -> list[Ran]:
+    """The runs of a graph as few, the earliest first: those that saved nothing while no parameter changed are one."""
+    found: list[Ran] = []
+    for one in ran:
+        if found and not one.saved and not found[-1].saved and found[-1].time == one.time:
+            found[-1] = found[-1]._replace(end=one.end)
+        else:
+            found.append(one)
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from edbatch.graph.cell.body import Body, Node, Value
 from edbatch.graph.cell.derivative import (
@@ -24,40 +24,28 @@ from edbatch.graph.op import no_gradient
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.kernels.backend import Backend
-from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.linked import Linked
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.steps import columns_of_operands
-
-
-class Flows(NamedTuple):
-    """What a derivative is given and leaves, but for how it is computed.
-
-    Attributes:
-        width, given, operands, terms: as of a `Derivative`.
-        computes: whether there is anything to compute.
-        reads: the parameters whose values it needs.
-    """
-
-    width: int
-    given: tuple[tuple[Given, int], ...]
-    operands: tuple[Place | None, ...]
-    terms: tuple[Term, ...]
-    computes: bool
-    reads: frozenset[ParameterSpec]
+from edbatch.runtime.type_columns import BoundType
 
 
 class CompiledDerivative(NamedTuple):
     """The derivative of a type, ready to run.
 
     Attributes:
-        flows: what it is given and leaves.
+        width, given, operands, terms: as of a `Derivative`.
+        reads: the parameters whose values it needs.
         program: fills rows [nodes, width]; None if there is nothing to compute.
     """
 
-    flows: Flows
-    program: Program | None
+    width: int
+    given: tuple[tuple[Given, int], ...]
+    operands: tuple[Place | None, ...]
+    terms: tuple[Term, ...]
+    reads: frozenset[ParameterSpec]
+    program: Program | None = None
 
 
 class Saving(NamedTuple):
@@ -85,24 +73,25 @@ def compiled(
         live: the outputs that gradients flow into, by number.
     """
     plain = current_options().plain
+
+    def found(of: NodeType) -> Derivative:
+        placed = placed_derivative(of, needed)
+        return placed or derivative(*body_of_type(of), needed, _saved(of) if saving else (), live, plain)
+
     key = (tuple(needed), saving, live, plain)
+    return _known(type, key, lambda: _compiled(type.type, key, found, backend))
+
+
+def _known(type: BoundType, key: Hashable, make: Callable[[], Any]) -> Any:
     if key not in type.derivatives:
-
-        def found(of: NodeType) -> Derivative:
-            placed = placed_derivative(of, needed)
-            return placed or derivative(*body_of_type(of), needed, _saved(of) if saving else (), live, plain)
-
-        type.derivatives[key] = _compiled(type.type, key, found, backend)
-    compiled: CompiledDerivative = type.derivatives[key]
-    return compiled
+        type.derivatives[key] = make()
+    return type.derivatives[key]
 
 
 def saving(type: BoundType, backend: Backend) -> Saving | None:
     """How nodes of a type run when a backward run will follow; None if nothing is worth saving."""
     key = "saving", current_options().plain
-    if key not in type.derivatives:
-        type.derivatives[key] = _saving(type.type, key, backend)
-    found: Saving | None = type.derivatives[key]
+    found: Saving | None = _known(type, key, lambda: _saving(type.type, key, backend))
     return found
 
 
@@ -110,13 +99,11 @@ def compiled_outputs(type: BoundType, live: frozenset[int], backend: Backend) ->
     """What flows to the results of a cell, from outside and inside; see `graph.cell.derivative.output_gradients`."""
     plain = current_options().plain
     key = ("outputs", live, plain)
-    if key not in type.derivatives:
-        found = type.derivatives[key] = _compiled(
-            type.type, key, lambda of: output_gradients(*body_of_type(of), live, plain), backend
-        )
-        return found
-    known: CompiledDerivative = type.derivatives[key]
-    return known
+
+    def found(of: NodeType) -> Derivative:
+        return output_gradients(*body_of_type(of), live, plain)
+
+    return _known(type, key, lambda: _compiled(type.type, key, found, backend))
 
 
 def _saved(type: NodeType) -> tuple[int, ...]:
@@ -158,23 +145,20 @@ def _compiled(
 
     program = Program(type, what, lambda of: (made(of).body, made(of).columns), backend)
 
-    def both(of: NodeType) -> tuple[Flows, Linked | None]:
-        flows = _flows(made(of))
-        return flows, program.linked(of) if flows.computes else None
+    def both(of: NodeType) -> tuple[CompiledDerivative, Linked | None]:
+        found = made(of)
+        specs = [x for node in found.body.nodes for x in (*node.type.operands, *dict(node.type.attributes).values())]
+        reads = frozenset(spec for spec in specs if isinstance(spec, ParameterSpec))
+        how = CompiledDerivative(found.width, found.given, found.operands, found.terms, reads)
+        return how, program.linked(of) if found.body.outputs else None
 
-    flows, linked = made_for(
+    how, linked = made_for(
         type, ("derivative", what), both, backend, lambda found: found[1] is None or found[1].is_right()
     )
     if linked is None:
-        return CompiledDerivative(flows, None)
+        return how
     program.take(linked)
-    return CompiledDerivative(flows, program)
-
-
-def _flows(found: Derivative) -> Flows:
-    specs = [spec for node in found.body.nodes for spec in (*node.type.operands, *dict(node.type.attributes).values())]
-    reads = frozenset(spec for spec in specs if isinstance(spec, ParameterSpec))
-    return Flows(found.width, found.given, found.operands, found.terms, bool(found.body.outputs), reads)
+    return how._replace(program=program)
 
 
 def _saving(type: NodeType, what: Hashable, backend: Backend) -> Saving | None:

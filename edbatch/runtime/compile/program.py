@@ -21,8 +21,7 @@ from edbatch.runtime.compile.link import Link
 from edbatch.runtime.compile.linked import Linked, Tables, vectors_side_by_side
 from edbatch.runtime.compile.placed_steps import placed_steps
 from edbatch.runtime.compile.places import Parts, parts_of, place_values
-from edbatch.runtime.compile.product_steps import product_steps
-from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step
+from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step, product_steps
 
 # A batch is cut into blocks of calls whose intermediates have room (`Backend.block_bytes`). But a product of a block
 # brings its weights into another order first, unless they are small, and that has to be little beside the product.

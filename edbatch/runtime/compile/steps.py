@@ -1,4 +1,4 @@
-"""What a step of a program is, and the steps that copy."""
+"""What a step of a program is; the steps that copy, and those of matrix products, which a BLAS computes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.graph.cell.body import Body, Node, Value, operands_of
+from edbatch.graph.cell.body import Body, Node, Value, operands_of, spec_of_value
 from edbatch.graph.cell.passes.fuse import is_contiguous
+from edbatch.graph.cell.passes.rows_for_steps import parameter_matrix
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.ops.place import CONCATENATE, STACK
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.program import KernelStep, Step
+from edbatch.kernels.program import ADD, LEFT, RIGHT, TRANSPOSED, KernelStep, Multiply, MultiplyEach, Step
 from edbatch.kernels.row_kernels import copy_rows
 from edbatch.memory.plan.windows import contiguous_columns
 
 Operand = Value | ParameterSpec
+PRODUCTS = ("matmul", "affine", "matmul_stack")
 
 
 @dataclass(frozen=True)
@@ -74,3 +76,77 @@ def copy_step(operand: Operand, width: int, node: int | None, column: int) -> Ce
         return step
 
     return CellStep(encode, (operand,), () if node is None else (node,))
+
+
+def product_steps(body: Body, number: int) -> list[CellStep]:
+    """The steps of a product."""
+    node = body.nodes[number]
+    assert node.type.op.name in PRODUCTS, node.type
+    if node.type.op.name == "matmul_stack":
+        return _of_stacks(number, node, *operands_of(node))
+    return _of_rows(body, number, node) or _of_each(body, number, node)
+
+
+def _of_rows(body: Body, number: int, node: Node) -> list[CellStep] | None:
+    """A parameter times a vector, from either side, perhaps with a bias."""
+    operands = operands_of(node)
+    from_left = isinstance(operands[0], ParameterSpec)
+    weight, x = operands[:2] if from_left else operands[1::-1]
+    bias = operands[2:]
+    if (
+        not isinstance(weight, ParameterSpec)
+        or not isinstance(x, Value)
+        or len(weight.shape) != 2
+        or len(spec_of_value(body, x).shape) != 1
+        or len(node.type.out.shape) != 1
+        or not is_row(body, x)
+        or not all(is_row(body, operand) for operand in bias)
+    ):
+        return None
+    size, out_size = spec_of_value(body, x).size, node.type.out.size
+
+    def encode(link: Any) -> Multiply:
+        slot, distance, transposed = link.matrix(weight, from_left)
+        flags = transposed + ADD * len(bias)
+        (row, column), (out, out_column) = link.at(x), link.at(Value(number))
+        return Multiply(row, column, slot, size, out_size, distance, flags, out, out_column)
+
+    # With a bias the product is added to it.
+    return [*(copy_step(operand, out_size, number, 0) for operand in bias), CellStep(encode, (weight, x), (number,))]
+
+
+def _of_each(body: Body, number: int, node: Node) -> list[CellStep]:
+    """A product per call, at most one operand a parameter: `rows_for_steps` has seen to that."""
+    a, b = operands_of(node)
+    matrices = [parameter_matrix(body.nodes, x) for x in (a, b)]
+    assert not all(matrices)
+    assert all(matrix or is_row(body, x) for matrix, x in zip(matrices, (a, b), strict=True))
+    left, right = (spec.shape for spec in node.type.operands)
+    m, k, n = left[0] if len(left) == 2 else 1, right[0], right[1] if len(right) == 2 else 1
+
+    def encode(link: Any) -> MultiplyEach:
+        distance = flags = 0
+        for matrix, side in zip(matrices, (LEFT, RIGHT), strict=True):
+            if matrix is not None:
+                _, distance, turned = link.matrix(matrix[0], from_left=False)
+                flags = side + (turned ^ (TRANSPOSED * matrix[1]))
+        (x, x_column), (w, w_column) = map(link.at, read)
+        out, out_column = link.at(Value(number))
+        return MultiplyEach(x, x_column, w, w_column, m, k, n, distance, flags, out, out_column)
+
+    read = tuple(matrix[0] if matrix else x for matrix, x in zip(matrices, (a, b), strict=True))
+    return [CellStep(encode, read, (number,))]
+
+
+def _of_stacks(number: int, node: Node, a: Any, b: Any) -> list[CellStep]:
+    """Several products per call, one after the other."""
+    left, right = (spec.shape for spec in node.type.operands)
+    (count, m, n), k = node.type.out.shape, left[2]
+    x_step, w_step = m * k if left[0] > 1 else 0, k * n if right[0] > 1 else 0
+
+    def encode(link: Any) -> MultiplyEach:
+        (x, x_column), (w, w_column), (out, out_column) = link.at(a), link.at(b), link.at(Value(number))
+        each = MultiplyEach(x, x_column, w, w_column, m, k, n, 0, 0, out, out_column)
+        return each._replace(products=count, x_step=x_step, w_step=w_step)
+
+    return [CellStep(encode, (a, b), (number,))]

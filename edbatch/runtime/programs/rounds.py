@@ -14,7 +14,7 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.draws import stream
 from edbatch.graph.expression import Expression, driven
 from edbatch.runtime.graph import Graph, forward
-from edbatch.runtime.programs.choice import Choice
+from edbatch.runtime.learned import Choice
 from edbatch.runtime.programs.forgetting import Forgetting
 from edbatch.runtime.programs.requests import Parts, Program, asked
 from edbatch.runtime.programs.task import Task
