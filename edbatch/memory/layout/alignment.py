@@ -7,6 +7,7 @@ contradiction between node orders cannot be resolved by other choices. So None m
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -45,7 +46,7 @@ class Alignment:
     def __init__(self, variables: Iterable[int]) -> None:
         self.tree = PQTree(dict.fromkeys(variables))
         self.demands: list[Demand] = []
-        self._nodes = self.tree.nodes()
+        self._nodes = self.tree.nodes
         self._orders = NodeOrders()
 
     def extended(self, demands: Sequence[Demand]) -> Alignment | None:
@@ -63,6 +64,44 @@ class Alignment:
             return None
         wider._nodes, spanned = found
         return wider if _decide_orders(wider._orders, spanned) else None
+
+    def joined(self, groups: Sequence[Sequence[Demand]]) -> tuple[Alignment, list[int]]:
+        """The alignment that meets these groups too, each as a whole, but for those that earlier ones leave no way.
+
+        As many as there are at once; where that fails, first those of one half, then of the other.
+
+        Returns:
+            It, and which groups it does not meet.
+        """
+        met, left, waiting = self, list[int](), [range(len(groups))]
+        while waiting:
+            some = waiting.pop()
+            wider = met.extended([demand for number in some for demand in groups[number]])
+            if wider is not None:
+                met = wider
+            elif len(some) == 1:
+                left += some
+            else:
+                waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
+        return met, left
+
+    def conflict(self, demands: Sequence[Demand], last: int) -> list[int]:
+        """A minimal part of demands that leaves one of them, which does not fit the others, no way: their numbers.
+
+        The last demand that must join for the rest to fail takes part; so does the last one that must join that one...
+        """
+        known, rest = [last], [number for number in range(len(demands)) if number != last]
+        met = self.extended([demands[last]])
+        while met is not None:
+            size = met._fitting([demands[number] for number in rest])
+            known.append(rest[size])
+            met = met.extended([demands[rest[size]]])
+            rest = rest[:size]
+        return sorted(known[1:])
+
+    def _fitting(self, demands: Sequence[Demand]) -> int:
+        """How many of the first of these, which do not fit together, do."""
+        return bisect(range(1, len(demands)), False, key=lambda n: self.extended(demands[:n]) is None)
 
     def order(self) -> list[int]:
         """`GetLeafOrder`: an order that meets all demands; smaller variables first where nothing else decides."""
@@ -115,7 +154,7 @@ def _broadcast(tree: PQTree[int], batches: list[list[Demand]]) -> tuple[list[PQN
     A set of entries that is consecutive in one operand of a batch has to be so in all of them.
     """
     while True:
-        nodes = tree.nodes()
+        nodes = tree.nodes
         changed = False
         spanned = _spanned(nodes, batches)
         for batch, parts_of in zip(batches, spanned, strict=True):
