@@ -12,7 +12,7 @@ import numpy as np
 
 from edbatch.compiling.directory import Told
 from edbatch.kernels.backend import Backend, KernelCall, Lists, ProgramTables
-from edbatch.kernels.cpu.pointers import ONE_BITS, SINGLE_ONE_BITS
+from edbatch.kernels.cpu.products import ONE_BITS, SINGLE_ONE_BITS
 from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
 from edbatch.kernels.cuda.arrays import CudaArrays
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
