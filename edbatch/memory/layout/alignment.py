@@ -11,8 +11,11 @@ from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from edbatch.memory.layout.node_orders import NodeOrders
 from edbatch.memory.layout.pq_tree import PQNode, PQTree, arrange
+
+Permutation = tuple[
+    int, ...
+]  # of a node's children: position -> which stands there; (0, 1) or (1, 0): all, or reversed
 
 
 class Demand(NamedTuple):
@@ -47,7 +50,7 @@ class Alignment:
         self.tree = PQTree(dict.fromkeys(variables))
         self.demands: list[Demand] = []
         self._nodes = self.tree.nodes
-        self._orders = NodeOrders()
+        self._orders: dict[int, Permutation] = {}
 
     def extended(self, demands: Sequence[Demand]) -> Alignment | None:
         """The alignment that meets these demands too; None if there is none."""
@@ -63,7 +66,11 @@ class Alignment:
         if found is None:
             return None
         wider._nodes, spanned = found
-        return wider if _decide_orders(wider._orders, spanned) else None
+        orders = _decided_orders(spanned)
+        if orders is None:
+            return None
+        wider._orders = orders
+        return wider
 
     def joined(self, groups: Sequence[Sequence[Demand]]) -> tuple[Alignment, list[int]]:
         """The alignment that meets these groups too, each as a whole, but for those that earlier ones leave no way.
@@ -109,7 +116,7 @@ class Alignment:
         arranged: dict[int, Sequence[int]] = {}
         for number, node in reversed(list(enumerate(nodes))):
             first_leaf[number] = min((first_leaf[child] for child in node.children), default=node.element or 0)
-            order = self._orders.order(number)
+            order = self._orders.get(number)
             if order is None:
                 ends = [first_leaf[child] for child in (node.children[:1] + node.children[-1:])]
                 if node.kind == "P":
@@ -205,8 +212,15 @@ def _parts(
     return parts
 
 
-def _decide_orders(orders: NodeOrders, spanned: list[list[Parts]]) -> bool:
-    """`DecideNodesOrder`: nodes that stand for the same entries have the same order; False if they cannot."""
+def _decided_orders(spanned: list[list[Parts]]) -> dict[int, Permutation] | None:
+    """`DecideNodesOrder`: nodes that stand for the same entries have the same order; None if they cannot.
+
+    Returns:
+        The orders of those that stand for the same as another, where the first of those that depend on each other is
+        as it is. No other choice of that changes how two of them are related.
+    """
+    orders: dict[int, Permutation] = {}
+    related: dict[int, list[int]] = {}  # per node all that depend on each other, with it
     for first, *others in spanned:
         for parts in others:
             for bits, part in first.items():
@@ -215,6 +229,20 @@ def _decide_orders(orders: NodeOrders, spanned: list[list[Parts]]) -> bool:
                     carried = tuple(twin.children.index(child) for child in part.children)
                 else:
                     carried = (0, 1) if part.children == twin.children else (1, 0)
-                if not orders.relate(part.number, twin.number, carried):
-                    return False
-    return True
+                for number in (part.number, twin.number):
+                    orders.setdefault(number, tuple(range(len(carried))))
+                    related.setdefault(number, [number])
+                wanted, found = _after(carried, orders[part.number]), orders[twin.number]
+                if related[part.number] is not related[twin.number]:
+                    turned = tuple(found.index(at) for at in wanted)
+                    for number in related[twin.number]:
+                        orders[number] = _after(orders[number], turned)
+                        related[part.number].append(number)
+                        related[number] = related[part.number]
+                elif wanted != found:
+                    return None
+    return orders
+
+
+def _after(second: Permutation, first: Permutation) -> Permutation:
+    return tuple(second[at] for at in first)
