@@ -11,7 +11,7 @@ from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from edbatch.memory.layout.pq_tree import PQNode, PQTree, arrange
+from edbatch.memory.layout.pq_tree import PQNode, PQTree
 
 Permutation = tuple[
     int, ...
@@ -112,22 +112,18 @@ class Alignment:
 
     def order(self) -> list[int]:
         """`GetLeafOrder`: an order that meets all demands; smaller variables first where nothing else decides."""
-        nodes, first_leaf = self._nodes, [0] * len(self._nodes)
-        arranged: dict[int, Sequence[int]] = {}
-        for number, node in reversed(list(enumerate(nodes))):
-            first_leaf[number] = min((first_leaf[child] for child in node.children), default=node.element or 0)
-            order = self._orders.get(number)
-            if order is None:
-                ends = [first_leaf[child] for child in (node.children[:1] + node.children[-1:])]
-                if node.kind == "P":
-                    arranged[number] = sorted(node.children, key=first_leaf.__getitem__)
-                else:
-                    arranged[number] = node.children if ends == sorted(ends) else node.children[::-1]
-            elif len(order) == 2:
-                arranged[number] = node.children if order == (0, 1) else node.children[::-1]
-            else:
-                arranged[number] = [node.children[at] for at in order]
-        return arrange(nodes, arranged)
+        below: list[list[int]] = []  # per node, from the last on, its leaves in order
+        for number in range(len(self._nodes) - 1, -1, -1):
+            node, order = self._nodes[number], self._orders.get(number)
+            parts = [below[number - child] for child in node.children]
+            if order is not None:
+                parts = [parts[at] for at in order] if len(order) > 2 else parts[:: 1 if order == (0, 1) else -1]
+            elif node.kind == "P":
+                parts.sort(key=min)
+            elif node.kind == "Q" and min(parts[0]) > min(parts[-1]):
+                parts.reverse()
+            below.append([node.element or 0] if node.kind == "leaf" else [leaf for part in parts for leaf in part])
+        return below[-1]
 
 
 class _Part(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from edbatch.memory.layout.alignment import Alignment, Demand
-from edbatch.memory.layout.batched_op import BatchedOp, Variable, check_input, slot_name
+from edbatch.memory.layout.batched_op import BatchedOp, Variable, slot_name
 from edbatch.memory.layout.check import Reach, Verdict, verify
 
 NAMED = 8  # of what is not met, so much has its conflict looked for, which takes milliseconds
@@ -55,10 +55,6 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> Layo
         variables: of the subgraph; operations name them by index.
         ops: the batches.
 
-    Raises:
-        EdBatchError: a size is not positive, an index is out of range, an operand has another length than the
-            result, or a result names a variable twice.
-
     Example:
         The paper's figure 3: x4, x5 = f(x1, x3; x2, x1), then x6, x7, x8 = g(x4, x5, x3).
 
@@ -71,7 +67,6 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> Layo
         >>> layout.batch_orders
         ((0, 1), (2, 0, 1))
     """
-    check_input(variables, ops)
     wanted = _wanted(variables, ops)
     dearest = sorted(range(len(wanted.demands)), key=lambda number: -wanted.costs[number])
     demands = [wanted.demands[number] for number in dearest]
@@ -98,7 +93,6 @@ def lay_out(variables: Sequence[Variable], ops: Sequence[BatchedOp], order: Sequ
         >>> lay_out(variables, [BatchedOp("neg", (0, 2), ((1, 1),))], [0, 1, 2]).stopped_by[0]
         'the order that was given'
     """
-    check_input(variables, ops)
     return _checked(variables, ops, order, {}, "the order that was given", False)
 
 
@@ -116,7 +110,6 @@ def clashing(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> list[in
         >>> clashing(variables, [BatchedOp("f", (2, 3, 4), ((0, 1, 0),))])
         [0]
     """
-    check_input(variables, ops)
     wanted = _wanted(variables, ops)
     demands, found = wanted.demands, {number for number, _ in wanted.reasons}
     order = sorted(range(len(ops)), key=lambda number: (-ops[number].cost, -len(ops[number].result), number))

@@ -214,22 +214,3 @@ def _in_order(nodes: Sequence[PQNode]) -> list[PQNode]:
         stack += [(child, len(found)) for child in reversed(children)]
         found.append(PQNode(kind, [], element))
     return found
-
-
-def arrange(nodes: Sequence[PQNode[T]], arranged: dict[int, Sequence[int]]) -> list[T]:
-    """The leaves from left to right, with the children of inner nodes in given orders.
-
-    Example:
-        >>> tree = PQTree("abc")
-        >>> arrange(tree.nodes, {0: [3, 1, 2]})
-        ['c', 'a', 'b']
-    """
-    order = []
-    stack = [0]
-    while stack:
-        number = stack.pop()
-        if nodes[number].kind == "leaf":
-            order.append(nodes[number].element)
-        else:
-            stack += reversed(arranged[number])
-    return order  # type: ignore[return-value]

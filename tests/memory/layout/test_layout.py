@@ -174,25 +174,6 @@ def test_what_is_not_met_says_what_stands_against_it():
     assert found.stopped_by.count("conflicts with what moves more") == len(pairs) - 7 - NAMED
 
 
-@pytest.mark.parametrize(
-    ("variable", "op", "message"),
-    [
-        (Variable("w", 0), BatchedOp("f", (0,), ()), r"variable 3 \(w\): size 0"),
-        (Variable("w", 1), BatchedOp("f", (), ()), r"f \(op 0\): a batch of no operations"),
-        (Variable("w", 1), BatchedOp("f", (0, 1), ((0,),)), r"f \(op 0\), operand 0: 1 variables for 2 operations"),
-        (Variable("w", 1), BatchedOp("f", (0, 9), ()), r"f \(op 0\), result: there is no variable 9; there are 4"),
-        (Variable("w", 1), BatchedOp("f", (0, 1), ((0, -1),)), r"f \(op 0\), operand 0: there is no variable -1"),
-        (Variable("w", 1), BatchedOp("f", (1, 1), ()), r"f \(op 0\), result: a variable is there twice"),
-    ],
-)
-def test_bad_input_names_the_place(variable, op, message):
-    variables = [Variable(name, 1) for name in "abc"] + [variable]
-    with pytest.raises(EdBatchError, match=message):
-        plan_layout(variables, [op])
-    with pytest.raises(EdBatchError, match=message):
-        verify(variables, [op], [0, 1, 2, 3])
-
-
 def test_verify_refuses_offsets_that_overlap_or_are_missing():
     variables = [Variable("a", 3), Variable("b", 2)]
     with pytest.raises(EdBatchError, match="variables 0 and 1 overlap at 2"):
