@@ -16,6 +16,7 @@ import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.np.arrayobj import make_array, populate_array
+from numba.np.numpy_support import from_dtype
 
 from edbatch.base.records import ENTRY, records
 from edbatch.compiling.compiled import compiled
@@ -79,19 +80,24 @@ def _array_at(address: int, length: int, dtype: np.dtype) -> np.ndarray:
     return np.frombuffer(memory, dtype)
 
 
+def _array(context, builder, kind, address, length):
+    """The same in LLVM code."""
+    entry = context.get_data_type(kind.dtype)
+    itemsize = context.get_constant(types.intp, context.get_abi_sizeof(entry))
+    made = make_array(kind)(context, builder)
+    shape, strides = (cgutils.pack_array(builder, [size]) for size in (length, itemsize))
+    data = builder.inttoptr(address, entry.as_pointer())
+    populate_array(made, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
+    return made._getvalue()
+
+
 @intrinsic(python=_array_at)
 def array_at(context, address, length, dtype):
     """The array of so many entries of a dtype, a constant, from an address on; others hold its memory."""
     kind = types.Array(dtype.dtype, 1, "C", aligned=True)
 
     def generate(context, builder, signature, args):
-        entry = context.get_data_type(kind.dtype)
-        itemsize = context.get_constant(types.intp, context.get_abi_sizeof(entry))
-        made = make_array(kind)(context, builder)
-        shape, strides = (cgutils.pack_array(builder, [size]) for size in (args[1], itemsize))
-        data = builder.inttoptr(args[0], entry.as_pointer())
-        populate_array(made, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
-        return made._getvalue()
+        return _array(context, builder, kind, *args[:2])
 
     return kind(types.int64, types.int64, dtype), generate
 
@@ -104,3 +110,26 @@ def table(entries: np.ndarray, number: int, dtype: np.dtype) -> np.ndarray:
         dtype: of its entries, a constant.
     """
     return array_at(entries[number]["address"], entries[number]["length"], dtype)
+
+
+def reader(form: Any, *dtypes: np.dtype) -> Any:
+    """Make a function that gives the first tables of a directory, of these dtypes, as a named tuple of this form."""
+
+    def in_python(entries: np.ndarray) -> Any:
+        pairs = zip(entries, dtypes, strict=False)
+        return form(*(_array_at(entry["address"], entry["length"], dtype) for entry, dtype in pairs))
+
+    @intrinsic(python=in_python)
+    def read(context, entries):
+        kinds = [types.Array(from_dtype(dtype), 1, "C", aligned=True) for dtype in dtypes]
+
+        def generate(context, builder, signature, args):
+            data = make_array(entries)(context, builder, args[0]).data
+            words = builder.bitcast(data, context.get_value_type(types.CPointer(types.int64)))
+            found = [builder.load(cgutils.gep(builder, words, at)) for at in range(2 * len(kinds))]
+            arrays = [_array(context, builder, kind, found[2 * at], found[2 * at + 1]) for at, kind in enumerate(kinds)]
+            return context.make_tuple(builder, signature.return_type, arrays)
+
+        return types.NamedTuple(kinds, form)(entries), generate
+
+    return read

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import INT32, INT64, table
+from edbatch.compiling.directory import INT32, INT64, reader
 from edbatch.kernels.program import ARGUMENT_OF, EXTENT, POSITION, RESULT, SCRATCH, SLOT, STEP, TASK
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED
 from edbatch.memory.plan.format import BATCH, GATHER, OPERAND, SEGMENT, Plan
@@ -166,44 +166,10 @@ class Integers(NamedTuple):
     longest: int = 0
 
 
-@compiled(small=True, error_model="numpy")
-def plan_in(plan: np.ndarray) -> Plan:
-    """The tables of a plan's directory."""
-    return Plan(
-        table(plan, 0, BATCH),
-        table(plan, 1, OPERAND),
-        table(plan, 2, SEGMENT),
-        table(plan, 3, INT32),
-        table(plan, 4, INT32),
-    )
-
-
-@compiled(small=True, error_model="numpy")
-def memory_in(memory: np.ndarray) -> Memory:
-    """The tables of a memory's directory."""
-    return Memory(
-        table(memory, 0, COLUMNS),
-        table(memory, 1, ROWS),
-        table(memory, 2, INT32),
-        table(memory, 3, KEPT),
-        table(memory, 4, SCATTERED),
-        table(memory, 5, INT64),
-    )
-
-
-@compiled(small=True, error_model="numpy")
-def programs_in(programs: np.ndarray) -> Programs:
-    """The tables of a directory of programs."""
-    return Programs(
-        table(programs, 0, TASK),
-        table(programs, 1, EXTENT),
-        table(programs, 2, SLOT),
-        table(programs, 3, ARGUMENT_OF),
-        table(programs, 4, STEP),
-        table(programs, 5, POSITION),
-        table(programs, 6, INT64),
-        table(programs, 7, INT64),
-    )
+# The tables of the directory of a plan, of a memory, and of programs.
+plan_in = reader(Plan, BATCH, OPERAND, SEGMENT, INT32, INT32)
+memory_in = reader(Memory, COLUMNS, ROWS, INT32, KEPT, SCATTERED, INT64)
+programs_in = reader(Programs, TASK, EXTENT, SLOT, ARGUMENT_OF, STEP, POSITION, INT64, INT64)
 
 
 @compiled(small=True, error_model="numpy")

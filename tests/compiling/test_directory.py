@@ -1,11 +1,13 @@
 """Directories: the same tables, in Python and in compiled code."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
 from edbatch.base.records import record_type
 from edbatch.compiling.compiled import at_once, compiled, in_python
-from edbatch.compiling.directory import BOOL, INT32, Directory, table
+from edbatch.compiling.directory import BOOL, INT32, Directory, reader, table
 
 PAIR = record_type(("a", "b"), np.int32)
 
@@ -18,6 +20,26 @@ def summed(entries):
         if flags[at]:
             total += pairs[at]["a"] * numbers[at]
         pairs[at]["b"] = total
+    return total
+
+
+class Tables(NamedTuple):
+    pairs: np.ndarray
+    numbers: np.ndarray
+    flags: np.ndarray
+
+
+read = reader(Tables, PAIR, INT32, BOOL)
+
+
+@compiled(small=True)
+def summed_of_all(entries):
+    tables = read(entries)
+    total = 0
+    for at in range(len(tables.pairs)):
+        if tables.flags[at]:
+            total += tables.pairs[at]["a"] * tables.numbers[at]
+        tables.pairs[at]["b"] = total
     return total
 
 
@@ -34,7 +56,8 @@ def how(request):
         yield
 
 
-def test_tables_are_read_and_written(how):
+@pytest.mark.parametrize("summed", [summed, summed_of_all])
+def test_tables_are_read_and_written(summed, how):
     pairs = np.array([(1, 0), (2, 0), (3, 0)], PAIR)
     made = Directory((pairs, np.array([10, 20, 30], np.int32), np.array([True, False, True])))
     assert summed(made.entries) == 100

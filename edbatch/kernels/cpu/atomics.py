@@ -8,12 +8,15 @@ Every access is sequentially consistent: there are few of them, and each is besi
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
+from typing import Any
 
 import llvmlite.ir as ir
 from numba import types
 from numba.core import cgutils
 
 from edbatch.compiling.intrinsic import intrinsic
+from edbatch.kernels.cpu.pointers import c_function
 
 _WORD, _ORDER = ir.IntType(64), "seq_cst"
 # What tells a processor that a loop only waits, so that another thread of the same core may compute.
@@ -22,50 +25,40 @@ _PAUSE = _PAUSES.get(platform.machine().lower(), "")
 _YIELD = 1  # the number of that hint
 
 
-def _at(builder, address):
-    return builder.inttoptr(address, _WORD.as_pointer())
+def _of_word(result: types.Type, count: int, emit: Callable[..., Any]) -> Any:
+    """A function of `count` words, the first of which is the address of another: what `emit` writes, given where."""
+
+    def function(context, *words):
+        def generate(context, builder, signature, args):
+            address, *others = cgutils.unpack_tuple(builder, args[0])
+            found = emit(builder, builder.inttoptr(address, _WORD.as_pointer()), *others)
+            return context.get_dummy_value() if result == types.void else found
+
+        return result(types.UniTuple(types.int64, count)), generate
+
+    return intrinsic(function)
 
 
-@intrinsic
-def word_at(context, address):
-    """The word at an address."""
-
-    def generate(context, builder, signature, args):
-        return builder.load_atomic(_at(builder, args[0]), _ORDER, 8)
-
-    return types.int64(types.int64), generate
+#: (address): the word there.
+word_at = _of_word(types.int64, 1, lambda builder, place: builder.load_atomic(place, _ORDER, 8))
+#: (address, word): write it.
+put_word = _of_word(types.void, 2, lambda builder, place, word: builder.store_atomic(word, place, _ORDER, 8))
+#: (address, more): add to the word; what it was.
+add_word = _of_word(types.int64, 2, lambda builder, place, more: builder.atomic_rmw("add", place, more, _ORDER))
 
 
-@intrinsic
-def put_word(context, address, word):
-    """Write a word."""
-
-    def generate(context, builder, signature, args):
-        builder.store_atomic(args[1], _at(builder, args[0]), _ORDER, 8)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
+def _exchange(builder, place, before, after):
+    return builder.extract_value(builder.cmpxchg(place, before, after, _ORDER, _ORDER), 1)
 
 
-@intrinsic
-def add_word(context, address, more):
-    """Add to a word; what it was."""
-
-    def generate(context, builder, signature, args):
-        return builder.atomic_rmw("add", _at(builder, args[0]), args[1], _ORDER)
-
-    return types.int64(types.int64, types.int64), generate
-
-
-@intrinsic
-def exchanged(context, address, before, after):
-    """Write a word if it is what it was before; returns whether it was."""
-
-    def generate(context, builder, signature, args):
-        found = builder.cmpxchg(_at(builder, args[0]), args[1], args[2], _ORDER, _ORDER)
-        return builder.extract_value(found, 1)
-
-    return types.boolean(types.int64, types.int64, types.int64), generate
+#: (address, before, after): write a word if it is what it was before; whether it was.
+exchanged = _of_word(types.boolean, 3, _exchange)
+#: (C's `clock_gettime`, kind, address of two words): write what a clock shows, in seconds and nanoseconds.
+read_clock = c_function("il", "i")
+#: (`PyThread_acquire_lock`, lock, 1): wait for a lock of Python's, without Python.
+wait_for_lock = c_function("li", "i")
+#: (`PyThread_release_lock`, lock): give such a lock back.
+unlock = c_function("l")
 
 
 @intrinsic
@@ -101,51 +94,3 @@ def record_at(context, address, like):
         return builder.load(builder.inttoptr(args[0], args[1].type.as_pointer()), align=8)
 
     return like(types.int64, like), generate
-
-
-@intrinsic
-def nanoseconds(context, clock, kind):
-    """What a clock shows.
-
-    Args:
-        clock: the address of C's `clock_gettime`.
-        kind: the number of the clock.
-    """
-
-    def generate(context, builder, signature, args):
-        function, kind = args
-        number = ir.IntType(32)
-        pair = ir.ArrayType(_WORD, 2)
-        with builder.goto_entry_block():
-            found = builder.alloca(pair)
-        type = ir.FunctionType(number, [number, pair.as_pointer()])
-        builder.call(builder.inttoptr(function, type.as_pointer()), [builder.trunc(kind, number), found])
-        seconds, rest = (builder.extract_value(builder.load(found), at) for at in range(2))
-        return builder.add(builder.mul(seconds, ir.Constant(_WORD, 10**9)), rest)
-
-    return types.int64(types.int64, types.int64), generate
-
-
-@intrinsic
-def lock_once(context, function, lock):
-    """Wait for a lock of Python's, without Python: `function` is the address of `PyThread_acquire_lock`."""
-
-    def generate(context, builder, signature, args):
-        number = ir.IntType(32)
-        type = ir.FunctionType(number, [_WORD, number])
-        builder.call(builder.inttoptr(args[0], type.as_pointer()), [args[1], ir.Constant(number, 1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
-
-
-@intrinsic
-def unlock(context, function, lock):
-    """Give such a lock back: `function` is the address of `PyThread_release_lock`."""
-
-    def generate(context, builder, signature, args):
-        type = ir.FunctionType(ir.VoidType(), [_WORD])
-        builder.call(builder.inttoptr(args[0], type.as_pointer()), [args[1]])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate

@@ -44,17 +44,14 @@ class NumPyBackend:
 
     @staticmethod
     def empty(entries: int, dtype: np.dtype) -> Any:
-        """See `Backend`."""
         return np.empty(entries, dtype)
 
     @staticmethod
     def zeros(shape: tuple[int, ...], dtype: np.dtype, order: Order = "C") -> Any:
-        """See `Backend`."""
         return np.zeros(shape, dtype, order)
 
     @staticmethod
     def address(array: Any) -> int:
-        """See `Backend`."""
         if array.flags.carray and array.size:
             return addressof(c_char.from_buffer(array))  # takes half the time of `array.ctypes`
         address: int = array.ctypes.data
@@ -72,7 +69,6 @@ class NumPyBackend:
 
     @staticmethod
     def stage(out: Any, values: list[np.ndarray]) -> None:
-        """See `Backend`."""
         for row, value in enumerate(values):  # takes half the time of `np.stack`, or less
             out[row] = value
 
@@ -89,7 +85,6 @@ class NumPyBackend:
 
     @staticmethod
     def prepared(several: Sequence[KernelCall]) -> Callable[[Sequence[int]], None]:
-        """See `Backend`."""
         kernels = {id(one.kernel): one.kernel for one in several}  # to find one by all that it is made of takes 5 us
         at = {number: _machine_code.address_of(kernel) for number, kernel in kernels.items()}
         found = [(at[id(one.kernel)], 0, NumPyBackend.address(one.given)) for one in several]
@@ -103,7 +98,6 @@ class NumPyBackend:
 
     @staticmethod
     def squares(arrays: Sequence[Any]) -> Callable[[], Any]:
-        """See `Backend`."""
         return _Squares(arrays)
 
     @staticmethod
@@ -111,12 +105,10 @@ class NumPyBackend:
         first: int, stop: int, plan: Told[Plan], lists: Lists, memory: Told[Memory], programs: ProgramTables,
         scratch: int,
     ) -> None:  # fmt: skip
-        """See `Backend`."""
         tables = plan.entries, memory.entries, programs.directory.entries
         _emitter.run_batches(_pool.device(), first, stop, lists.indices, lists.integers, scratch, *tables)
 
     def add_all(self, rows: Any, whole: Any) -> None:
-        """See `Backend`."""
         if len(rows) == 1:
             with np.errstate(all="ignore"):
                 whole += rows[0]
@@ -129,7 +121,6 @@ class NumPyBackend:
                 whole += rows.sum(axis=0, dtype=np.float64)
 
     def add_product(self, left: Any, right: Any, whole: Any, fresh: bool) -> None:
-        """See `Backend`."""
         # Matrices are stored by columns: the transpose is what lies row by row.
         (k, m), n = left.shape, right.shape[1]
         if k * m * n * left.itemsize >= 4 * _jobs.LEAST_PRODUCT and whole.strides[0] == whole.itemsize:
@@ -150,7 +141,6 @@ class NumPyBackend:
                 whole += np.matmul(right.T, left).T
 
     def sum_equal(self, indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
-        """See `Backend`."""
         if (indices[1:] > indices[:-1]).all():
             return np.array(indices, np.int64), rows.copy()
         address, rows = self.address, rows if _by_address(rows) else np.ascontiguousarray(rows)
@@ -168,7 +158,6 @@ class NumPyBackend:
 
     @staticmethod
     def active() -> AbstractContextManager[Any]:
-        """See `Backend`."""
         return nullcontext()
 
     @staticmethod
@@ -178,7 +167,6 @@ class NumPyBackend:
 
     @staticmethod
     def threads(asked: int) -> str:
-        """See `Backend`."""
         return _pool.said(asked)
 
     @staticmethod

@@ -35,114 +35,47 @@ def int64s_at(context, address):
     return types.CPointer(types.int64)(types.int64), _pointer
 
 
-# What kernels look like: the first row, the row to stop before, and the address of what else is given (see
-# `language.given`).
-KERNEL = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+# Of what C functions take and give: in C, and what Numba gives back.
+_C_TYPES = {"i": ctypes.c_int32, "l": ctypes.c_int64, "p": ctypes.c_void_p, "f": ctypes.c_float, "d": ctypes.c_double}
+_RESULTS = {"": types.void, "i": types.int32, "f": types.float32, "d": types.float64}
 
 
-def _call_kernel(function: int, first: int, stop: int, given: int) -> None:
-    KERNEL(int(function))(int(first), int(stop), int(given))
-
-
-@intrinsic(python=_call_kernel)
-def call_kernel(context, function, first, stop, given):
-    """function(first, stop, given) of a kernel; `given` is an address."""
-
-    def generate(context, builder, signature, args):
-        function, first, stop, given = args
-        words = context.get_value_type(types.CPointer(types.int64))
-        # Numba's C functions are plain C functions: void f(int64, int64, int64 *).
-        kind = ir.FunctionType(ir.VoidType(), [first.type, stop.type, words])
-        builder.call(builder.inttoptr(function, kind.as_pointer()), [first, stop, builder.inttoptr(given, words)])
-        return context.get_dummy_value()
-
-    return types.void(*(types.int64,) * 4), generate
-
-
-@intrinsic
-def call_gemm(context, gemm, sizes, x, w, out, add):
-    """out = x @ w, or (`add`) added to `out`, row by row, through BLAS' `sgemm` or `dgemm` (which count by columns).
+def c_function(kinds: str, result: str = "") -> Any:
+    """Make a function (address, *integers) that calls a C function.
 
     Args:
-        gemm, sizes, x, w, out: see `kernels.cpu.products`, `kernels.tables`.
+        kinds: of its arguments: "i" an int; "l" what has 64 bits, an address too; "p" the address of such a word, whose
+            first bytes are an int or a letter as well.
+        result: "" none, "i" an int, "f" a float, "d" a double.
     """
 
-    def generate(context, builder, signature, args):
-        (function, itemsize), (m, n, k), x, w, out = (cgutils.unpack_tuple(builder, given) for given in args[:5])
-        letter, integer, word = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+    def in_python(function: int, *given: int) -> Any:
+        known = ctypes.PYFUNCTYPE(_C_TYPES.get(result), *map(_C_TYPES.__getitem__, kinds))
+        words = [ctypes.c_int64(int(value)) for value in given]
+        pairs = zip(kinds, words, strict=True)
+        return known(int(function))(*(ctypes.addressof(word) if kind == "p" else word.value for kind, word in pairs))
 
-        def boxed(value, type):
-            pointer = cgutils.alloca_once(builder, type)
-            builder.store(value, pointer)
-            return pointer
+    @intrinsic(python=in_python)
+    def call(context, function, *given):
+        def generate(context, builder, signature, args):
+            passed = []
+            items = cgutils.unpack_tuple(builder, args[1])
+            for kind, value, known in zip(kinds, items, signature.args[1], strict=True):
+                word = context.cast(builder, value, known, types.int64)
+                boxed = cgutils.alloca_once_value(builder, word) if kind == "p" else word
+                passed.append(builder.trunc(word, ir.IntType(32)) if kind == "i" else boxed)
+            found = ir.VoidType() if not result else context.get_value_type(_RESULTS[result])
+            type = ir.FunctionType(found, [value.type for value in passed])
+            value = builder.call(builder.inttoptr(args[0], type.as_pointer()), passed)
+            return value if result else context.get_dummy_value()
 
-        def int32(value):
-            return boxed(builder.trunc(value, integer), integer)
+        return _RESULTS[result](types.int64, types.BaseTuple.from_types(given)), generate
 
-        def matrix(address):
-            return builder.inttoptr(address, letter.as_pointer())
-
-        def order(turned):
-            letters = (ir.Constant(letter, ord(name)) for name in "TN")
-            return boxed(
-                builder.select(builder.icmp_signed("!=", turned, ir.Constant(turned.type, 0)), *letters), letter
-            )
-
-        def number(is_one):  # of either size: its bits, the least significant first
-            double = builder.icmp_signed("==", itemsize, ir.Constant(word, 8))
-            one = builder.select(double, ir.Constant(word, ONE_BITS), ir.Constant(word, SINGLE_ONE_BITS))
-            return boxed(builder.select(is_one, one, ir.Constant(word, 0)), word)
-
-        beta = number(builder.icmp_signed("!=", args[5], ir.Constant(word, 0)))
-        given = [
-            order(w[2]), order(x[2]), int32(n), int32(m), int32(k), number(ir.Constant(ir.IntType(1), 1)),
-            matrix(w[0]), int32(w[1]), matrix(x[0]), int32(x[1]), beta, matrix(out[0]), int32(out[1]),
-        ]  # fmt: skip
-        kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
-        builder.call(builder.inttoptr(function, kind.as_pointer()), given)
-        return context.get_dummy_value()
-
-    return types.void(gemm, sizes, x, w, out, types.int64), generate
+    return call
 
 
-def _call_dot(function: int, itemsize: int, n: int, address: int) -> float:
-    memory: Any = (ctypes.c_char * int(n * itemsize)).from_address(int(address))
-    entries: np.ndarray = np.frombuffer(memory, np.dtype(f"f{itemsize}"))
-    return float(entries @ entries)
-
-
-@intrinsic(python=_call_dot)
-def call_dot(context, function, itemsize, n, address):
-    """The sum of the squares of n entries that lie side by side, through BLAS' `sdot` or `ddot`."""
-
-    def generate(context, builder, signature, args):
-        function, itemsize, n, address = args
-        integer, letter = ir.IntType(32), ir.IntType(8)
-        count, one = (cgutils.alloca_once(builder, integer) for _ in range(2))
-        builder.store(builder.trunc(n, integer), count)
-        builder.store(ir.Constant(integer, 1), one)
-        entries = builder.inttoptr(address, letter.as_pointer())
-        given = [count, entries, one, entries, one]
-
-        def sum_of(kind):
-            known = ir.FunctionType(kind, [value.type for value in given])
-            found = builder.call(builder.inttoptr(function, known.as_pointer()), given)
-            return found if kind == ir.DoubleType() else builder.fpext(found, ir.DoubleType())
-
-        double = builder.icmp_signed("==", itemsize, ir.Constant(itemsize.type, 8))
-        result = cgutils.alloca_once(builder, ir.DoubleType())
-        with builder.if_else(double) as (then, otherwise):
-            with then:
-                builder.store(sum_of(ir.DoubleType()), result)
-            with otherwise:
-                builder.store(sum_of(ir.FloatType()), result)
-        return builder.load(result)
-
-    return types.float64(types.int64, types.int64, types.int64, types.int64), generate
-
-
-# The bits of 1 as a number of either size, the least significant first.
-ONE_BITS, SINGLE_ONE_BITS = (int(np.array(1, number).view(word)) for number, word in (("f8", "i8"), ("f4", "i4")))
+#: (function, first row, row to stop before, address of what else is given): a kernel; see `language.given`.
+call_kernel = c_function("lll")
 
 
 def _address(array: np.ndarray) -> int:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cpu.pointers import call_gemm
+from edbatch.kernels.cpu.pointers import c_function
 from edbatch.kernels.tables import Matrices, Matrix, Sizes
 
 # OpenBLAS multiplies small matrices (up to a million multiplications) as they lie in memory and copies larger ones
@@ -21,6 +21,12 @@ LEAST_PIECE = 16
 # Where w is stored the other way round, small products are fast for a few rows only: [2, 1280] x [1280, 512]: 251, 75;
 # but with 64 rows 828, 1330.
 LEAST_PIECE_TRANSPOSED = 256
+
+
+_gemm = c_function("ppppp" + "plplp" + "plp")
+TURNED, AS_IT_IS = map(ord, "TN")
+# The bits of 1 as a number of either size, the least significant first.
+ONE_BITS, SINGLE_ONE_BITS = (int(np.array(1, number).view(word)) for number, word in (("f8", "i8"), ("f4", "i4")))
 
 
 class Gemm(NamedTuple):
@@ -53,6 +59,16 @@ def _addresses(*names: str) -> np.ndarray:
 
 
 @compiled(error_model="numpy")
+def _multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
+    """out = x @ w, or (`add`) added to `out`, row by row, through `sgemm` or `dgemm`, which count by columns."""
+    one = ONE_BITS if gemm.itemsize == 8 else SINGLE_ONE_BITS
+    _gemm(
+        gemm.address, TURNED if w.turned else AS_IT_IS, TURNED if x.turned else AS_IT_IS, sizes.n, sizes.m, sizes.k,
+        one, w.address, w.distance, x.address, x.distance, one if add else 0, out.address, out.distance,
+    )  # fmt: skip
+
+
+@compiled(error_model="numpy")
 def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
     """out = x @ w; `add`: is added to what `out` holds. `out` is not turned."""
     m, n, k = sizes
@@ -60,7 +76,7 @@ def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: i
     if m * n * k > SMALL >= m * n * (LEAST_PIECE_TRANSPOSED if w.turned else LEAST_PIECE):
         piece = SMALL // (m * n) // 4 * 4
     for at in range(0, k, piece):
-        call_gemm(
+        _multiply(
             gemm,
             Sizes(m, n, min(piece, k - at)),
             Matrix(x.address + gemm.itemsize * (at * x.distance if x.turned else at), x.distance, x.turned),
@@ -74,7 +90,7 @@ def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: i
 def multiply_each(gemm: Gemm, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices) -> None:
     """out_i = a_i @ b_i for every call i."""
     for i in range(calls):
-        call_gemm(gemm, sizes, _of(a, i), _of(b, i), _of(out, i), 0)
+        _multiply(gemm, sizes, _of(a, i), _of(b, i), _of(out, i), 0)
 
 
 @compiled(error_model="numpy")

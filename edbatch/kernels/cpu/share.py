@@ -16,13 +16,13 @@ from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.atomics import (
     add_word,
     exchanged,
-    lock_once,
-    nanoseconds,
     pause,
     put_record,
     put_word,
+    read_clock,
     record_at,
     unlock,
+    wait_for_lock,
     word_at,
 )
 from edbatch.kernels.cpu.jobs import NONE, Job, do_part
@@ -37,8 +37,8 @@ NEXT = 0  # the number of the job, its parts, and the next of these
 DONE = LINE  # parts that others have done
 STOP, LIMIT = 2 * LINE, 2 * LINE + 8  # whether all threads end; how many take part, with the one that asks
 # What only the thread that asks looks at: the most that take part, and until when they are not changed; of the jobs
-# since it was judged what they would have taken alone, and what they took; Python's functions.
-MOST, UNTIL, ALONE, TAKEN = (3 * LINE + 8 * at for at in range(4))
+# since it was judged what they would have taken alone, and what they took; what the clock showed; Python's functions.
+MOST, UNTIL, ALONE, TAKEN, SECONDS, NANOSECONDS = (3 * LINE + 8 * at for at in range(6))
 ACQUIRE, RELEASE, CLOCK, CLOCK_KIND, JUDGED = (4 * LINE + 8 * at for at in range(5))
 JOB = 5 * LINE  # three lines
 THREADS = 8 * LINE  # a line for each: whether it sleeps, and its lock
@@ -97,7 +97,7 @@ def attend(shared: int, number: int) -> None:
         # What came before this was seen is done at once; whoever comes later, or has seen it, unlocks.
         if (word_at(shared + STOP) or _is_left(word_at(shared + NEXT))) and exchanged(me, 1, 0):
             continue
-        lock_once(word_at(shared + ACQUIRE), word_at(me + 8))
+        wait_for_lock(word_at(shared + ACQUIRE), word_at(me + 8), 1)
 
 
 @compiled(error_model="numpy")
@@ -119,7 +119,8 @@ def _taken(shared: int) -> int:
 
 @compiled(error_model="numpy")
 def _now(shared: int) -> int:
-    return nanoseconds(word_at(shared + CLOCK), word_at(shared + CLOCK_KIND))
+    read_clock(word_at(shared + CLOCK), word_at(shared + CLOCK_KIND), shared + SECONDS)
+    return word_at(shared + SECONDS) * 10**9 + word_at(shared + NANOSECONDS)
 
 
 @compiled(error_model="numpy")

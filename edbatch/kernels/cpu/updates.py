@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cpu.pointers import call_dot, call_kernel
+from edbatch.kernels.cpu.pointers import c_function, call_kernel
 
+_sdot, _ddot = c_function("plplp", "f"), c_function("plplp", "d")
 MOST = 1 << 30  # entries that BLAS, which counts in 32 bits, is given at a time
 
 
@@ -31,4 +32,8 @@ def sum_squares(dots: np.ndarray, lists: np.ndarray, found: np.ndarray) -> None:
         begin, n, itemsize = lists[at, 0], lists[at, 1], lists[at, 2]
         found[at] = 0.0
         for first in range(0, n, MOST):
-            found[at] += call_dot(dots[itemsize // 8], itemsize, min(n - first, MOST), begin + itemsize * first)
+            entries, some = begin + itemsize * first, min(n - first, MOST)
+            if itemsize == 8:
+                found[at] += _ddot(dots[1], some, entries, 1, entries, 1)
+            else:
+                found[at] += _sdot(dots[0], some, entries, 1, entries, 1)

@@ -28,15 +28,12 @@ class CudaArrays:
         self._free: dict[int, list[tuple[int, Any]]] = {}  # buffers of lists, by size: heaps by address
 
     def empty(self, entries: int, dtype: np.dtype) -> Any:
-        """See `Backend`."""
         return self._driver.empty(entries, dtype)
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype, order: Order = "C") -> Any:
-        """See `Backend`."""
         return self._driver.xp.zeros(shape, dtype, order)
 
     def address(self, array: Any) -> int:
-        """See `Backend`."""
         return self._driver.address(array)
 
     def from_host(self, array: Any, order: Order = "C") -> Any:
@@ -57,7 +54,6 @@ class CudaArrays:
             return self._driver.download(array)
 
     def stage(self, out: Any, values: list[np.ndarray]) -> None:
-        """See `Backend`."""
         self._driver.upload(np.stack(values, dtype=out.dtype), out)
 
     def lists(self, plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
@@ -87,9 +83,7 @@ class CudaArrays:
         return address, held
 
     def active(self) -> AbstractContextManager[Any]:
-        """See `Backend`."""
         return self._driver.active()
 
     def synchronize(self) -> None:
-        """See `Backend`."""
         self._driver.synchronize()

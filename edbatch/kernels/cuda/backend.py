@@ -12,7 +12,7 @@ import numpy as np
 
 from edbatch.compiling.directory import Told
 from edbatch.kernels.backend import Backend, KernelCall, Lists, ProgramTables
-from edbatch.kernels.cpu.pointers import ONE_BITS, SINGLE_ONE_BITS
+from edbatch.kernels.cpu.products import ONE_BITS, SINGLE_ONE_BITS
 from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
 from edbatch.kernels.cuda.arrays import CudaArrays
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
@@ -94,7 +94,6 @@ class CudaBackend(CudaArrays):
 
     @staticmethod
     def threads(asked: int) -> str:
-        """See `Backend`."""
         return ""
 
     def handles(self, wanted: Sequence[Kernel]) -> list[int]:
@@ -106,7 +105,6 @@ class CudaBackend(CudaArrays):
         return [self._made[one] for one in wanted]
 
     def add_all(self, rows: Any, whole: Any) -> None:
-        """See `Backend`."""
         if not len(rows):
             return
         if not rows[0].flags.c_contiguous:
@@ -120,7 +118,6 @@ class CudaBackend(CudaArrays):
             whole += total
 
     def add_product(self, left: Any, right: Any, whole: Any, fresh: bool) -> None:
-        """See `Backend`."""
         xp, address = self._driver.xp, self._driver.address
         size = whole.itemsize
         if whole.strides[0] != size or whole.strides[1] < size * len(whole):
@@ -134,7 +131,6 @@ class CudaBackend(CudaArrays):
         check(self._gpu)
 
     def sum_equal(self, indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
-        """See `Backend`."""
         xp = self._driver.xp
         if (indices[1:] > indices[:-1]).all():
             return np.array(indices, np.int64), xp.array(rows)
@@ -155,7 +151,6 @@ class CudaBackend(CudaArrays):
         return found.astype(np.int64), total
 
     def prepared(self, several: Sequence[KernelCall]) -> Callable[[Sequence[int]], None]:
-        """See `Backend`."""
         handles = self.handles([one.kernel for one in several])
 
         def run(rows: Sequence[int]) -> None:
@@ -166,8 +161,6 @@ class CudaBackend(CudaArrays):
         return run
 
     def squares(self, arrays: Sequence[Any]) -> Callable[[], Any]:
-        """See `Backend`."""
-
         numbers = np.zeros((len(arrays) + enqueue.SOME, 3), np.int64)
         for at, x in enumerate(arrays):
             numbers[at] = self._driver.address(x), x.size, x.itemsize
@@ -184,8 +177,6 @@ class CudaBackend(CudaArrays):
         self, first: int, stop: int, plan: Told[Plan], lists: Lists, memory: Told[Memory], programs: ProgramTables,
         scratch: int,
     ) -> None:  # fmt: skip
-        """See `Backend`."""
-
         def enqueue_all(recording: Recording | None = None) -> None:
             gpu = self._gpu
             if recording is not None:

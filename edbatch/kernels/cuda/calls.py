@@ -1,21 +1,14 @@
 """CUDA's and cuBLAS' functions called by address inside Numba: some two microseconds a launch, no Python between."""
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call,import-untyped"
-
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
 
-import llvmlite.ir as ir
 import numpy as np
-from numba import types
-from numba.core import cgutils
 
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.intrinsic import intrinsic
 from edbatch.errors import EdBatchError
-from edbatch.kernels.cpu.pointers import int64_address
+from edbatch.kernels.cpu.pointers import c_function, int64_address
 from edbatch.kernels.cuda.cublas import COMPUTE_FLOAT32, COMPUTE_FLOAT64, DEFAULT_ALGORITHM, FLOAT32, FLOAT64
 from edbatch.kernels.cuda.geometry import Grid
 from edbatch.kernels.tables import Matrices, Matrix, Sizes
@@ -45,29 +38,9 @@ class Gpu(IntEnum):
 PRECISIONS = {"float32": COMPUTE_FLOAT32, "tf32": 77, "bf16": 75}
 
 
-def _c_function(kinds: str) -> Any:
-    """Make a function (address, tuple of integers) that calls a C function.
-
-    Args:
-        kinds: of its arguments: "i" for an int, "l" for what has 64 bits, a pointer too.
-    """
-
-    @intrinsic
-    def call(context, function, given):
-        def generate(context, builder, signature, args):
-            values = zip(kinds, cgutils.unpack_tuple(builder, args[1]), strict=True)
-            passed = [builder.trunc(value, ir.IntType(32)) if kind == "i" else value for kind, value in values]
-            kind = ir.FunctionType(ir.IntType(32), [value.type for value in passed])
-            return builder.call(builder.inttoptr(args[0], kind.as_pointer()), passed)
-
-        return types.int32(types.int64, given), generate
-
-    return call
-
-
-_cu_launch_kernel = _c_function("l" + "iiiiiii" + "lll")
-_cublas_gemm = _c_function("liiiii" + "l" + "lii" + "lii" + "l" + "lii" + "ii")
-_cublas_gemm_strided_batched = _c_function("liiiii" + "l" + "liil" + "liil" + "l" + "liil" + "iii")
+_cu_launch_kernel = c_function("l" + "iiiiiii" + "lll", "i")
+_cublas_gemm = c_function("liiiii" + "l" + "lii" + "lii" + "l" + "lii" + "ii", "i")
+_cublas_gemm_strided_batched = c_function("liiiii" + "l" + "liil" + "liil" + "l" + "liil" + "iii", "i")
 
 # Numba takes plain integers for constants.
 _LAUNCH, _GEMM, _GEMM_STRIDED, _BLAS, _STREAM, _COMPUTE, _STATUS, _ZERO, _ONE_FLOAT, _ONE_DOUBLE = map(
@@ -88,9 +61,10 @@ def _note(gpu: np.ndarray, status: int) -> None:
 @compiled
 def launch_given(gpu: np.ndarray, kernel: int, grid: Grid, given: np.ndarray) -> None:
     """Enqueue a kernel, given the addresses of its parameters."""
-    sizes = (grid.x, grid.y, grid.z, grid.along, grid.down)
-    more = (1, 0, gpu[_STREAM], int64_address(given), 0)
-    _note(gpu, _cu_launch_kernel(gpu[_LAUNCH], (kernel, *sizes, *more)))
+    status = _cu_launch_kernel(
+        gpu[_LAUNCH], kernel, grid.x, grid.y, grid.z, grid.along, grid.down, 1, 0, gpu[_STREAM], int64_address(given), 0
+    )
+    _note(gpu, status)
 
 
 @compiled
@@ -124,11 +98,8 @@ def _multiply(gpu: np.ndarray, itemsize: int, sizes: Sizes, a: Matrix, b: Matrix
     dtype, compute, one = _numbers(gpu, itemsize)
     factor = one if add != 0 else int64_address(gpu) + 8 * _ZERO
     status = _cublas_gemm(
-        gpu[_GEMM],
-        (
-            gpu[_BLAS], _order(a), _order(b), sizes.m, sizes.n, sizes.k, one, a.address, dtype, a.distance, b.address,
-            dtype, b.distance, factor, out.address, dtype, out.distance, compute, DEFAULT_ALGORITHM,
-        ),
+        gpu[_GEMM], gpu[_BLAS], _order(a), _order(b), sizes.m, sizes.n, sizes.k, one, a.address, dtype, a.distance,
+        b.address, dtype, b.distance, factor, out.address, dtype, out.distance, compute, DEFAULT_ALGORITHM,
     )  # fmt: skip
     _note(gpu, -status)
 
@@ -148,12 +119,9 @@ def multiply_each(
     dtype, compute, one = _numbers(gpu, itemsize)
     x, w, to, zero = a.first, b.first, out.first, int64_address(gpu) + 8 * _ZERO
     status = _cublas_gemm_strided_batched(
-        gpu[_GEMM_STRIDED],
-        (
-            gpu[_BLAS], _order(w), _order(x), sizes.n, sizes.m, sizes.k, one, w.address, dtype, w.distance,
-            b.stride // itemsize, x.address, dtype, x.distance, a.stride // itemsize, zero, to.address, dtype,
-            to.distance, out.stride // itemsize, calls, compute, DEFAULT_ALGORITHM,
-        ),
+        gpu[_GEMM_STRIDED], gpu[_BLAS], _order(w), _order(x), sizes.n, sizes.m, sizes.k, one, w.address, dtype,
+        w.distance, b.stride // itemsize, x.address, dtype, x.distance, a.stride // itemsize, zero, to.address, dtype,
+        to.distance, out.stride // itemsize, calls, compute, DEFAULT_ALGORITHM,
     )  # fmt: skip
     _note(gpu, -status)
 

@@ -1,7 +1,7 @@
 """Where the variables of a static subgraph lie, so that batched operations find their operands side by side.
 
-Stands alone: `layout` plans; `batched_op` says of what; `alignment` and `conflicts` choose what can be met, with a PQ
-tree (`pq_tree`, `pq_reduction`, `node_orders`) and the cheapest `hitting_set`; `check` verifies what was planned.
+Stands alone: `layout` plans; `batched_op` says of what; `alignment` finds what can be met, with a PQ tree (`pq_tree`);
+`check` verifies what was planned.
 """
 
 from edbatch.memory.layout.batched_op import RESULT, BatchedOp, Variable

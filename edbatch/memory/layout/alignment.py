@@ -7,11 +7,15 @@ contradiction between node orders cannot be resolved by other choices. So None m
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from edbatch.memory.layout.node_orders import NodeOrders
-from edbatch.memory.layout.pq_tree import PQNode, PQTree, arrange
+from edbatch.memory.layout.pq_tree import PQNode, PQTree
+
+Permutation = tuple[
+    int, ...
+]  # of a node's children: position -> which stands there; (0, 1) or (1, 0): all, or reversed
 
 
 class Demand(NamedTuple):
@@ -45,8 +49,8 @@ class Alignment:
     def __init__(self, variables: Iterable[int]) -> None:
         self.tree = PQTree(dict.fromkeys(variables))
         self.demands: list[Demand] = []
-        self._nodes = self.tree.nodes()
-        self._orders = NodeOrders()
+        self._nodes = self.tree.nodes
+        self._orders: dict[int, Permutation] = {}
 
     def extended(self, demands: Sequence[Demand]) -> Alignment | None:
         """The alignment that meets these demands too; None if there is none."""
@@ -62,26 +66,64 @@ class Alignment:
         if found is None:
             return None
         wider._nodes, spanned = found
-        return wider if _decide_orders(wider._orders, spanned) else None
+        orders = _decided_orders(spanned)
+        if orders is None:
+            return None
+        wider._orders = orders
+        return wider
+
+    def joined(self, groups: Sequence[Sequence[Demand]]) -> tuple[Alignment, list[int]]:
+        """The alignment that meets these groups too, each as a whole, but for those that earlier ones leave no way.
+
+        As many as there are at once; where that fails, first those of one half, then of the other.
+
+        Returns:
+            It, and which groups it does not meet.
+        """
+        met, left, waiting = self, list[int](), [range(len(groups))]
+        while waiting:
+            some = waiting.pop()
+            wider = met.extended([demand for number in some for demand in groups[number]])
+            if wider is not None:
+                met = wider
+            elif len(some) == 1:
+                left += some
+            else:
+                waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
+        return met, left
+
+    def conflict(self, demands: Sequence[Demand], last: int) -> list[int]:
+        """A minimal part of demands that leaves one of them, which does not fit the others, no way: their numbers.
+
+        The last demand that must join for the rest to fail takes part; so does the last one that must join that one...
+        """
+        known, rest = [last], [number for number in range(len(demands)) if number != last]
+        met = self.extended([demands[last]])
+        while met is not None:
+            size = met._fitting([demands[number] for number in rest])
+            known.append(rest[size])
+            met = met.extended([demands[rest[size]]])
+            rest = rest[:size]
+        return sorted(known[1:])
+
+    def _fitting(self, demands: Sequence[Demand]) -> int:
+        """How many of the first of these, which do not fit together, do."""
+        return bisect(range(1, len(demands)), False, key=lambda n: self.extended(demands[:n]) is None)
 
     def order(self) -> list[int]:
         """`GetLeafOrder`: an order that meets all demands; smaller variables first where nothing else decides."""
-        nodes, first_leaf = self._nodes, [0] * len(self._nodes)
-        arranged: dict[int, Sequence[int]] = {}
-        for number, node in reversed(list(enumerate(nodes))):
-            first_leaf[number] = min((first_leaf[child] for child in node.children), default=node.element or 0)
-            order = self._orders.order(number)
-            if order is None:
-                ends = [first_leaf[child] for child in (node.children[:1] + node.children[-1:])]
-                if node.kind == "P":
-                    arranged[number] = sorted(node.children, key=first_leaf.__getitem__)
-                else:
-                    arranged[number] = node.children if ends == sorted(ends) else node.children[::-1]
-            elif len(order) == 2:
-                arranged[number] = node.children if order == (0, 1) else node.children[::-1]
-            else:
-                arranged[number] = [node.children[at] for at in order]
-        return arrange(nodes, arranged)
+        below: list[list[int]] = []  # per node, from the last on, its leaves in order
+        for number in range(len(self._nodes) - 1, -1, -1):
+            node, order = self._nodes[number], self._orders.get(number)
+            parts = [below[number - child] for child in node.children]
+            if order is not None:
+                parts = [parts[at] for at in order] if len(order) > 2 else parts[:: 1 if order == (0, 1) else -1]
+            elif node.kind == "P":
+                parts.sort(key=min)
+            elif node.kind == "Q" and min(parts[0]) > min(parts[-1]):
+                parts.reverse()
+            below.append([node.element or 0] if node.kind == "leaf" else [leaf for part in parts for leaf in part])
+        return below[-1]
 
 
 class _Part(NamedTuple):
@@ -115,7 +157,7 @@ def _broadcast(tree: PQTree[int], batches: list[list[Demand]]) -> tuple[list[PQN
     A set of entries that is consecutive in one operand of a batch has to be so in all of them.
     """
     while True:
-        nodes = tree.nodes()
+        nodes = tree.nodes
         changed = False
         spanned = _spanned(nodes, batches)
         for batch, parts_of in zip(batches, spanned, strict=True):
@@ -166,8 +208,15 @@ def _parts(
     return parts
 
 
-def _decide_orders(orders: NodeOrders, spanned: list[list[Parts]]) -> bool:
-    """`DecideNodesOrder`: nodes that stand for the same entries have the same order; False if they cannot."""
+def _decided_orders(spanned: list[list[Parts]]) -> dict[int, Permutation] | None:
+    """`DecideNodesOrder`: nodes that stand for the same entries have the same order; None if they cannot.
+
+    Returns:
+        The orders of those that stand for the same as another, where the first of those that depend on each other is
+        as it is. No other choice of that changes how two of them are related.
+    """
+    orders: dict[int, Permutation] = {}
+    related: dict[int, list[int]] = {}  # per node all that depend on each other, with it
     for first, *others in spanned:
         for parts in others:
             for bits, part in first.items():
@@ -176,6 +225,20 @@ def _decide_orders(orders: NodeOrders, spanned: list[list[Parts]]) -> bool:
                     carried = tuple(twin.children.index(child) for child in part.children)
                 else:
                     carried = (0, 1) if part.children == twin.children else (1, 0)
-                if not orders.relate(part.number, twin.number, carried):
-                    return False
-    return True
+                for number in (part.number, twin.number):
+                    orders.setdefault(number, tuple(range(len(carried))))
+                    related.setdefault(number, [number])
+                wanted, found = _after(carried, orders[part.number]), orders[twin.number]
+                if related[part.number] is not related[twin.number]:
+                    turned = tuple(found.index(at) for at in wanted)
+                    for number in related[twin.number]:
+                        orders[number] = _after(orders[number], turned)
+                        related[part.number].append(number)
+                        related[number] = related[part.number]
+                elif wanted != found:
+                    return None
+    return orders
+
+
+def _after(second: Permutation, first: Permutation) -> Permutation:
+    return tuple(second[at] for at in first)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-from edbatch.errors import EdBatchError
 
 
 @dataclass(frozen=True)
@@ -61,32 +59,3 @@ def slot_name(slot: int) -> str:
         ('result', 'operand 0')
     """
     return "result" if slot == RESULT else f"operand {slot}"
-
-
-def check_input(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> None:
-    """Raise `EdBatchError` where variables or operations make no sense, naming the place.
-
-    Example:
-        >>> check_input([Variable("x", 4)], [BatchedOp("neg", (1,), ((0,),))])
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: neg (op 0), result: there is no variable 1; there are 1
-    """
-    for number, variable in enumerate(variables):
-        if variable.size < 1:
-            raise EdBatchError(f"variable {number} ({variable.name}): size {variable.size}; it must be at least 1")
-    for number, op in enumerate(ops):
-        place = f"{op.name} (op {number})"
-        if not op.result:
-            raise EdBatchError(f"{place}: a batch of no operations")
-        for slot, indices in op.slots():
-            if len(indices) != len(op.result):
-                raise EdBatchError(
-                    f"{place}, {slot_name(slot)}: {len(indices)} variables for {len(op.result)} operations"
-                )
-            for index in indices:
-                if not 0 <= index < len(variables):
-                    raise EdBatchError(
-                        f"{place}, {slot_name(slot)}: there is no variable {index}; there are {len(variables)}"
-                    )
-        if len(set(op.result)) < len(op.result):
-            raise EdBatchError(f"{place}, result: a variable is there twice")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from edbatch.errors import EdBatchError
-from edbatch.memory.layout.batched_op import BatchedOp, Variable, check_input
+from edbatch.memory.layout.batched_op import BatchedOp, Variable
 
 
 class Reach(Enum):
@@ -53,7 +53,7 @@ def verify(
         Per operation, the order of its batch; and verdicts, operation by operation, the result first.
 
     Raises:
-        EdBatchError: bad input (see `check_input`), or variables overlap.
+        EdBatchError: variables overlap.
 
     Example:
         >>> variables = [Variable(name, 4) for name in "abcd"]
@@ -63,7 +63,6 @@ def verify(
         >>> [(verdict.reach.value, verdict.moved) for verdict in verdicts]
         [('view', 0), ('gather', 8), ('broadcast', 0)]
     """
-    check_input(variables, ops)
     _check_overlap(variables, offsets)
     orders, verdicts = [], []
     for number, op in enumerate(ops):

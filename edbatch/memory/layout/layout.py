@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from edbatch.memory.layout.alignment import Alignment, Demand
-from edbatch.memory.layout.batched_op import BatchedOp, Variable, check_input, slot_name
+from edbatch.memory.layout.batched_op import BatchedOp, Variable, slot_name
 from edbatch.memory.layout.check import Reach, Verdict, verify
-from edbatch.memory.layout.conflicts import BUDGET, choose
+
+NAMED = 8  # of what is not met, so much has its conflict looked for, which takes milliseconds
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Layout:
         batch_orders: per batch, the order in which it runs: entry p is the number of the operation at place p.
         verdicts: what `verify` says of every result and operand.
         stopped_by: per verdict, what stands against it; empty unless it is a gather.
-        cheapest: whether no layout moves fewer entries; False where the search was cut short.
+        cheapest: whether no layout moves fewer entries for sure: all is met that any layout can.
     """
 
     variables: tuple[Variable, ...]
@@ -42,23 +43,17 @@ class Layout:
         return sum(verdict.moved for verdict in self.verdicts)
 
 
-def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget: int = BUDGET) -> Layout:
+def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> Layout:
     """Order variables so that batched operations copy as little as possible (the paper's section 3.2 and appendix B).
 
     An operand or a result needs no copy where its variables are adjacent and in the order of the batch, which is free,
     but one for the result and all operands; an operand that is one variable throughout is broadcast. Where not all can
-    be met, those yield that move the fewest entries (times the `cost` of their operation): the choice is the cheapest
-    there is, unless the search runs out of its budget. An operand that repeats some of its variables, or mixes spaces,
-    is always a gather.
+    be met, those that move the most entries (times the `cost` of their operation) come first, and each is met that
+    still fits. An operand that repeats some of its variables, or mixes spaces, is always a gather.
 
     Args:
         variables: of the subgraph; operations name them by index.
         ops: the batches.
-        budget: bounds the search where there are conflicts (see `conflicts.choose`).
-
-    Raises:
-        EdBatchError: a size is not positive, an index is out of range, an operand has another length than the
-            result, or a result names a variable twice.
 
     Example:
         The paper's figure 3: x4, x5 = f(x1, x3; x2, x1), then x6, x7, x8 = g(x4, x5, x3).
@@ -72,22 +67,22 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget:
         >>> layout.batch_orders
         ((0, 1), (2, 0, 1))
     """
-    check_input(variables, ops)
     wanted = _wanted(variables, ops)
-    demands, costs, reasons = wanted.demands, wanted.costs, wanted.reasons
-    names: list[tuple[int, int] | None] = list(wanted.names)
-    anchors = _anchors(len(variables), ops)
-    names += [None] * len(anchors)
-    costs += [sum(costs) + 1] * len(anchors)
-    choice = choose(demands + anchors, costs, budget)
-    placed = _forward(choice.order, len(variables))
-    for dropped, conflict in choice.dropped.items():
-        others = [names[number] for number in conflict if number != dropped]
-        shown = [f"{ops[at[0]].name} (op {at[0]}) {slot_name(at[1])}" for at in others if at is not None]
-        at = names[dropped]
-        assert at is not None  # anchors agree with each other, and cost more than all the rest
-        reasons[at] = f"conflicts with {', '.join(shown) or 'the order of its batch'}"
-    return _checked(variables, ops, placed, reasons, "its batch runs in another order", choice.cheapest)
+    dearest = sorted(range(len(wanted.demands)), key=lambda number: -wanted.costs[number])
+    demands = [wanted.demands[number] for number in dearest]
+    nothing = _anchored(variables, ops, demands)
+    met, left = nothing.joined([[demand] for demand in demands])
+    for count, number in enumerate(left):
+        why = "what moves more"
+        if count < NAMED:
+            fitting = [at for at in range(number + 1) if at == number or at not in left]
+            guilty = nothing.conflict([demands[at] for at in fitting], len(fitting) - 1)
+            at_fault = [wanted.names[dearest[fitting[at]]] for at in guilty]
+            shown = [f"{ops[op].name} (op {op}) {slot_name(slot)}" for op, slot in at_fault]
+            why = ", ".join(shown) or "the order of its batch"
+        wanted.reasons[wanted.names[dearest[number]]] = f"conflicts with {why}"
+    placed = _forward(met.order(), len(variables))
+    return _checked(variables, ops, placed, wanted.reasons, "its batch runs in another order", not left)
 
 
 def lay_out(variables: Sequence[Variable], ops: Sequence[BatchedOp], order: Sequence[int]) -> Layout:
@@ -98,7 +93,6 @@ def lay_out(variables: Sequence[Variable], ops: Sequence[BatchedOp], order: Sequ
         >>> lay_out(variables, [BatchedOp("neg", (0, 2), ((1, 1),))], [0, 1, 2]).stopped_by[0]
         'the order that was given'
     """
-    check_input(variables, ops)
     return _checked(variables, ops, order, {}, "the order that was given", False)
 
 
@@ -116,27 +110,12 @@ def clashing(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> list[in
         >>> clashing(variables, [BatchedOp("f", (2, 3, 4), ((0, 1, 0),))])
         [0]
     """
-    check_input(variables, ops)
     wanted = _wanted(variables, ops)
     demands, found = wanted.demands, {number for number, _ in wanted.reasons}
-    anchors = _anchors(len(variables), ops)
-    met = Alignment(variable for demand in demands + anchors for variable in demand.variables).extended(anchors)
-
-    def add(numbers: list[int]) -> None:
-        """Meet as many as there are at once; where that fails, first those of one half, then of the other."""
-        nonlocal met
-        assert met is not None
-        wider = met.extended([demand for demand in demands if demand.op in numbers])
-        if wider is not None:
-            met = wider
-        elif len(numbers) == 1:
-            found.add(numbers[0])
-        else:
-            add(numbers[: len(numbers) // 2])
-            add(numbers[len(numbers) // 2 :])
-
-    add(sorted(range(len(ops)), key=lambda number: (-ops[number].cost, -len(ops[number].result), number)))
-    return sorted(found)
+    order = sorted(range(len(ops)), key=lambda number: (-ops[number].cost, -len(ops[number].result), number))
+    groups = [[demand for demand in demands if demand.op == number] for number in order]
+    _, left = _anchored(variables, ops, demands).joined(groups)
+    return sorted(found.union(order[number] for number in left))
 
 
 class _Wanted(NamedTuple):
@@ -193,15 +172,19 @@ def _checked(
     )
 
 
-def _anchors(first: int, ops: Sequence[BatchedOp]) -> list[Demand]:
-    """Demands that give ordered operations their order: with variables `first`, `first + 1`, ... that stand in a row.
+def _anchored(variables: Sequence[Variable], ops: Sequence[BatchedOp], demands: Sequence[Demand]) -> Alignment:
+    """The alignment of nothing but ordered operations, with further variables, which stand in a row.
 
-    A layout may always be mirrored, so an order is known only up to its direction; that of the anchors tells it.
+    A layout may always be mirrored, so an order is known only up to its direction; that of these anchors tells it.
     """
+    first = len(variables)
     ordered = [number for number, op in enumerate(ops) if op.ordered and len(op.result) > 1]
     longest = max((len(ops[number].result) for number in ordered), default=0)
     chain = [Demand(len(ops) + at, (first + at, first + at + 1)) for at in range(longest - 1)]
-    return chain + [Demand(number, tuple(range(first, first + len(ops[number].result)))) for number in ordered]
+    chain += [Demand(number, tuple(range(first, first + len(ops[number].result)))) for number in ordered]
+    met = Alignment(variable for demand in (*demands, *chain) for variable in demand.variables).extended(chain)
+    assert met is not None  # anchors agree with each other
+    return met
 
 
 def _forward(order: Sequence[int], first_anchor: int) -> list[int]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import permutations
-from math import factorial, prod
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from edbatch.errors import EdBatchError
-from edbatch.memory.layout.pq_reduction import Node, link, other_sibling, reduce_leaves
 
 T = TypeVar("T", bound=Hashable)
 
+EMPTY, PARTIAL, FULL = range(3)  # of the subset are no leaves below a node, some, or all
+
 
 class PQNode(NamedTuple, Generic[T]):
-    """A node as `PQTree.nodes` shows it.
+    """A node.
 
     Attributes:
         kind: `"P"` (children in any order), `"Q"` (three or more children, in this order or its reverse) or `"leaf"`.
@@ -24,7 +23,7 @@ class PQNode(NamedTuple, Generic[T]):
 
     kind: str
     children: list[int]
-    element: T | None
+    element: T | None = None
 
 
 class PQTree(Generic[T]):
@@ -33,11 +32,14 @@ class PQTree(Generic[T]):
     A new tree represents every order; each `reduce` leaves those in which a subset is consecutive. The children of a P
     node may be permuted, those of a Q node reversed; in print these are `{...}` and `[...]`.
 
-    Reducing costs O(elements + subsets + sum of subset sizes) over the life of a tree (`pq_reduction` says why);
-    everything else is linear in the elements. No method recurses.
+    Everything is linear in the elements, a reduction too. (Booth and Lueker's is linear in the subset; who plans a
+    layout goes through the tree after each anyway.) No method recurses.
 
     Args:
         elements: hashable and distinct.
+
+    Attributes:
+        nodes: a node comes before its children, leaves are in the order of `frontier`.
 
     Raises:
         EdBatchError: an element is there twice.
@@ -52,23 +54,18 @@ class PQTree(Generic[T]):
         PQTree({a b [c d e]})
         >>> tree.reduce("ce")  # d is always between them; the tree stays as it was
         False
-        >>> tree.count_orders()
-        12
         >>> tree.frontier()
         ['a', 'b', 'c', 'd', 'e']
     """
 
     def __init__(self, elements: Iterable[T]) -> None:
-        self._leaves: dict[T, Node] = {}
-        for element in elements:
-            if element in self._leaves:
-                raise EdBatchError(f"PQTree: element {element!r} is there twice")
-            self._leaves[element] = Node(element)
-        if len(self._leaves) == 1:
-            (self._root,) = self._leaves.values()
-        else:
-            self._root = Node()
-            self._root.adopt(*self._leaves.values())
+        leaves = [PQNode("leaf", [], element) for element in elements]
+        seen = set()
+        for leaf in leaves:
+            if leaf.element in seen:
+                raise EdBatchError(f"PQTree: element {leaf.element!r} is there twice")
+            seen.add(leaf.element)
+        self.nodes = leaves if len(leaves) == 1 else [PQNode("P", [*range(1, len(leaves) + 1)]), *leaves]
 
     def reduce(self, subset: Iterable[T]) -> bool:
         """Keep the orders in which the subset is consecutive; False, and no change, if there are none.
@@ -81,155 +78,139 @@ class PQTree(Generic[T]):
         Example:
             >>> tree = PQTree([1, 2, 3])
             >>> tree.reduce([3, 1, 3]), tree
-            (True, PQTree({2 {3 1}}))
+            (True, PQTree({2 {1 3}}))
             >>> tree.reduce([4])
             Traceback (most recent call last):
             edbatch.errors.EdBatchError: PQTree.reduce: 4 is no element of the tree
         """
-        distinct = dict.fromkeys(subset)
-        for element in distinct:
-            if element not in self._leaves:
-                raise EdBatchError(f"PQTree.reduce: {element!r} is no element of the tree")
-        return len(distinct) < 2 or reduce_leaves([self._leaves[element] for element in distinct])
+        wanted = set(subset)
+        inside, leaves = [0] * len(self.nodes), [1] * len(self.nodes)
+        for number in range(len(self.nodes) - 1, -1, -1):
+            node = self.nodes[number]
+            if node.kind == "leaf":
+                inside[number] = node.element in wanted
+            else:
+                inside[number] = sum([inside[child] for child in node.children])
+                leaves[number] = sum([leaves[child] for child in node.children])
+        if inside[0] < len(wanted):
+            unknown = wanted.difference(self.frontier())
+            raise EdBatchError(f"PQTree.reduce: {next(iter(unknown))!r} is no element of the tree")
+        if len(wanted) < 2:
+            return True
+        root = max(number for number, n in enumerate(inside) if n == len(wanted))
+        state = [EMPTY if not n else FULL if n == of else PARTIAL for n, of in zip(inside, leaves, strict=True)]
+        if state[root] != FULL:
+            changed = _Reduction(self.nodes, state).reduced(root)
+            if changed is None:
+                return False
+            self.nodes = changed
+        return True
 
     def frontier(self) -> list[T]:
         """One of the orders: the leaves from left to right."""
-        return [node.element for node in self.nodes() if node.kind == "leaf"]  # type: ignore[misc]
-
-    def orders(self) -> Iterator[list[T]]:
-        """All orders, each once; the tree may change meanwhile.
-
-        Example:
-            >>> tree = PQTree("abc")
-            >>> tree.reduce("ab")
-            True
-            >>> sorted("".join(order) for order in tree.orders())
-            ['abc', 'bac', 'cab', 'cba']
-        """
-        nodes = self.nodes()
-        inner = [number for number, node in enumerate(nodes) if node.kind != "leaf"]
-
-        def arrangements(number: int) -> Iterator[Sequence[int]]:
-            children = nodes[number].children
-            return permutations(children) if nodes[number].kind == "P" else iter((children, children[::-1]))
-
-        # An odometer: one wheel per inner node.
-        wheels = [arrangements(number) for number in inner]
-        arranged = {number: next(wheel) for number, wheel in zip(inner, wheels, strict=True)}
-        while True:
-            yield arrange(nodes, arranged)
-            for place, number in enumerate(inner):
-                turned = next(wheels[place], None)
-                if turned is not None:
-                    arranged[number] = turned
-                    break
-                wheels[place] = arrangements(number)
-                arranged[number] = next(wheels[place])
-            else:
-                return
-
-    def count_orders(self) -> int:
-        """How many orders there are, without going through them.
-
-        Example:
-            >>> PQTree(range(10)).count_orders()
-            3628800
-        """
-        return prod(2 if node.kind == "Q" else factorial(len(node.children)) for node in self.nodes())
-
-    def nodes(self) -> list[PQNode[T]]:
-        """The tree as a flat list: a node comes before its children, leaves are in the order of `frontier`.
-
-        Example:
-            >>> tree = PQTree("abc")
-            >>> tree.reduce("bc")
-            True
-            >>> for number, node in enumerate(tree.nodes()):
-            ...     print(number, node.kind, node.children, node.element)
-            0 P [1, 2] None
-            1 leaf [] a
-            2 P [3, 4] None
-            3 leaf [] b
-            4 leaf [] c
-        """
-        seen: list[PQNode[T]] = []
-        stack: list[tuple[Node, int]] = [(self._root, -1)]
-        while stack:
-            node, parent = stack.pop()
-            if parent >= 0:
-                seen[parent].children.append(len(seen))
-            children: list[Node] = []
-            if node.ends is not None:
-                kind = "Q"
-                before: Node | None = None
-                at: Node | None = node.ends[0]
-                while at is not None:
-                    children.append(at)
-                    before, at = at, other_sibling(at, before)
-            elif node.children is not None:
-                kind, children = "P", list(node.children)
-            else:
-                kind = "leaf"
-            stack += [(child, len(seen)) for child in reversed(children)]
-            seen.append(PQNode(kind, [], node.element))
-        return seen
+        return [node.element for node in self.nodes if node.kind == "leaf"]  # type: ignore[misc]
 
     def copy(self) -> PQTree[T]:
         """An independent tree of the same orders."""
-        nodes = self.nodes()
-        copies = [Node(node.element) for node in nodes]
-        for node, twin in zip(nodes, copies, strict=True):
-            children = [copies[child] for child in node.children]
-            if node.kind == "P":
-                twin.adopt(*children)
-            elif node.kind == "Q":
-                twin.enclose(link([(child, child) for child in children]))
         tree = PQTree[T](())
-        tree._root = copies[0]
-        tree._leaves = {twin.element: twin for node, twin in zip(nodes, copies, strict=True) if node.kind == "leaf"}
+        tree.nodes = self.nodes  # which a reduction replaces as a whole
         return tree
 
-    def __len__(self) -> int:
-        return len(self._leaves)
-
-    def __str__(self) -> str:
-        nodes = self.nodes()
-        text = []
+    def __repr__(self) -> str:
+        text: list[str] = []
         stack: list[int | str] = [0]
         while stack:
             top = stack.pop()
             if isinstance(top, str):
                 text.append(top)
-            elif nodes[top].kind == "leaf":
-                text.append(str(nodes[top].element))
-            else:
-                left, right = "{}" if nodes[top].kind == "P" else "[]"
-                text.append(left)
-                stack.append(right)
-                for child in reversed(nodes[top].children):
-                    stack += [child, " "]
-                if nodes[top].children:
-                    stack.pop()
-        return "".join(text)
-
-    def __repr__(self) -> str:
-        return f"PQTree({self})"
+                continue
+            kind, children, element = self.nodes[top]
+            left, right = {"P": "{}", "Q": "[]", "leaf": (str(element), "")}[kind]
+            text.append(left)
+            stack.append(right)
+            for child in reversed(children):
+                stack += [child, " "] if child != children[0] else [child]
+        return f"PQTree({''.join(text)})"
 
 
-def arrange(nodes: Sequence[PQNode[T]], arranged: dict[int, Sequence[int]]) -> list[T]:
-    """The leaves from left to right, with the children of inner nodes in given orders.
+class _Reduction:
+    """A reduction: the templates of Booth and Lueker, children first, on a copy of the nodes."""
 
-    Example:
-        >>> tree = PQTree("abc")
-        >>> arrange(tree.nodes(), {0: [3, 1, 2]})
-        ['c', 'a', 'b']
-    """
-    order = []
-    stack = [0]
+    def __init__(self, nodes: Sequence[PQNode], state: list[int]) -> None:
+        self._nodes, self._state = [*nodes], state
+        self._chains: dict[int, list[int]] = {}  # what replaces partial nodes: parts of a Q node, the full ones last
+
+    def reduced(self, root: int) -> list[PQNode] | None:
+        """The new nodes; None if the subset cannot be consecutive.
+
+        Args:
+            root: the node of the smallest subtree that holds the subset: there, and only there, it may lie inside.
+        """
+        for number in range(len(self._state) - 1, root, -1):
+            if self._state[number] == PARTIAL:
+                chain = self._chain(self._nodes[number])
+                if chain is None:
+                    return None
+                self._chains[number] = chain
+        changed = self._root(self._nodes[root])
+        if changed is None:
+            return None
+        self._nodes[root] = changed
+        return _in_order(self._nodes)
+
+    def _parted(self, children: list[int]) -> tuple[list[int], list[int], list[int]]:
+        """The children of a P node that are empty, partial, and full; of several full ones a node of their own."""
+        empty, partial, full = ([one for one in children if self._state[one] == which] for which in range(3))
+        return empty, partial, self._group(full)
+
+    def _group(self, children: list[int]) -> list[int]:
+        return children if len(children) < 2 else [self._added(PQNode("P", children))]
+
+    def _added(self, node: PQNode) -> int:
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+    def _chain(self, node: PQNode) -> list[int] | None:
+        """A partial node below the root as a chain."""
+        if node.kind == "P":
+            empty, partial, full = self._parted(node.children)
+            inner = [part for child in partial for part in self._chains[child]]
+            return [*self._group(empty), *inner, *full] if len(partial) < 2 else None
+        for children in (node.children, node.children[::-1]):
+            states = [self._state[child] for child in children]
+            if states == sorted(states) and states.count(PARTIAL) < 2:
+                return [part for child in children for part in self._chains.get(child, [child])]
+        return None
+
+    def _root(self, node: PQNode) -> PQNode | None:
+        """The root, changed."""
+        if node.kind == "P":
+            empty, partial, full = self._parted(node.children)
+            if len(partial) > 2:
+                return None
+            first, last = [*(self._chains[child] for child in partial), [], []][:2]
+            chain = [*first, *full, *reversed(last)]
+            if not partial:
+                return PQNode("P", [*empty, *full])
+            return PQNode("P", [*empty, self._added(PQNode("Q", chain))]) if empty else PQNode("Q", chain)
+        children = node.children
+        begin, *_, end = (at for at, child in enumerate(children) if self._state[child] != EMPTY)
+        inner = children[begin + 1 : end]
+        if any(self._state[child] != FULL for child in inner):
+            return None
+        first, last = (self._chains.get(children[at], [children[at]]) for at in (begin, end))
+        return PQNode("Q", [*children[:begin], *first, *inner, *reversed(last), *children[end + 1 :]])
+
+
+def _in_order(nodes: Sequence[PQNode]) -> list[PQNode]:
+    """Those nodes that the first one leads to, numbered anew: each before its children."""
+    found: list[PQNode] = []
+    stack = [(0, -1)]
     while stack:
-        number = stack.pop()
-        if nodes[number].kind == "leaf":
-            order.append(nodes[number].element)
-        else:
-            stack += reversed(arranged[number])
-    return order  # type: ignore[return-value]
+        number, parent = stack.pop()
+        if parent >= 0:
+            found[parent].children.append(len(found))
+        kind, children, element = nodes[number]
+        stack += [(child, len(found)) for child in reversed(children)]
+        found.append(PQNode(kind, [], element))
+    return found

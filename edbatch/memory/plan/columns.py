@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import BOOL, INT32, INT64, table
+from edbatch.compiling.directory import BOOL, INT32, INT64, reader
 
 Columns = tuple[np.ndarray, ...]  # a record, on its way from Python
 
@@ -59,27 +59,9 @@ class TypeColumns(NamedTuple):
     view_windows: np.ndarray
 
 
-@compiled(small=True)
-def nodes_in(nodes: np.ndarray) -> NodeColumns:
-    """The columns of a directory of them, after which comes a column of rows."""
-    return NodeColumns(table(nodes, 0, INT32), table(nodes, 1, INT32), table(nodes, 2, INT32), table(nodes, 3, INT64))
-
-
-@compiled(small=True)
-def types_in(types: np.ndarray) -> TypeColumns:
-    """The columns of a directory of them."""
-    return TypeColumns(
-        table(types, 0, INT32),
-        table(types, 1, INT32),
-        table(types, 2, INT32),
-        table(types, 3, INT32),
-        table(types, 4, INT32),
-        table(types, 5, BOOL),
-        table(types, 6, BOOL),
-        table(types, 7, INT32),
-        table(types, 8, INT32),
-        table(types, 9, INT32),
-    )
+# The columns of a directory: of nodes, after which comes a column of rows; of types.
+nodes_in = reader(NodeColumns, INT32, INT32, INT32, INT64)
+types_in = reader(TypeColumns, *[INT32] * 5, BOOL, BOOL, *[INT32] * 3)
 
 
 @compiled(small=True, inline="always")

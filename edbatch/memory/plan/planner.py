@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import INT32, table
+from edbatch.compiling.directory import INT32, reader, table
 from edbatch.memory.plan.columns import NodeColumns, TypeColumns, nodes_in, span, types_in
 from edbatch.memory.plan.format import BATCH, GATHER, GATHER_MANY, OPERAND, SEGMENT, SHARED, SLICE, STRIDED
 from edbatch.memory.plan.growing import USED
@@ -24,6 +24,9 @@ class _Tables(NamedTuple):
     integers: np.ndarray
     nodes: np.ndarray
     used: np.ndarray
+
+
+_tables_in = reader(_Tables, BATCH, OPERAND, SEGMENT, INT32, INT32, INT32, USED)
 
 
 # Each step goes over all batches: Numba counts the references to every array of a record when a function is called with
@@ -61,19 +64,6 @@ def extend_plan(
     used["nodes"] += len(order)
     used["batches"] += len(offsets) - 1
     return has_room
-
-
-@compiled(small=True)
-def _tables_in(plan: np.ndarray) -> _Tables:
-    return _Tables(
-        table(plan, 0, BATCH),
-        table(plan, 1, OPERAND),
-        table(plan, 2, SEGMENT),
-        table(plan, 3, INT32),
-        table(plan, 4, INT32),
-        table(plan, 5, INT32),
-        table(plan, 6, USED),
-    )
 
 
 @compiled(small=True)

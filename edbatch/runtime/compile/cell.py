@@ -22,8 +22,6 @@ from edbatch.runtime.compile.fewest_batches import Batching, fewest_batches
 from edbatch.runtime.compile.layout import Model, describe, in_order_of_batches
 from edbatch.runtime.compile.tables import operand_rows, storage_rows
 
-BUDGET = 300  # of the layout: keeps planning below some 30 milliseconds where there are conflicts
-
 
 def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Compiled:
     """The body ready to run, and what is known of it.
@@ -81,7 +79,7 @@ def find_layout(
             return parts, model, in_order_of_batches(model)
         smaller = split_clashing(body, parts, clashing(model.variables, model.ops))
         if len(smaller) == len(parts):
-            return parts, model, plan_layout(model.variables, model.ops, BUDGET)
+            return parts, model, plan_layout(model.variables, model.ops)
         parts = smaller
 
 

@@ -1,6 +1,6 @@
 import random
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
 from edbatch.memory.layout import BatchedOp, Reach, Variable, lay_out, plan_layout, verify
+from edbatch.memory.layout.layout import NAMED
 from tests.memory.layout.cells import CELLS, Cell, least_moved, moved_by, names, paper_figure_3, random_case
 
 
@@ -57,13 +58,18 @@ def test_cells_copy_nothing(name):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_small_cases_move_the_least_possible(seed):
+def test_small_cases_move_little_and_the_least_where_nothing_conflicts(seed):
     rng = random.Random(seed)
     variables, ops = random_case(rng, rng.randint(3, 6), rng.randint(1, 5), repeats=0.2)
-    layout = plan_layout(variables, ops, budget=10**5)
+    layout = plan_layout(variables, ops)
     check(variables, ops, layout)
-    assert layout.cheapest
-    assert layout.moved == moved_by(variables, ops, layout.order) == least_moved(variables, ops)
+    check_little(layout, least_moved(variables, ops))
+    assert layout.moved == moved_by(variables, ops, layout.order)
+    assert layout.cheapest != any("conflicts" in why for why in layout.stopped_by)
+
+
+def check_little(layout, least):
+    assert least <= layout.moved <= (least if layout.cheapest else 2 * least)
 
 
 def ordered_case(seed, n_variables=6):
@@ -74,25 +80,23 @@ def ordered_case(seed, n_variables=6):
 
 
 @pytest.mark.parametrize("seed", range(80))
-def test_ordered_operations_run_in_their_order_and_move_the_least(seed):
+def test_ordered_operations_run_in_their_order_and_move_little(seed):
     variables, ops = ordered_case(seed)
-    layout = plan_layout(variables, ops, budget=10**5)
+    layout = plan_layout(variables, ops)
     check(variables, ops, layout)
     for op, order in zip(ops, layout.batch_orders, strict=True):
         assert not op.ordered or order == tuple(range(len(order)))
-    least = min(lay_out(variables, ops, order).moved for order in permutations(range(len(variables))))
-    assert layout.cheapest
-    assert layout.moved == least
+    check_little(layout, min(lay_out(variables, ops, order).moved for order in permutations(range(len(variables)))))
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.integers(2, 20), st.integers(1, 10), st.sampled_from([0, 50, 2000]))
-def test_no_layout_claims_what_is_not_so(seed, n, n_ops, budget):
+@given(st.integers(0, 10**6), st.integers(2, 20), st.integers(1, 10))
+def test_no_layout_claims_what_is_not_so(seed, n, n_ops):
     variables, ops = random_case(random.Random(seed), n, n_ops, widest=6, repeats=0.2)
     variables = [
         Variable(variable.name, variable.size, "ab"[seed >> index & 1]) for index, variable in enumerate(variables)
     ]
-    layout = plan_layout(variables, ops, budget)
+    layout = plan_layout(variables, ops)
     check(variables, ops, layout)
     for verdict, why in zip(layout.verdicts, layout.stopped_by, strict=True):
         assert bool(verdict.moved) == (verdict.reach is Reach.GATHER) == bool(why)
@@ -160,31 +164,14 @@ def test_spaces_are_apart():
     assert layout.stopped_by == ("", "", "lies in several spaces: parameters, row")
 
 
-def test_without_budget_a_layout_is_still_good_and_says_so():
-    variables, ops = random_case(random.Random(5), 20, 12)
-    rich, poor = plan_layout(variables, ops, budget=10**6), plan_layout(variables, ops, budget=0)
-    assert rich.cheapest
-    assert not poor.cheapest
-    assert rich.moved <= poor.moved < sum(variables[i].size for op in ops for _, slot in op.slots() for i in slot)
-
-
-@pytest.mark.parametrize(
-    ("variable", "op", "message"),
-    [
-        (Variable("w", 0), BatchedOp("f", (0,), ()), r"variable 3 \(w\): size 0"),
-        (Variable("w", 1), BatchedOp("f", (), ()), r"f \(op 0\): a batch of no operations"),
-        (Variable("w", 1), BatchedOp("f", (0, 1), ((0,),)), r"f \(op 0\), operand 0: 1 variables for 2 operations"),
-        (Variable("w", 1), BatchedOp("f", (0, 9), ()), r"f \(op 0\), result: there is no variable 9; there are 4"),
-        (Variable("w", 1), BatchedOp("f", (0, 1), ((0, -1),)), r"f \(op 0\), operand 0: there is no variable -1"),
-        (Variable("w", 1), BatchedOp("f", (1, 1), ()), r"f \(op 0\), result: a variable is there twice"),
-    ],
-)
-def test_bad_input_names_the_place(variable, op, message):
-    variables = [Variable(name, 1) for name in "abc"] + [variable]
-    with pytest.raises(EdBatchError, match=message):
-        plan_layout(variables, [op])
-    with pytest.raises(EdBatchError, match=message):
-        verify(variables, [op], [0, 1, 2, 3])
+def test_what_is_not_met_says_what_stands_against_it():
+    variables = [Variable(name, 1) for name in "abcde"]
+    ops = [BatchedOp("f", (0, 1, 2), ()), BatchedOp("g", (2, 3, 4), ()), BatchedOp("h", (1, 3), ())]
+    assert plan_layout(variables, ops).stopped_by == ("", "", "conflicts with f (op 0) result, g (op 1) result")
+    pairs = [BatchedOp(f"f{i}{j}", (i, j), ()) for i, j in combinations(range(8), 2)]
+    found = plan_layout([Variable(f"v{at}", 1) for at in range(8)], pairs)
+    assert found.moved == 2 * (len(pairs) - 7)  # seven pairs are neighbours
+    assert found.stopped_by.count("conflicts with what moves more") == len(pairs) - 7 - NAMED
 
 
 def test_verify_refuses_offsets_that_overlap_or_are_missing():

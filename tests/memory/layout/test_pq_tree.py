@@ -1,5 +1,5 @@
 import random
-from itertools import islice, permutations
+from itertools import permutations, product
 from math import factorial
 
 import pytest
@@ -8,6 +8,16 @@ from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
 from edbatch.memory.layout.pq_tree import PQTree
+
+
+def orders_of(tree, number=0):
+    """All orders of a tree, each once."""
+    kind, children, element = tree.nodes[number]
+    if kind == "leaf":
+        return [(element,)]
+    arranged = permutations(children) if kind == "P" else (children, children[::-1])
+    below = {child: orders_of(tree, child) for child in children}
+    return [sum(parts, ()) for several in arranged for parts in product(*(below[child] for child in several))]
 
 
 def consecutive(order, subset):
@@ -26,8 +36,8 @@ def check_against_brute_force(n, subsets):
             orders = left
         else:
             assert str(tree) == before
-        found = [tuple(order) for order in tree.orders()]
-        assert len(found) == len(set(found)) == tree.count_orders()
+        found = orders_of(tree)
+        assert len(found) == len(set(found))
         assert set(found) == orders
         assert tuple(tree.frontier()) in orders
         check_form(tree)
@@ -35,11 +45,10 @@ def check_against_brute_force(n, subsets):
 
 def check_form(tree):
     """P nodes have two children or more, Q nodes three or more, and leaves are the elements."""
-    nodes = tree.nodes()
+    nodes = tree.nodes
     for node in nodes:
         assert len(node.children) >= {"P": 2, "Q": 3, "leaf": 0}[node.kind]
     assert sorted(child for node in nodes for child in node.children) == list(range(1, len(nodes)))
-    assert sum(node.kind == "leaf" for node in nodes) == len(tree)
 
 
 @settings(max_examples=300, deadline=None)
@@ -84,7 +93,7 @@ def check_planted(n, rows):
 
 
 @pytest.mark.parametrize(
-    ("n", "rows", "longest"), [(30, 60, 30), (200, 300, 10), (500, 100, 500), (2000, 1500, 20), (2000, 60, 2000)]
+    ("n", "rows", "longest"), [(30, 60, 30), (200, 300, 10), (500, 100, 500), (2000, 300, 20), (2000, 60, 2000)]
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_planted_consecutive_ones_are_found(n, rows, longest, seed):
@@ -92,28 +101,25 @@ def test_planted_consecutive_ones_are_found(n, rows, longest, seed):
 
 
 def test_deep_trees_do_not_recurse():
-    chain = PQTree(range(700))
-    for size in range(2, 700):
+    chain = PQTree(range(1200))
+    for size in range(2, 1200):
         assert chain.reduce(range(size))
-    assert str(chain).count("{") == 699
-    assert chain.count_orders() == 2**699
-    assert len(list(islice(chain.orders(), 3))) == 3
+    assert str(chain).count("{") == 1199
     assert chain.copy().frontier() == chain.frontier()
-    assert chain.reduce([0, 699])  # from the innermost leaf to the outermost: all levels become one Q node
-    assert chain.count_orders() == 2
-    assert not chain.reduce([5, 699])
+    assert chain.reduce([0, 1199])  # from the innermost leaf to the outermost: all levels become one Q node
+    assert [node.kind for node in chain.nodes].count("Q") == 1
+    assert not chain.reduce([5, 1199])
 
 
 def test_small_sets():
     assert PQTree([]).frontier() == []
-    assert list(PQTree([]).orders()) == [[]]
     assert PQTree([]).reduce([])
     one = PQTree(["x"])
-    assert (str(one), one.frontier(), one.count_orders(), list(one.orders())) == ("x", ["x"], 1, [["x"]])
+    assert (str(one), one.frontier()) == ("PQTree(x)", ["x"])
     assert one.reduce(["x"])
     two = PQTree("ab")
     assert two.reduce("ab")
-    assert two.count_orders() == 2
+    assert str(two) == "PQTree({a b})"
 
 
 def test_a_copy_is_independent():
@@ -126,8 +132,8 @@ def test_a_copy_is_independent():
     assert twin.reduce("ab")
     assert not twin.reduce("ae")
     assert tree.reduce("ab")
-    assert tree.count_orders() == 2 * factorial(3)
-    assert twin.count_orders() == 4
+    assert len(orders_of(tree)) == 2 * factorial(3)
+    assert len(orders_of(twin)) == 4
 
 
 def test_bad_input_names_the_element():
@@ -136,4 +142,4 @@ def test_bad_input_names_the_element():
     tree = PQTree("abc")
     with pytest.raises(EdBatchError, match="'z' is no element"):
         tree.reduce("abz")
-    assert str(tree) == "{a b c}"
+    assert str(tree) == "PQTree({a b c})"
