@@ -11,6 +11,7 @@
 #define WAYS 4      // entries of a cache that a key may be in
 #define ENTRIES 64  // of a cache; a power of two
 #define MOST 16     // operands of a caller, arguments of a cell
+#define LITERALS 4  // arguments of a caller beside its operands
 #define OWNERS 8    // of a cell, whose last calls it remembers itself
 
 typedef struct {
@@ -611,11 +612,11 @@ static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n_arg
 
 // ----------------------------------------------------------------------------------------------------------- callers
 
-enum { FIXED, ATTRIBUTE, VIEW, INDEX, LIST, PLACE, LOOKUP };  // kinds
+enum { FIXED, VIEW, LIST, PLACE };  // kinds
 
 typedef struct {
     PyObject *specs[3];   // of the operands; of PLACE a tuple of those of all
-    PyObject *argument;   // an attribute, or None
+    PyObject *arguments;  // literals, in a tuple
     PyObject *out;        // spec of the result; of VIEW perhaps several, each with what is added to the id, in tuples
     long long view, step, bound;  // of VIEW: through which the operand is seen, and what is added to its id
     int32_t type;
@@ -624,18 +625,18 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *dict, *weak, *slow, *standard;
+    PyObject *dict, *weak, *slow, *names, *standard;
     Entry *entries;
-    int kind, n;  // of FIXED, how many operands
+    int kind, given, n, literals, has_integer;  // how many operands and arguments there are, and whether an integer follows
 } Caller;
 
 static void entry_clear(Entry *e) {
     for (int i = 0; i < 3; i++) Py_CLEAR(e->specs[i]);
-    Py_CLEAR(e->argument);
+    Py_CLEAR(e->arguments);
     Py_CLEAR(e->out);
 }
 
-static PyObject *slowly(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+static __attribute__((noinline)) PyObject *slowly(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
     return PyObject_Vectorcall(c->slow, args, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
 }
 
@@ -667,6 +668,15 @@ static int same_literal(PyObject *a, PyObject *b) {
     return 0;
 }
 
+// Whether an argument stays what it is, so that the same object is equal.
+static int is_literal(PyObject *a) {
+    if (PySlice_Check(a)) return is_literal(((PySliceObject *)a)->start) && is_literal(((PySliceObject *)a)->stop) && is_literal(((PySliceObject *)a)->step);
+    int is_tuple = PyTuple_CheckExact(a);
+    for (Py_ssize_t i = 0; is_tuple && i < PyTuple_GET_SIZE(a); i++)
+        if (!is_literal(PyTuple_GET_ITEM(a, i))) return 0;
+    return is_tuple || a == Py_None || a == Py_Ellipsis || PyBool_Check(a) || PyLong_CheckExact(a) || PyFloat_CheckExact(a) || PyUnicode_CheckExact(a);
+}
+
 static size_t literal_hash(PyObject *a) {
     if (PyLong_CheckExact(a)) {
         int over;
@@ -683,32 +693,32 @@ static size_t literal_hash(PyObject *a) {
 
 static inline size_t spread(size_t h) { return (h ^ (h >> 6) ^ (h >> 15)) * 0x9E3779B1u >> 3; }
 
-static inline Entry *entry_found(Caller *c, PyObject *const *specs, int n, PyObject *argument, long long view) {
+static inline size_t hash_of(Caller *c, PyObject *const *specs, PyObject *const *literals, int n_literals, long long view) {
+    size_t h = (size_t)view;
+    for (int i = 0; i < n_literals; i++) h = h * 33 + literal_hash(literals[i]);
+    for (int i = 0; i < c->n; i++) h = h * 5 + ((size_t)specs[i] >> 4);
+    return spread(h);
+}
+
+static inline Entry *entry_found(Caller *c, PyObject *const *specs, PyObject *const *literals, int n_literals, long long view) {
     if (c->entries == NULL) return NULL;
-    size_t h = (size_t)view + (argument != NULL ? literal_hash(argument) : 0);
-    for (int i = 0; i < n; i++) h = h * 5 + ((size_t)specs[i] >> 4);
-    h = spread(h);
+    size_t h = hash_of(c, specs, literals, n_literals, view);
     for (int way = 0; way < WAYS; way++) {
         Entry *e = c->entries + ((h + way) & (ENTRIES - 1));
         if (e->out == NULL || e->view != view) continue;
         int same = 1;
-        for (int i = 0; i < n; i++) same &= e->specs[i] == specs[i];
-        if (same && (argument == NULL || same_literal(e->argument, argument))) return e;
+        for (int i = 0; i < c->n; i++) same &= e->specs[i] == specs[i];
+        for (int i = 0; i < n_literals && same; i++) same = same_literal(PyTuple_GET_ITEM(e->arguments, i), literals[i]);
+        if (same) return e;
     }
     return NULL;
 }
 
 // The place of a new entry: a free one, or the one that its hash names.
-static Entry *entry_for(Caller *c, PyObject *const *specs, int n, PyObject *argument, long long view) {
-    if (c->entries == NULL && (c->entries = PyMem_Calloc(ENTRIES, sizeof(Entry))) == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    Entry *found = entry_found(c, specs, n, argument, view);
+static Entry *entry_for(Caller *c, PyObject *const *specs, PyObject *const *literals, int n_literals, long long view) {
+    Entry *found = entry_found(c, specs, literals, n_literals, view);
     if (found != NULL) return found;
-    size_t h = (size_t)view + (argument != NULL ? literal_hash(argument) : 0);
-    for (int i = 0; i < n; i++) h = h * 5 + ((size_t)specs[i] >> 4);
-    h = spread(h);
+    size_t h = hash_of(c, specs, literals, n_literals, view);
     for (int way = 0; way < WAYS; way++) {
         found = c->entries + ((h + way) & (ENTRIES - 1));
         if (found->out == NULL) return found;
@@ -716,18 +726,18 @@ static Entry *entry_for(Caller *c, PyObject *const *specs, int n, PyObject *argu
     return c->entries + (h & (ENTRIES - 1));
 }
 
-// The spec of an operand (a new reference), and if it is an expression its graph and id; NULL without an error: neither
+static inline int is_parameter(PyObject *x) { return S.parameter != NULL && PyObject_TypeCheck(x, (PyTypeObject *)S.parameter); }
+
+// The spec of an operand (a new reference), and the id of an expression of the graph; NULL without an error: it is neither
 // that nor a parameter.
-static inline PyObject *operand_of(PyObject *x, PyObject **graph, int64_t *ids, int *n_ids) {
+static inline PyObject *operand_of(PyObject *x, PyObject *graph, int64_t *ids, int *n_ids) {
     if (is_handle(x)) {
         Handle *e = (Handle *)x;
-        if (*graph == NULL) *graph = e->graph;
-        else if (*graph != e->graph) return NULL;
+        if (graph != e->graph) return NULL;
         ids[(*n_ids)++] = e->id;
         return Py_NewRef(e->spec);
     }
-    if (S.parameter != NULL && PyObject_TypeCheck(x, (PyTypeObject *)S.parameter)) return PyObject_GetAttr(x, S.spec);
-    return NULL;
+    return is_parameter(x) ? PyObject_GetAttr(x, S.spec) : NULL;
 }
 
 // A number that is a node of the graph already, by its value: its spec (a new reference) and id; NULL: there is none.
@@ -754,30 +764,6 @@ static PyObject *number_of(PyObject *x, PyObject *graph, int64_t *ids, int *n_id
 
 static inline int is_number(PyObject *x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
 
-static PyObject *call_fixed(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
-    int n = c->n, n_ids = 0;
-    if (PyVectorcall_NARGS(flags) != n || names != NULL) return slowly(c, args, flags, names);
-    PyObject *specs[3] = {NULL, NULL, NULL}, *graph = NULL, *found = NULL;
-    int64_t ids[3];
-    Entry *e = NULL;
-    if (n == 2 && is_number(args[0]) && is_handle(args[1])) specs[0] = number_of(args[0], ((Handle *)args[1])->graph, ids, &n_ids);
-    else specs[0] = operand_of(args[0], &graph, ids, &n_ids);
-    for (int i = 1; i < n && specs[i - 1] != NULL; i++) {
-        if (n == 2 && graph != NULL && is_number(args[i])) specs[i] = number_of(args[i], graph, ids, &n_ids);
-        else specs[i] = operand_of(args[i], &graph, ids, &n_ids);
-    }
-    Builder *g = specs[n - 1] != NULL && graph != NULL ? builder_of(graph) : NULL;
-    if (g != NULL) e = entry_found(c, specs, n, NULL, 0);
-    if (e != NULL) {
-        long long node = node_appended(g, e->type, ids, n_ids, NULL, 0);
-        if (node >= 0) found = expression_of(g, node, e->out);
-    }
-    for (int i = 0; i < n; i++) Py_XDECREF(specs[i]);
-    if (found != NULL) return found;
-    if (PyErr_Occurred()) return NULL;
-    return slowly(c, args, flags, names);
-}
-
 // A list of an expression seen through several views.
 static PyObject *views_of(Handle *x, PyObject *steps) {
     Py_ssize_t n = PyTuple_GET_SIZE(steps);
@@ -792,26 +778,6 @@ static PyObject *views_of(Handle *x, PyObject *steps) {
     return found;
 }
 
-// One operand, and an argument that may be left out.
-static PyObject *call_with_argument(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
-    Py_ssize_t n = PyVectorcall_NARGS(flags);
-    if (n < 1 || n > 2 || names != NULL || !is_handle(args[0])) return slowly(c, args, flags, names);
-    Handle *x = (Handle *)args[0];
-    PyObject *argument = n == 2 ? args[1] : c->standard;
-    if (c->kind == VIEW) {
-        Entry *e = argument != NULL ? entry_found(c, &x->spec, 1, argument, x->id >> NODE_BITS) : NULL;
-        if (e == NULL) return slowly(c, args, flags, names);
-        if (PyTuple_CheckExact(e->out)) return views_of(x, e->out);
-        return handle_made(Py_TYPE(x), x->graph, x->id + e->step, e->out);
-    }
-    Builder *g = builder_of(x->graph);
-    Entry *e = g != NULL && argument != NULL ? entry_found(c, &x->spec, 1, argument, 0) : NULL;
-    if (e == NULL) return slowly(c, args, flags, names);
-    int64_t id = x->id;
-    long long node = node_appended(g, e->type, &id, 1, NULL, 0);
-    return node < 0 ? NULL : expression_of(g, node, e->out);
-}
-
 static inline int small_index(PyObject *x, long long bound, int64_t *out) {
     if (!PyLong_CheckExact(x)) return 0;
     int over;
@@ -820,36 +786,75 @@ static inline int small_index(PyObject *x, long long bound, int64_t *out) {
     return !over && found >= 0 && found < bound;
 }
 
-static PyObject *call_index(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
-    if (PyVectorcall_NARGS(flags) != 2 || names != NULL) return slowly(c, args, flags, names);
-    int64_t id = 0, index;
-    int n_ids = 0;
-    PyObject *graph = NULL, *spec = NULL, *found = NULL;
-    if (c->kind == LOOKUP) {
-        if (S.parameter == NULL || !PyObject_TypeCheck(args[0], (PyTypeObject *)S.parameter)) return slowly(c, args, flags, names);
-        spec = PyObject_GetAttr(args[0], S.spec);
-        graph = spec != NULL ? current_graph() : NULL;
-        if (graph == NULL) {
-            Py_XDECREF(spec);
-            return NULL;
-        }
-    } else if (is_handle(args[0])) {
-        spec = Py_NewRef(((Handle *)args[0])->spec);
-        graph = Py_NewRef(((Handle *)args[0])->graph);
-        id = ((Handle *)args[0])->id;
-        n_ids = 1;
-    } else return slowly(c, args, flags, names);
+// All arguments by place, of some that are given by name or left out; 0: they are not those that there are.
+static __attribute__((noinline)) int completed(Caller *c, PyObject *const *args, Py_ssize_t given, PyObject *names, PyObject **slots) {
+    Py_ssize_t all = PyTuple_GET_SIZE(c->names), left_out = PyTuple_GET_SIZE(c->standard);
+    if (given > all) return 0;
+    for (Py_ssize_t i = 0; i < all; i++) slots[i] = i < given ? args[i] : i < all - left_out ? NULL : PyTuple_GET_ITEM(c->standard, i - all + left_out);
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        Py_ssize_t at = given;
+        while (at < all && PyTuple_GET_ITEM(c->names, at) != PyTuple_GET_ITEM(names, k)) at++;  // both are interned
+        if (at == all) return 0;
+        slots[at] = args[given + k];
+    }
+    for (Py_ssize_t i = given; i < all; i++)
+        if (slots[i] == NULL) return 0;
+    return 1;
+}
+
+static PyObject *call_view(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+    PyObject *slots[3 + LITERALS + 1], *const *all = args;
+    if (names != NULL || PyVectorcall_NARGS(flags) != c->given) {
+        if (!completed(c, args, PyVectorcall_NARGS(flags), names, slots)) return slowly(c, args, flags, names);
+        all = slots;
+    }
+    Handle *x = (Handle *)all[0];
+    Entry *e = is_handle(all[0]) ? entry_found(c, &x->spec, all + 1, c->literals, x->id >> NODE_BITS) : NULL;
+    if (e == NULL) return slowly(c, args, flags, names);
+    if (PyTuple_CheckExact(e->out)) return views_of(x, e->out);
+    return handle_made(Py_TYPE(x), x->graph, x->id + e->step, e->out);
+}
+
+// Operands, arguments, of which the last may be left out, and perhaps an integer.
+static inline __attribute__((always_inline)) PyObject *call_node(Caller *c, PyObject *const *args, size_t flags, PyObject *names, int n_literals, int has_integer) {
+    int n = c->n, n_ids = 0;
+    PyObject *slots[3 + LITERALS + 1], *const *all = args;
+    if (names != NULL || PyVectorcall_NARGS(flags) != c->given) {
+        if (!completed(c, args, PyVectorcall_NARGS(flags), names, slots)) return slowly(c, args, flags, names);
+        all = slots;
+    }
+    PyObject *graph = is_handle(all[0]) ? ((Handle *)all[0])->graph : NULL, *opened = NULL, *specs[3] = {NULL, NULL, NULL}, *found = NULL;
+    for (int i = 1; i < n && graph == NULL; i++)
+        if (is_handle(all[i])) graph = ((Handle *)all[i])->graph;
+    if (graph == NULL) {
+        if (!has_integer || !is_parameter(all[0])) return slowly(c, args, flags, names);
+        if ((opened = graph = current_graph()) == NULL) return NULL;
+    }
     Builder *g = builder_of(graph);
-    Entry *e = g != NULL ? entry_found(c, &spec, 1, NULL, 0) : NULL;
-    if (e != NULL && small_index(args[1], e->bound, &index)) {
-        long long node = node_appended(g, e->type, &id, n_ids, &index, 1);
+    int64_t ids[3], integer = 0;
+    int fits = g != NULL;
+    for (int i = 0; i < n && fits; i++) {
+        specs[i] = n > 1 && is_number(all[i]) ? number_of(all[i], graph, ids, &n_ids) : operand_of(all[i], graph, ids, &n_ids);
+        fits = specs[i] != NULL;
+    }
+    Entry *e = fits ? entry_found(c, specs, all + n, n_literals, 0) : NULL;
+    if (e != NULL && (!has_integer || small_index(all[n + n_literals], e->bound, &integer))) {
+        long long node = node_appended(g, e->type, ids, n_ids, &integer, has_integer);
         if (node >= 0) found = expression_of(g, node, e->out);
     }
-    Py_DECREF(spec);
-    Py_DECREF(graph);
+    for (int i = 0; i < n; i++) Py_XDECREF(specs[i]);
+    Py_XDECREF(opened);
     if (found != NULL) return found;
     if (PyErr_Occurred()) return NULL;
     return slowly(c, args, flags, names);
+}
+
+static PyObject *call_operands(Caller *c, PyObject *const *args, size_t flags, PyObject *names) { return call_node(c, args, flags, names, 0, 0); }
+
+static PyObject *call_index(Caller *c, PyObject *const *args, size_t flags, PyObject *names) { return call_node(c, args, flags, names, 0, 1); }
+
+static PyObject *call_fixed(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+    return call_node(c, args, flags, names, c->literals, c->has_integer);
 }
 
 // A list of expressions of one graph: of one spec (LIST), or of those of an entry (PLACE).
@@ -870,12 +875,12 @@ static PyObject *call_list(Caller *c, PyObject *const *args, size_t flags, PyObj
         if (!fits) return slowly(c, args, flags, names);
     }
     Entry *e = NULL;
-    if (c->kind == LIST) e = entry_found(c, &first, 1, NULL, 0);
+    if (c->kind == LIST) e = entry_found(c, &first, NULL, 0, 0);
     else if (c->entries != NULL) {
-        PyObject *argument = given == 2 ? args[1] : c->standard;
+        PyObject *axis = given == 2 ? args[1] : PyTuple_GET_ITEM(c->standard, 0);
         for (Py_ssize_t at = 0; at < ENTRIES && c->entries[at].out != NULL && e == NULL; at++) {
             PyObject *specs = c->entries[at].specs[0];
-            int same = PyTuple_GET_SIZE(specs) == n && same_literal(c->entries[at].argument, argument);
+            int same = PyTuple_GET_SIZE(specs) == n && same_literal(PyTuple_GET_ITEM(c->entries[at].arguments, 0), axis);
             for (Py_ssize_t i = 0; i < n && same; i++) same = PyTuple_GET_ITEM(specs, i) == ((Handle *)items[i])->spec;
             if (same) e = c->entries + at;
         }
@@ -889,59 +894,57 @@ static PyObject *call_list(Caller *c, PyObject *const *args, size_t flags, PyObj
     return expression_of(g, g->n++, e->out);
 }
 
-static const vectorcallfunc calls[] = {
-    (vectorcallfunc)call_fixed, (vectorcallfunc)call_with_argument, (vectorcallfunc)call_with_argument, (vectorcallfunc)call_index,
-    (vectorcallfunc)call_list, (vectorcallfunc)call_list, (vectorcallfunc)call_index,
-};
-
+// Caller(kind, operands, has_integer, slow, names of all that is given, what the last are where they are left out)
 static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    int kind, n;
-    PyObject *slow, *standard;
-    if (!PyArg_ParseTuple(args, "iiOO", &kind, &n, &slow, &standard)) return NULL;
-    if (kind < FIXED || kind > LOOKUP || n < 1 || n > 3) {
-        PyErr_SetString(PyExc_ValueError, "expected a kind of caller, and one to three operands");
+    int kind, n, has_integer;
+    PyObject *slow, *names, *standard;
+    if (!PyArg_ParseTuple(args, "iipOO!O!", &kind, &n, &has_integer, &slow, &PyTuple_Type, &names, &PyTuple_Type, &standard)) return NULL;
+    Py_ssize_t literals = PyTuple_GET_SIZE(names) - n - has_integer, most = has_integer ? 0 : literals, least = kind == PLACE;
+    if (kind < FIXED || kind > PLACE || n < 1 || n > 3 || literals < least || literals > LITERALS || PyTuple_GET_SIZE(standard) > most || PyTuple_GET_SIZE(standard) < least) {
+        PyErr_SetString(PyExc_ValueError, "expected a kind of caller, one to three operands, and up to four arguments");
         return NULL;
     }
     Caller *c = (Caller *)type->tp_alloc(type, 0);
     if (c == NULL) return NULL;
     c->kind = kind;
     c->n = n;
+    c->given = (int)PyTuple_GET_SIZE(names);
+    c->literals = (int)literals;
+    c->has_integer = has_integer;
     c->slow = Py_NewRef(slow);
+    c->names = Py_NewRef(names);
     c->standard = Py_NewRef(standard);
-    c->vectorcall = calls[kind];
+    c->vectorcall = (vectorcallfunc)(kind >= LIST ? call_list : kind == VIEW ? call_view : literals ? call_fixed : has_integer ? call_index : call_operands);
     return (PyObject *)c;
 }
 
-// learn(specs, type, out, argument, view, step, bound)
+// learn(specs, type, out, arguments, view, step, bound)
 static PyObject *caller_learn(Caller *c, PyObject *args) {
-    PyObject *specs, *out, *argument = Py_None;
+    PyObject *specs, *out, *arguments = NULL;
     int type;
     long long view = 0, step = 0, bound = 0;
-    if (!PyArg_ParseTuple(args, "O!iO|OLLL", &PyTuple_Type, &specs, &type, &out, &argument, &view, &step, &bound)) return NULL;
-    PyObject *keys[3] = {NULL, NULL, NULL};
-    int n = (int)PyTuple_GET_SIZE(specs);
+    if (!PyArg_ParseTuple(args, "O!iO|O!LLL", &PyTuple_Type, &specs, &type, &out, &PyTuple_Type, &arguments, &view, &step, &bound)) return NULL;
+    Py_ssize_t n = PyTuple_GET_SIZE(specs), literals = arguments != NULL ? PyTuple_GET_SIZE(arguments) : 0;
+    if ((c->kind == PLACE && n > MOST) || (arguments != NULL && !is_literal(arguments))) Py_RETURN_NONE;
+    if ((c->kind != PLACE && n != c->n) || literals != c->literals) {
+        PyErr_SetString(PyExc_ValueError, "expected a spec for each operand, and all arguments");
+        return NULL;
+    }
+    if (c->entries == NULL && (c->entries = PyMem_Calloc(ENTRIES, sizeof(Entry))) == NULL) return PyErr_NoMemory();
     Entry *e = NULL;
     if (c->kind == PLACE) {
-        if (n > MOST) Py_RETURN_NONE;
-        if (c->entries == NULL && (c->entries = PyMem_Calloc(ENTRIES, sizeof(Entry))) == NULL) return PyErr_NoMemory();
         for (int at = 0; at < ENTRIES && e == NULL; at++)
             if (c->entries[at].out == NULL) e = c->entries + at;
         if (e == NULL) e = c->entries + (spread((size_t)specs >> 4) & (ENTRIES - 1));
-        keys[0] = specs;
-        n = 1;
     } else {
-        if (n < 1 || n > 3) {
-            PyErr_SetString(PyExc_ValueError, "expected one to three specs");
-            return NULL;
-        }
-        for (int i = 0; i < n; i++) keys[i] = PyTuple_GET_ITEM(specs, i);
-        int has_argument = c->kind == ATTRIBUTE || c->kind == VIEW;
-        e = entry_for(c, keys, n, has_argument ? argument : NULL, view);
-        if (e == NULL) return NULL;
+        e = entry_for(c, ((PyTupleObject *)specs)->ob_item, arguments != NULL ? ((PyTupleObject *)arguments)->ob_item : NULL, (int)literals, view);
     }
     Entry old = *e;
-    for (int i = 0; i < 3; i++) e->specs[i] = Py_XNewRef(keys[i]);
-    e->argument = Py_NewRef(argument);
+    for (int i = 0; i < 3; i++) e->specs[i] = NULL;
+    if (c->kind == PLACE) e->specs[0] = Py_NewRef(specs);
+    else
+        for (int i = 0; i < c->n; i++) e->specs[i] = Py_NewRef(PyTuple_GET_ITEM(specs, i));
+    e->arguments = Py_XNewRef(arguments);
     e->out = Py_NewRef(out);
     e->type = type;
     e->view = view;
@@ -962,6 +965,7 @@ static int caller_traverse(Caller *c, visitproc visit, void *arg) {
 static int caller_clear(Caller *c) {
     Py_CLEAR(c->dict);
     Py_CLEAR(c->slow);
+    Py_CLEAR(c->names);
     Py_CLEAR(c->standard);
     return 0;
 }
@@ -996,7 +1000,7 @@ static PyObject *repr_of(PyObject *self) {
 }
 
 static PyMethodDef caller_methods[] = {
-    {"learn", (PyCFunction)caller_learn, METH_VARARGS, "Have operands of these specs, and an argument, be recorded here."},
+    {"learn", (PyCFunction)caller_learn, METH_VARARGS, "Have operands of these specs, and arguments, be recorded here."},
     {"__reduce__", by_name, METH_NOARGS, NULL},
     {0},
 };
@@ -1404,9 +1408,6 @@ PyMODINIT_FUNC PyInit__recorder(void) {
         *types[i].held = PyType_FromSpec(types[i].spec);
         if (*types[i].held == NULL || PyModule_AddObjectRef(module, types[i].name, *types[i].held) < 0) return NULL;
     }
-    static const char *kinds[] = {"FIXED", "ATTRIBUTE", "VIEW", "INDEX", "LIST", "PLACE", "LOOKUP"};
-    for (int i = 0; i <= LOOKUP; i++)
-        if (PyModule_AddIntConstant(module, kinds[i], i) < 0) return NULL;
     S.value = PyUnicode_InternFromString("value");
     S.spec = PyUnicode_InternFromString("spec");
     S.last_call = PyUnicode_InternFromString("call");

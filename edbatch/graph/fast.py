@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import update_wrapper
+from typing import Any, ParamSpec
 
 import numpy as np
 
-from edbatch.base.exact import is_told, literal
+from edbatch.base.exact import literal
+from edbatch.base.signature import signature_of
 from edbatch.errors import shown
 from edbatch.graph.array_graph import each
 from edbatch.graph.expression import Expression
@@ -18,245 +20,238 @@ from edbatch.graph.node_type import NodeType, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.opened import graphs
 from edbatch.graph.place import place_in_python
-from edbatch.graph.record import (
-    array_operand,
-    checked_index,
-    graph_of,
-    number,
-    to_expression,
-    to_node,
-    to_operands,
-)
-from edbatch.graph.recorder import ATTRIBUTE, FIXED, INDEX, VIEW, caller, connect
-from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.record import array_operand, checked_index, graph_of, number, to_expression, to_node, to_operands
+from edbatch.graph.recorder import FIXED, VIEW, caller, connect
+from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
 connect(Parameter, graphs.top, place_in_python)
 
+P = ParamSpec("P")
+Attributes = dict[str, Any]
+
+_OPERANDS = (Expression, Parameter)
+_MISSING: Any = object()
+_MOST = 2**31  # of integers that are checked before
+
+
+def recorded(
+    op: Op,
+    operands: int = 1,
+    check: Callable[[Any, int, str], Any] | None = None,
+    otherwise: Callable[..., Any] | None = None,
+) -> Callable[[Callable[P, Any]], Callable[P, Expression]]:
+    """Make the caller of an op of a function, whose name, parameters and docstring it has.
+
+    The function is given operands and arguments, checks them, and returns the attributes of the op, or the result, if
+    it is not of the op. It runs once for operands of these specs and arguments that are these literals.
+
+    Args:
+        operands: how many of the function's parameters are operands, the first; the last is the node's integer, if the
+            op has one, the others are arguments.
+        check: the integer, as `checked_index` does; None: it is checked before.
+        otherwise: makes what the op is not made for of several nodes, or returns None; asked at first calls.
+    """
+
+    def make(function: Any) -> Any:
+        names, defaults, complete = _parameters(function)
+        count, last = len(names), len(names) - op.payload
+        known: dict[Any, NodeType] = {}
+
+        def slow(*args: Any, **keywords: Any) -> Any:
+            given = args if len(args) == count and not keywords else complete(args, keywords)
+            found: Any = None if otherwise is None else otherwise(*given)
+            if found is not None:
+                return found
+            xs, literals, integers = given[:operands], given[operands:last], given[last:]
+            graph = _common(xs)
+            if graph is None:
+                return call(*_converted(op, xs), *given[operands:])
+            bound = 0
+            if integers:
+                x, index = each(xs[0], integers[0])
+                xs, graph, bound = (x,), x.graph, x.spec.shape[0] if check is not None and x.spec.shape else _MOST
+            specs, told = tuple([x.spec for x in xs]), literal(literals) if literals else True
+            type = known.get((*specs, told))
+            if type is None:
+                attributes = function(*given)
+                if not isinstance(attributes, dict):
+                    return attributes
+                note_numbers(graph, op, attributes)
+                type = node_type(op, tuple(attributes.items()), specs)
+                if told is not None:
+                    _enter(known, (*specs, told), type)
+            if told is not None and not graph.holds_objects:
+                call.learn(specs, type.id, type.out, literals, 0, 0, bound)
+            if integers and check is not None:
+                place = op.name if isinstance(index, Integers) else f"{op.name}({specs[0]!r}, {shown(index)})"
+                index = check(index, bound, place)
+            return graph.add(type, [x.id for x in xs if x.graph is not None], (index,) if integers else ())
+
+        call = caller(FIXED, slow, names, operands, op.payload > 0, defaults)
+        return _like(function, call)
+
+    return make
+
+
+def _parameters(
+    function: Callable[..., Any],
+) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[..., tuple[Any, ...]]]:
+    """The names of a function's parameters, the defaults of the last, and what puts what is given in their order."""
+    parameters = signature_of(function).parameters
+    names, defaults = tuple(parameters), {name: p.default for name, p in parameters.items() if p.default is not p.empty}
+
+    def complete(args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        left = dict(keywords)
+        given = *args, *[left.pop(name, defaults.get(name, _MISSING)) for name in names[len(args) :]]
+        if left or len(given) > len(names) or any(x is _MISSING for x in given):
+            function(*args, **keywords)  # whose error says what is wrong
+        return given
+
+    return names, tuple(defaults.values()), complete
+
+
+def _like(function: Any, call: Any) -> Any:
+    """A caller with the name of a function; one around it would cost a third of the call."""
+    function.__annotations__["return"] = "Expression"
+    return update_wrapper(call, function)
+
+
+def _enter(known: dict[Any, Any], key: tuple[Any, ...], found: Any) -> None:
+    known[key] = found
+    for spec in key:
+        if isinstance(spec, ParameterSpec):
+            spec.enters(known, key)
+
+
+def _common(xs: Iterable[Any]) -> Any:
+    """The graph that operands are of, if they are expressions and parameters and at least one is of a graph."""
+    graph = None
+    for x in xs:
+        if x.__class__ is not Expression and not isinstance(x, _OPERANDS):
+            return None
+        of = x.graph
+        if of is not graph and of is not None:
+            if graph is not None:
+                return None
+            graph = of
+    return graph
+
+
+def _converted(op: Op, given: tuple[Any, ...]) -> list[Any]:
+    """Operands as expressions and parameters of one graph, at least one an expression."""
+    if len(given) == 1:
+        return [to_expression(op.name, given[0])]
+    graph: Any = None
+    for one in given:
+        if isinstance(one, Expression):
+            graph = one.graph
+            break
+    found: list[Any] = list(given)
+    is_other = False
+    for at, x in enumerate(given if graph is not None else ()):  # most often, numbers and arrays beside expressions
+        kind = x.__class__
+        if kind is int or kind is float:
+            found[at], is_other = number(graph, x), True
+        elif kind is np.ndarray:
+            found[at], is_other = array_operand(op, graph, x, given), True
+    if not is_other:
+        graph = graph_of(op.name, given)
+        found = to_operands(op, graph, given)
+        if not any(isinstance(x, Expression) for x in found):  # who says which graph it is
+            found[0] = to_node(graph, found[0])
+    return found
+
+
+def viewed(
+    op: Op, otherwise: Callable[..., Any] | None = None, tell: Callable[[tuple[Any, ...]], Any] = literal
+) -> Callable[[Callable[P, Any]], Callable[P, Expression]]:
+    """Make the caller of a view of a function, as `recorded` does; it may return several attributes, for a list.
+
+    Args:
+        tell: from arguments to a part of a key; None if they do not tell what is seen.
+    """
+
+    def make(function: Any) -> Any:
+        names, defaults, complete = _parameters(function)
+        known: dict[Any, Any] = {}
+
+        def slow(*args: Any, **keywords: Any) -> Any:
+            given = args if len(args) == len(names) and not keywords else complete(args, keywords)
+            found: Any = None if otherwise is None else otherwise(*given)
+            if found is not None:
+                return found
+            x: Any = given[0]
+            if not isinstance(x, Expression):
+                return call(to_expression(function.__name__, x), *given[1:])
+            told = tell(given[1:])
+            key = x.spec, x.id >> NODE_BITS, told
+            entry: Any = known.get(key)
+            if entry is None:
+                found = _seen(x, op, function(*given))
+                parts = [(part.id - x.id, part.spec) for part in (found if isinstance(found, list) else [found])]
+                if told is None or any(step & NODE_MASK for step, _ in parts):  # a copy is no view
+                    return found
+                entry = known[key] = (0, tuple(parts)) if isinstance(found, list) else parts[0]
+            call.learn((x.spec,), 0, entry[1], given[1:], key[1], entry[0])
+            handle = x.graph.handle
+            if entry[1].__class__ is tuple:
+                return [handle(x.graph, x.id + step, spec) for step, spec in entry[1]]
+            return handle(x.graph, x.id + entry[0], entry[1])
+
+        call = caller(VIEW, slow, names, defaults=defaults)
+        return _like(function, call)
+
+    return make
+
+
+def _seen(x: Expression, op: Op, attributes: Any) -> Any:
+    """What views of these attributes show; anything else is what is shown."""
+    if isinstance(attributes, list):
+        return [_seen(x, op, one) for one in attributes]
+    return look(x, op, tuple(attributes.items())) if isinstance(attributes, dict) else attributes
+
+
+def looked_up(function: Any) -> Any:
+    """Make the caller of a function of a table and an index into it, which records what the caller does not know."""
+    return update_wrapper(caller(FIXED, function, ("table", "index"), has_integer=True), function)
+
+
+def _named(op: Op, function: Any) -> Any:
+    function.__name__ = function.__qualname__ = op.name
+    return function
+
 
 def unary(op: Op) -> Callable[[Any], Expression]:
     """The caller of ops of one operand and no attributes."""
-
-    def slow(x: Any) -> Expression:
-        if not isinstance(x, Expression):
-            return call(to_expression(op.name, x))
-        type = node_type(op, (), (x.spec,))
-        call.learn((x.spec,), type.id, type.out)
-        return x.graph.add(type, (x.id,))
-
-    call = caller(FIXED, slow)
-    return call
+    return recorded(op)(_named(op, lambda x: {}))
 
 
 def binary(
     op: Op, otherwise: Callable[[Any, Any], Expression | None] | None = None
 ) -> Callable[[Any, Any], Expression]:
-    """The caller of ops of two operands and no attributes.
-
-    Args:
-        otherwise: makes what the op is not made for of several nodes, or returns None; asked at first calls.
-    """
-
-    def slow(a: Any, b: Any) -> Expression:
-        if b.__class__ in (int, float) and isinstance(a, Expression):
-            return call(a, number(a.graph, b))
-        if a.__class__ in (int, float) and isinstance(b, Expression):
-            return call(number(b.graph, a), b)
-        if b.__class__ is np.ndarray and isinstance(a, Expression):
-            return call(a, array_operand(op, a.graph, b, (a,)))
-        if a.__class__ is np.ndarray and isinstance(b, Expression):
-            return call(array_operand(op, b.graph, a, (b,)), b)
-        found = None if otherwise is None else otherwise(a, b)
-        if found is not None:
-            return found
-        graph = graph_of(op.name, (a, b))
-        left, right = to_operands(op, graph, (a, b))
-        if not isinstance(left, Expression) and not isinstance(right, Expression):  # who says which graph it is
-            left = to_node(graph, left)
-        if left is not a or right is not b:
-            return call(left, right)
-        type = node_type(op, (), (a.spec, b.spec))
-        call.learn((a.spec, b.spec), type.id, type.out)
-        return graph.add(type, [x.id for x in (a, b) if isinstance(x, Expression)])
-
-    call = caller(FIXED, slow, 2)
-    return call
+    """The caller of ops of two operands and no attributes; `otherwise` as of `recorded`."""
+    return recorded(op, 2, otherwise=otherwise)(_named(op, lambda a, b: {}))
 
 
 def attributed(
-    op: Op,
-    attributes_of: Callable[[Any, Any], dict[str, Any] | None],
-    default: Any = None,
-    otherwise: Callable[[Any, Any], Any] | None = None,
-) -> Callable[..., Any]:
-    """The caller of ops of one operand and an argument: an axis, a slope, or several in a tuple.
+    op: Op, attributes_of: Callable[[Spec, Any], Attributes | None], default: Any = None
+) -> Callable[..., Expression]:
+    """The caller of ops of one operand and an argument: an axis, a slope.
 
     Args:
         attributes_of: (spec, argument) -> the op's attributes, or None if the operand itself is the result; checks what
-            a caller gave. It runs once for each spec and argument that is a literal, be it of lists in a tuple.
+            a caller gave.
         default: of the argument.
-        otherwise: makes what the op is not made for of several nodes, or returns None; asked where x is no expression.
     """
-    known: dict[Any, NodeType] = {}
 
-    def slow(x: Any, argument: Any = default) -> Any:
-        if not isinstance(x, Expression):
-            found = None if otherwise is None else otherwise(x, argument)
-            return call(to_expression(op.name, x), argument) if found is None else found
-        key = x.spec, literal(argument)
-        type = known.get(key)
-        if type is None:
-            attributes = attributes_of(x.spec, argument)
-            if attributes is None:
-                return x
-            note_numbers(x.graph, op, attributes)
-            type = node_type(op, tuple(attributes.items()), (x.spec,))
-            if key[1] is not None:
-                known[key] = type
-        if is_told(argument):
-            call.learn((x.spec,), type.id, type.out, argument)
-        return x.graph.add(type, (x.id,))
+    def function(x: Any, argument: Any = default) -> Any:
+        found = attributes_of(x.spec, argument)
+        return x if found is None else found
 
-    call = caller(ATTRIBUTE, slow, default=default)
-    return call
-
-
-def _with_inputs(op: Op, operands: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Operands with inputs for numbers and arrays; None if others than these are left, or no expression is."""
-    for first in operands:
-        if isinstance(first, Expression):
-            graph = first.graph
-            break
-    else:
-        return None
-    given = []
-    for x in operands:
-        kind = x.__class__
-        if kind is int or kind is float:
-            x = number(graph, x)
-        elif kind is np.ndarray:
-            x = array_operand(op, graph, x, operands)
-        elif not isinstance(x, Expression | Parameter):
-            return None
-        given.append(x)
-    return tuple(given)
-
-
-def described(
-    op: Op, attributes_of: Callable[[tuple[Any, ...], Any], dict[str, Any]] = lambda specs, argument: {}
-) -> Callable[..., Expression]:
-    """The fast way for ops of a few operands and several arguments, each in a tuple.
-
-    What is called takes the node's integers (see `Op.payload`) as its third, which are checked.
-
-    Args:
-        attributes_of: as of `attributed`, given the specs of all operands.
-    """
-    entries: dict[Any, tuple[int, Any]] = {}
-
-    def call(operands: tuple[Any, ...], argument: tuple[Any, ...] = (), payload: tuple[int, ...] = ()) -> Expression:
-        graph: Any = None
-        ids: list[int] = []
-        key: list[Any] = [argument]
-        for part in argument:
-            key.append(type(part))  # noqa: PERF401 (for so few, `extend` takes longer)
-        for x in operands:
-            kind = x.__class__
-            if kind is Expression or (kind is not Parameter and isinstance(x, Expression)):
-                if x.graph is not graph:
-                    if graph is not None:
-                        return remember(operands, argument, payload)
-                    graph = x.graph
-                ids.append(x.id)
-            elif kind is not Parameter and not isinstance(x, Parameter):
-                given = _with_inputs(op, operands)
-                return remember(operands, argument, payload) if given is None else call(given, argument, payload)
-            key.append(x.spec)
-        try:
-            entry = entries.get(tuple(key))
-        except TypeError:  # lists are no keys
-            entry = None
-        if entry is None:
-            if argument:
-                entry = entries.get((literal(argument), *key[len(argument) + 1 :]))
-            if entry is None:  # nor is there one of parameters alone, which have no graph
-                return remember(operands, argument, payload)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(entry[0])
-        graph.operands += ids
-        if payload:
-            graph.integers += payload
-        handle = graph.handle
-        return handle(graph, node, entry[1])
-
-    def remember(operands: tuple[Any, ...], argument: tuple[Any, ...], payload: tuple[int, ...]) -> Expression:
-        graph = graph_of(op.name, operands)
-        given = to_operands(op, graph, operands)
-        if not any(isinstance(x, Expression) for x in given):
-            given[0] = to_node(graph, given[0])
-        specs = tuple([x.spec for x in given])
-        key = (argument, *map(type, argument), *specs) if is_told(argument) else (literal(argument), *specs)
-        entry = entries.get(key)
-        if entry is None:
-            attributes = attributes_of(specs, argument)
-            note_numbers(graph, op, attributes)
-            made = node_type(op, tuple(attributes.items()), specs)
-            entry = made.id, made.out
-            if key[0] is not None:
-                entries[key] = entry
-                for spec in specs:
-                    if isinstance(spec, ParameterSpec):
-                        spec.enters(entries, key)
-        type_id, out = entry
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        graph.operands += [x.id for x in given if isinstance(x, Expression)]
-        graph.integers += payload
-        handle = graph.handle
-        return handle(graph, node, out)
-
-    return call
-
-
-def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]], name: str = "") -> Callable[..., Expression]:
-    """The caller of views; `attributes_of` as in `attributed`, `name` what messages call it, if not as the op."""
-    known: dict[Any, tuple[int, Any]] = {}
-
-    def slow(x: Any, argument: Any = None) -> Expression:
-        if not isinstance(x, Expression):
-            return call(to_expression(name or op.name, x), argument)
-        view = x.id >> NODE_BITS
-        key = x.spec, view, literal(argument)
-        entry = known.get(key)
-        if entry is None:
-            out = look(x, op, tuple(attributes_of(x.spec, argument).items()))
-            if (out.id - x.id) & NODE_MASK:  # a copy, and no view
-                return out
-            entry = out.id - x.id, out.spec
-            if key[2] is not None:
-                known[key] = entry
-        if is_told(argument):
-            call.learn((x.spec,), 0, entry[1], argument, view, entry[0])
-        return x.graph.handle(x.graph, x.id + entry[0], entry[1])
-
-    call = caller(VIEW, slow)
-    return call
+    return recorded(op)(_named(op, function))
 
 
 def indexed(op: Op, check: Callable[[Any, int, str], Any] = checked_index) -> Callable[[Any, int], Expression]:
     """The caller of ops of a vector and an index into it, or a label (`check`)."""
-    known: dict[Any, NodeType] = {}
-
-    def slow(x: Any, index: int) -> Expression:
-        x, index = each(to_expression(op.name, x), index)
-        type = known.get(x.spec)
-        if type is None:
-            type = known[x.spec] = node_type(op, (), (x.spec,))
-        call.learn((x.spec,), type.id, type.out, None, 0, 0, x.spec.shape[0])
-        place = op.name if isinstance(index, Integers) else f"{op.name}({x.spec!r}, {shown(index)})"
-        return x.graph.add(type, (x.id,), (check(index, x.spec.shape[0], place),))
-
-    call = caller(INDEX, slow)
-    return call
+    return recorded(op, 1, check)(_named(op, lambda x, index: {}))

@@ -46,7 +46,7 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
         node = base.place((one_node(type, 0)._replace(operands=pairs.tobytes()),))
         return base.handle(base, node, type.out)
 
-    call = caller(LIST, slow)
+    call = caller(LIST, slow, ("xs",))
     return call
 
 

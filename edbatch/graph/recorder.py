@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import update_wrapper
 from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from edbatch.base.exact import kinds
+from edbatch.base.exact import literal
 from edbatch.base.exclusive import raise_soon
 from edbatch.base.records import packing
 from edbatch.graph.spec import ParameterSpec
@@ -47,9 +46,9 @@ first_change: Callable[[bytes, tuple[Any, ...], tuple[Any, ...]], int] | None = 
 #: The id of an expression: the number of its node, and above so many bits the view it is seen through.
 NODE_BITS = 32
 
-# What callers take: one to three operands; one, and an argument; one that is shown through a view; one, and an index; a
-# list of one spec; a list of any; a table, and an index.
-FIXED, ATTRIBUTE, VIEW, INDEX, LIST, PLACE, LOOKUP = range(7)
+# What callers take: one to three operands, arguments, perhaps an integer; one operand that is shown through a view, and
+# arguments; a list of one spec; a list of any, and an axis.
+FIXED, VIEW, LIST, PLACE = range(4)
 
 
 if TYPE_CHECKING or not IN_C:
@@ -116,21 +115,50 @@ def connect(parameter: type, top: ContextVar[Any], place: Callable[..., int]) ->
 _top: list[ContextVar[Any]] = []
 
 
-def caller(kind: int, slow: Callable[..., Any], operands: int = 1, default: Any = None) -> Any:
-    """A caller, which has `learn(specs, type, out, argument, view, step, bound)`.
+def caller(
+    kind: int,
+    slow: Callable[..., Any],
+    names: tuple[str, ...],
+    operands: int = 1,
+    has_integer: bool = False,
+    defaults: tuple[Any, ...] = (),
+) -> Any:
+    """A caller, which has `learn(specs, type, out, arguments, view, step, bound)`.
 
     Args:
         kind: what it takes.
         slow: what is called with what it does not know.
-        operands: of `FIXED`, how many.
-        default: of the argument.
+        names: of all that it takes: operands, and arguments that are literals.
+        operands: how many are operands.
+        has_integer: whether an integer of the node comes last.
+        defaults: of the last arguments.
     """
     if IN_C:
-        made = _c.Caller(kind, operands, slow, default)
+        made = _c.Caller(kind, operands, has_integer, slow, names, defaults)
         made.__wrapped__ = slow  # whose signature is that of the caller
         return made
-    made = _fixed(slow, operands) if kind == FIXED else _MADE[kind](slow, default)
-    made.slow = slow
+    entries: dict[Any, Any] = {}
+    arguments = len(names) - operands - has_integer
+    if kind in (LIST, PLACE):
+        made = _list(slow, entries, kind, defaults)
+    elif kind == VIEW:
+        made = _view(slow, entries, arguments, defaults)
+    else:
+        made = _fixed(slow, entries, operands, arguments, has_integer, defaults)
+
+    def learn(
+        specs: tuple[Any, ...], type: int, out: Any, given: Any = (), view: int = 0, step: int = 0, bound: int = 0
+    ) -> None:
+        told = literal(given)
+        if told is None:
+            return
+        key = (*specs, view, told)
+        entries[key] = type, out, step, bound
+        for spec in specs:
+            if isinstance(spec, ParameterSpec):
+                spec.enters(entries, key)
+
+    made.slow, made.learn = slow, learn
     return made
 
 
@@ -153,268 +181,98 @@ def become(call: Any, other: Any) -> None:
         call.become(other)
 
 
-def recorded(kind: int, operands: int = 1) -> Callable[[Callable[..., Any]], Any]:
-    """Make a caller of the function below, which it is called like, and which is its slow function."""
-
-    def make(slow: Callable[..., Any]) -> Any:
-        return update_wrapper(caller(kind, slow, operands), slow)
-
-    return make
+_NONE = literal(())  # of no arguments
 
 
-def documented(call: Any, module: str, name: str, doc: str, argument: str = "") -> Any:
-    """Give a caller its public name and docstring; a function around it would cost a third of the call.
-
-    Args:
-        argument: what the function's `argument` is called, for callers who name it and for `inspect.signature`.
-    """
-    for one in {call, call.slow}:
-        if argument and isinstance(one, FunctionType):
-            names = tuple(argument if known == "argument" else known for known in one.__code__.co_varnames)
-            one.__code__ = one.__code__.replace(co_varnames=names)
-            one.__annotations__[argument] = one.__annotations__.pop("argument", Any)
-    slow = call.slow
-    slow.__name__ = slow.__qualname__ = name
-    slow.__doc__, slow.__module__ = doc, module
-    return update_wrapper(call, slow)
+def _told(given: tuple[Any, ...], arguments: int, defaults: tuple[Any, ...]) -> Any:
+    """The arguments as a part of a key, for which `entries` has nothing if they are too many or too few."""
+    if not arguments and not given:
+        return _NONE
+    missing = arguments - len(given)
+    return literal((*given, *defaults[len(defaults) - missing :])) if 0 <= missing <= len(defaults) else None
 
 
-def _learning(call: Any, entries: dict[Any, Any], key_of: Callable[..., Any], value_of: Callable[..., Any]) -> Any:
-    """Have a function learn entries of a dictionary."""
+def _fixed(
+    slow: Callable[..., Any],
+    entries: dict[Any, Any],
+    operands: int,
+    arguments: int,
+    has_integer: bool,
+    defaults: tuple[Any, ...],
+) -> Any:
+    def call(*given: Any, **keywords: Any) -> Any:
+        xs, rest, integers = given[:operands], given[operands:], ()
+        if has_integer:
+            rest, integers = rest[:arguments], rest[arguments:]
+        try:
+            type, out, _, bound = entries[(*[x.spec for x in xs], 0, _told(rest, arguments, defaults))]
+        except (KeyError, AttributeError, TypeError):
+            return slow(*given, **keywords)
+        ids, graph = [], None
+        for x in xs:
+            if x.graph is not None:
+                if graph is not None and x.graph is not graph:
+                    return slow(*given, **keywords)
+                graph = x.graph
+                ids.append(x.id)
+        if has_integer:
+            index: Any = integers[0] if len(integers) == 1 else None
+            if index.__class__ is not int or not 0 <= index < bound:
+                return slow(*given, **keywords)
+            graph = graph or _top[0].get().value
+        if graph is None or keywords:
+            return slow(*given, **keywords)
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type)
+        graph.operands += ids
+        graph.integers += integers
+        handle = graph.handle
+        return handle(graph, node, out)
 
-    def learn(
-        specs: tuple[Any, ...], type: int, out: Any, argument: Any = None, view: int = 0, step: int = 0, bound: int = 0
-    ) -> None:
-        key = key_of(specs, argument, view)
-        entries[key] = value_of(type, out, step, bound)
-        for spec in specs:
-            if isinstance(spec, ParameterSpec):
-                spec.enters(entries, key)
-
-    call.learn = learn
     return call
 
 
-def _fixed(slow: Callable[..., Any], n: int) -> Any:
-    entries: dict[Any, tuple[int, Any]] = {}
-
-    def call_one(x: Any) -> Any:
+def _view(slow: Callable[..., Any], entries: dict[Any, Any], arguments: int, defaults: tuple[Any, ...]) -> Any:
+    def call(*given: Any, **keywords: Any) -> Any:
         try:
-            type_id, spec = entries[x.spec]
-        except (KeyError, AttributeError):
-            pass
-        else:
-            graph = x.graph
-            if graph is not None:
-                node = graph.n
-                graph.n = node + 1
-                graph.types.append(type_id)
-                graph.operands.append(x.id)
-                handle = graph.handle
-                return handle(graph, node, spec)
-        return slow(x)
+            x = given[0]
+            _, out, step, _ = entries[x.spec, x.id >> NODE_BITS, _told(given[1:], arguments, defaults)]
+        except (KeyError, AttributeError, IndexError, TypeError):
+            return slow(*given, **keywords)
+        if keywords:
+            return slow(*given, **keywords)
+        handle = x.graph.handle
+        if out.__class__ is tuple:  # several views
+            return [handle(x.graph, x.id + step, spec) for step, spec in out]
+        return handle(x.graph, x.id + step, out)
 
-    def call_several(*xs: Any, **keywords: Any) -> Any:
-        try:
-            type_id, spec = entries[tuple([x.spec for x in xs])]
-        except (KeyError, AttributeError):
-            pass
-        else:
-            graphs = {x.graph for x in xs if x.graph is not None}
-            if len(graphs) == 1:
-                (graph,) = graphs
-                node = graph.n
-                graph.n = node + 1
-                graph.types.append(type_id)
-                graph.operands += [x.id for x in xs if x.graph is not None]
-                handle = graph.handle
-                return handle(graph, node, spec)
-        return slow(*xs, **keywords)
-
-    if n == 1:
-        return _learning(call_one, entries, lambda specs, *_: specs[0], lambda type, out, *_: (type, out))
-    if n == 2:
-
-        def call_two(a: Any, b: Any) -> Any:
-            try:
-                type_id, spec = entries[a.spec, b.spec]
-            except (KeyError, AttributeError):
-                pass
-            else:
-                graph = a.graph
-                if b.graph is graph and graph is not None:
-                    operands = graph.operands
-                    operands.append(a.id)
-                    operands.append(b.id)
-                elif b.graph is None and graph is not None:  # a parameter
-                    graph.operands.append(a.id)
-                elif graph is None and b.graph is not None:
-                    graph = b.graph
-                    graph.operands.append(b.id)
-                else:
-                    return slow(a, b)
-                node = graph.n
-                graph.n = node + 1
-                graph.types.append(type_id)
-                handle = graph.handle
-                return handle(graph, node, spec)
-            return slow(a, b)
-
-        return _learning(call_two, entries, lambda specs, *_: specs, lambda type, out, *_: (type, out))
-    return _learning(call_several, entries, lambda specs, *_: specs, lambda type, out, *_: (type, out))
+    return call
 
 
-def _attribute(slow: Callable[..., Any], default: Any) -> Any:
-    entries: dict[Any, tuple[int, Any]] = {}
-
-    def call(x: Any, argument: Any = default) -> Any:
-        try:
-            type_id, spec = entries[x.spec, argument, kinds(argument)]
-        except (KeyError, AttributeError, TypeError):
-            pass
-        else:
-            graph = x.graph
-            if graph is not None:
-                node = graph.n
-                graph.n = node + 1
-                graph.types.append(type_id)
-                graph.operands.append(x.id)
-                handle = graph.handle
-                return handle(graph, node, spec)
-        return slow(x, argument)
-
-    return _learning(
-        call,
-        entries,
-        lambda specs, argument, _: (specs[0], argument, kinds(argument)),
-        lambda type, out, *_: (type, out),
-    )
-
-
-def _view(slow: Callable[..., Any], default: Any) -> Any:
-    entries: dict[Any, tuple[int, Any]] = {}
-
-    def call(x: Any, argument: Any = default) -> Any:
-        try:
-            step, spec = entries[x.spec, x.id >> NODE_BITS, argument, kinds(argument)]
-        except (KeyError, AttributeError, TypeError):
-            pass
-        else:
-            handle = x.graph.handle
-            if spec.__class__ is tuple:  # several views
-                return [handle(x.graph, x.id + step, spec) for step, spec in spec]
-            return handle(x.graph, x.id + step, spec)
-        return slow(x, argument)
-
-    def key_of(specs: tuple[Any, ...], argument: Any, view: int) -> Any:
-        return specs[0], view, argument, kinds(argument)
-
-    return _learning(call, entries, key_of, lambda type, out, step, _: (step, out))
-
-
-def _index(slow: Callable[..., Any], default: Any) -> Any:
-    entries: dict[Any, tuple[int, Any, int]] = {}
-
-    def call(x: Any, index: Any) -> Any:
-        try:
-            type_id, spec, bound = entries[x.spec]
-            graph = x.graph
-            if index.__class__ is not int or not 0 <= index < bound or graph is None:
-                return slow(x, index)
-        except (KeyError, AttributeError, TypeError):
-            pass
-        else:
-            node = graph.n
-            graph.n = node + 1
-            graph.types.append(type_id)
-            graph.operands.append(x.id)
-            graph.integers.append(index)
-            handle = graph.handle
-            return handle(graph, node, spec)
-        return slow(x, index)
-
-    return _learning(call, entries, lambda specs, *_: specs[0], lambda type, out, step, bound: (type, out, bound))
-
-
-def _list(slow: Callable[..., Any], default: Any) -> Any:
-    entries: dict[Any, tuple[int, Any]] = {}
-
-    def call(xs: Any) -> Any:
+def _list(slow: Callable[..., Any], entries: dict[Any, Any], kind: int, defaults: tuple[Any, ...]) -> Any:
+    def call(*given: Any, **keywords: Any) -> Any:
+        xs: Any = given[0] if given and not keywords else None
         if xs.__class__ not in (list, tuple):
-            return slow(xs)
+            return slow(*given, **keywords)
         try:
-            graph, first = xs[0].graph, xs[0].spec
-            type_id, spec = entries[first]
-            for x in xs:
-                if x.graph is not graph or x.spec is not first:
-                    return slow(xs)
-            ids = [x.id for x in xs]
-        except (KeyError, AttributeError, TypeError, IndexError):
-            pass
-        else:
-            if graph is not None:
-                node = graph.n
-                graph.n = node + 1
-                graph.types.append(type_id)
-                operands = graph.operands
-                operands.append(len(ids))
-                operands += ids
-                handle = graph.handle
-                return handle(graph, node, spec)
-        return slow(xs)
-
-    return _learning(call, entries, lambda specs, *_: specs[0], lambda type, out, *_: (type, out))
-
-
-def _place(slow: Callable[..., Any], default: Any) -> Any:
-    entries: dict[Any, tuple[int, Any]] = {}
-
-    def call(xs: Any, axis: Any = default) -> Any:
-        if xs.__class__ not in (list, tuple):
-            return slow(xs, axis)
-        try:
-            type_id, spec = entries[(*[x.spec for x in xs], axis, axis.__class__)]
             graph = xs[0].graph
-            for x in xs:
-                if x.graph is not graph:
-                    return slow(xs, axis)
-        except (KeyError, AttributeError, TypeError):
-            pass
-        else:
-            if graph is not None:
-                node = graph.n
-                graph.n = node + 1
-                graph.types.append(type_id)
-                graph.operands += [x.id for x in xs]
-                handle = graph.handle
-                return handle(graph, node, spec)
-        return slow(xs, axis)
+            specs = [x.spec for x in xs if x.graph is graph]
+            if kind == LIST:
+                known = entries[specs[0], 0, _NONE] if specs.count(specs[0]) == len(xs) else None
+            else:
+                known = entries[(*specs, 0, _told(given[1:], 1, defaults))] if len(specs) == len(xs) else None
+        except (KeyError, AttributeError, IndexError, TypeError):
+            return slow(*given)
+        if graph is None or known is None:
+            return slow(*given)
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(known[0])
+        if kind == LIST:
+            graph.operands.append(len(xs))
+        graph.operands += [x.id for x in xs]
+        handle = graph.handle
+        return handle(graph, node, known[1])
 
-    return _learning(
-        call, entries, lambda specs, axis, _: (*specs, axis, axis.__class__), lambda type, out, *_: (type, out)
-    )
-
-
-def _lookup(slow: Callable[..., Any], default: Any) -> Any:
-    entries: dict[Any, tuple[int, Any, int]] = {}
-
-    def call(table: Any, index: Any) -> Any:
-        try:
-            type_id, spec, bound = entries[table.spec]
-        except (KeyError, AttributeError):
-            pass
-        else:
-            graph = _top[0].get().value
-            if index.__class__ is int and 0 <= index < bound and graph is not None:
-                node = graph.n
-                graph.n = node + 1
-                graph.types.append(type_id)
-                graph.integers.append(index)
-                handle = graph.handle
-                return handle(graph, node, spec)
-        return slow(table, index)
-
-    return _learning(call, entries, lambda specs, *_: specs[0], lambda type, out, step, bound: (type, out, bound))
-
-
-_MADE = {ATTRIBUTE: _attribute, VIEW: _view, INDEX: _index, LIST: _list, PLACE: _place, LOOKUP: _lookup}
+    return call

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import described
+from edbatch.graph.fast import Attributes, binary, recorded
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Op, Sample, declare, no_gradient
 from edbatch.graph.ops.declaring import binary_op, broadcast_shape, two_operands
@@ -27,7 +27,7 @@ not_equal = _comparison("not_equal", "!=", 1)
 
 
 # Equal, or both NaN: what a maximum that may be NaN is of.
-alike = two_operands("alike", no_gradient, "1 if x == y or (x != x and y != y) else 0")
+alike = binary(two_operands("alike", no_gradient, "1 if x == y or (x != x and y != y) else 0"))
 
 
 def _where_gradient(g: Any, out: Any, condition: Any, a: Any, b: Any) -> tuple[None, Expression, Expression]:
@@ -55,7 +55,8 @@ WHERE = declare(
 )
 
 
-def where(condition: Any, a: Any, b: Any) -> Expression:
+@recorded(WHERE, 3)
+def where(condition: Any, a: Any, b: Any) -> Attributes:
     """Entries of `a` where `condition` is not zero, of `b` elsewhere; shapes broadcast per sample like NumPy's.
 
     The gradient goes to what was chosen: that of the other is exactly zero there, be its value infinite or NaN. None
@@ -79,10 +80,7 @@ def where(condition: Any, a: Any, b: Any) -> Expression:
         >>> y.value()
         array([ 2. ,  1. , -0.5], dtype=float32)
     """
-    return _where_call((condition, a, b))
-
-
-_where_call = described(WHERE)
+    return {}
 
 
 for _class in (Expression, Parameter):

@@ -10,13 +10,13 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import described
+from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.ops.matrix import MATMUL_STACK, matmul
 from edbatch.graph.ops.shape import reshape, transpose
 from edbatch.graph.ops.windows import Moves, Sizes, columns, pad, padded, per_axis, windows_gradient
 from edbatch.graph.record import record, to_expression
-from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.spec import Shape
 
 
 def _shape(x: Shape, weight: Shape, *bias: Shape, padding: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Shape:
@@ -135,19 +135,28 @@ CONV2D = composite(
 )
 
 
-def _call(op: Op, n: int) -> Callable[[tuple[Any, ...], Any], Expression]:
-    def attributes(specs: tuple[Spec, ...], given: tuple[Any, ...]) -> dict[str, Any]:
-        names = ("stride", "padding", "dilation", "groups")
-        places = (f"{op.name}({', '.join(map(repr, specs))}): {name}" for name in names)
-        at, beside, apart, groups = places
-        stride, padding, dilation, count = given
-        found = per_axis(beside, padding, n, 0), per_axis(at, stride, n), per_axis(apart, dilation, n)
-        return _attributes(*found, *per_axis(groups, count, 1))
+def _calls(op: Op, n: int) -> dict[int, Callable[..., Expression]]:
+    """The callers, by the number of operands."""
 
-    return described(op, attributes)
+    def attributes(operands: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, groups: Any) -> Attributes:
+        place = f"{op.name}({', '.join(repr(x.spec) for x in operands)})"
+        return _attributes(
+            per_axis(f"{place}: padding", padding, n, 0),
+            per_axis(f"{place}: stride", stride, n),
+            per_axis(f"{place}: dilation", dilation, n),
+            *per_axis(f"{place}: groups", groups, 1),
+        )
+
+    def without_bias(x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Attributes:
+        return attributes((x, weight), stride, padding, dilation, groups)
+
+    def with_bias(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Attributes:
+        return attributes((x, weight, bias), stride, padding, dilation, groups)
+
+    return {2: recorded(op, 2)(without_bias), 3: recorded(op, 3)(with_bias)}
 
 
-_CALLS = {op: _call(op, n) for n, op in ((1, CONV1D), (2, CONV2D))}
+_CALLS = {op: _calls(op, n) for n, op in ((1, CONV1D), (2, CONV2D))}
 
 
 def _convolution(op: Op, x: Any, weight: Any, bias: Any, *given: Any) -> Expression:
@@ -157,7 +166,7 @@ def _convolution(op: Op, x: Any, weight: Any, bias: Any, *given: Any) -> Express
         if padding == "same":
             operands = (_as_many_windows(op, x, weight, stride, dilation), *operands[1:])
         padding = 0
-    return _CALLS[op](operands, (stride, padding, dilation, groups))
+    return _CALLS[op][len(operands)](*operands, stride, padding, dilation, groups)
 
 
 def _as_many_windows(op: Op, x: Any, weight: Any, stride: Any, dilation: Any) -> Any:

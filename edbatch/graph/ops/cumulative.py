@@ -8,7 +8,7 @@ import numpy as np
 
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import attributed
+from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Sample, composite
 from edbatch.graph.ops.compare import where
 from edbatch.graph.ops.indices import among_zeros
@@ -44,10 +44,10 @@ CUMSUM = composite(
         Sample(((70,),), {"axis": 0}),
     ),
 )
-_cumsum = attributed(CUMSUM, lambda spec, axis: {"axis": checked_axis("cumsum", spec, axis)}, default=-1)
 
 
-def cumsum(x: Any, axis: int) -> Expression:
+@recorded(CUMSUM)
+def cumsum(x: Any, axis: int) -> Attributes:
     """Along an axis, the sum of all entries up to each; NumPy's and PyTorch's `cumsum`.
 
     Args:
@@ -67,4 +67,4 @@ def cumsum(x: Any, axis: int) -> Expression:
         >>> y.value()
         array([1., 3., 6.], dtype=float32)
     """
-    return _cumsum(x, axis)
+    return {"axis": checked_axis("cumsum", x.spec, axis)}

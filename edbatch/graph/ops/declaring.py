@@ -9,11 +9,10 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import attributed, binary, unary
+from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Op, Sample, declare
 from edbatch.graph.record import checked_number
-from edbatch.graph.recorder import documented
-from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.spec import Shape
 
 
 def broadcast_shape(*shapes: Shape) -> Shape:
@@ -53,26 +52,32 @@ def unary_op(
         >>> print(f"{{y.value():.4f}}")
         {example}
     """
-    return documented(unary(op), gradient.__module__, name, doc)
+
+    def function(x: Any) -> Attributes:
+        return {}
+
+    return recorded(op)(_public(function, gradient.__module__, name, doc))
 
 
-def two_operands(
-    name: str, gradient: Callable, scalar: str, chooses: bool = False, **domain: Any
-) -> Callable[..., Expression]:
+def _public(function: Any, module: str, name: str, doc: str) -> Any:
+    """A function under the name that users know it by."""
+    function.__module__, function.__name__, function.__qualname__, function.__doc__ = module, name, name, doc
+    return function
+
+
+def two_operands(name: str, gradient: Callable, scalar: str, chooses: bool = False, **domain: Any) -> Op:
     """Declare an element-wise op of two operands; `chooses` as of `Op`."""
     shapes: list[tuple[Shape, ...]] = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
     samples = tuple(Sample(pair, **domain) for pair in shapes)
-    return binary(
-        declare(
-            Op(
-                name,
-                broadcast_shape,
-                elementwise=True,
-                scalar=scalar,
-                gradient=gradient,
-                chooses=chooses,
-                samples=samples,
-            )
+    return declare(
+        Op(
+            name,
+            broadcast_shape,
+            elementwise=True,
+            scalar=scalar,
+            gradient=gradient,
+            chooses=chooses,
+            samples=samples,
         )
     )
 
@@ -103,18 +108,17 @@ def binary_op(
         >>> print(f"{{y.value():.4f}}")
         {example}
     """
-    return documented(two_operands(name, gradient, scalar, **domain), module or gradient.__module__, name, doc)
+
+    def function(a: Any, b: Any) -> Attributes:
+        return {}
+
+    op = two_operands(name, gradient, scalar, **domain)
+    return recorded(op, 2)(_public(function, module or gradient.__module__, name, doc))
 
 
-def attributed_op(
-    name: str,
-    gradient: Callable,
-    samples: list[dict[str, float]],
-    scalar: str,
-    check: Callable[..., None] = lambda **_: None,
-) -> Callable[..., Expression]:
-    """Declare an element-wise op of one operand with attributes that are numbers; `check` raises if they are bad."""
-    op = declare(
+def numbered_op(name: str, gradient: Callable, samples: list[dict[str, float]], scalar: str) -> Op:
+    """Declare an element-wise op of one operand with attributes that are numbers."""
+    return declare(
         Op(
             name,
             lambda shape, **_: shape,
@@ -124,12 +128,8 @@ def attributed_op(
             samples=tuple(Sample((shape,), attributes) for attributes in samples for shape in [(5,), (2, 3)]),
         )
     )
-    names = tuple(samples[0])
 
-    def attributes(spec: Spec, given: tuple[Any, ...]) -> dict[str, float]:
-        pairs = zip(names, given, strict=True)
-        found = {key: checked_number(f"{name}({spec!r}): {key}", value) for key, value in pairs}
-        check(**found)
-        return found
 
-    return attributed(op, attributes)
+def numbers(name: str, x: Any, **given: Any) -> dict[str, float]:
+    """Attributes that are numbers, checked."""
+    return {key: checked_number(f"{name}({x.spec!r}): {key}", value) for key, value in given.items()}

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from edbatch.graph.expression import Expression
+from edbatch.graph.fast import Attributes, binary, recorded
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import expect
 from edbatch.graph.ops.compare import alike, equal, greater, greater_equal, less_equal, where
-from edbatch.graph.ops.declaring import attributed_op, binary_op, two_operands, unary_op
+from edbatch.graph.ops.declaring import binary_op, numbered_op, numbers, two_operands, unary_op
 
 # Where no gradient flows, it is chosen to be 0: an infinite one times 0 would be NaN.
 
@@ -94,47 +95,37 @@ minimum2 = binary_op("minimum", "Smaller of a and b",
 maximum2 = binary_op("maximum", "Larger of a and b",
                    _of_the_chosen, "3.0000", "maximum(x, y)", chooses=True)
 # fmt: on
-_power_call = two_operands(
-    "power",
-    _power_gradient,
-    "power(x, y)",
-    low=0.1,
-)
-_leaky_relu_call = attributed_op(
+_power_call = binary(two_operands("power", _power_gradient, "power(x, y)", low=0.1))
+LEAKY_RELU = numbered_op(
     "leaky_relu",
     lambda g, out, x, slope: where(greater(x, 0), g, g * slope),
     [{"slope": 0.01}, {"slope": 0.3}],
     "x if x > 0 else slope * x",
 )
-_elu_call = attributed_op(
+ELU = numbered_op(
     "elu",
     lambda g, out, x, alpha: where(less_equal(x, 0), g * alpha * exp(minimum2(x, 0)), g),
     [{"alpha": 1.0}, {"alpha": 0.3}],
     "x if x > 0 else alpha * expm1(minimum(x, 0))",
 )
-_clip_call = attributed_op(
+CLIP = numbered_op(
     "clip",
     lambda g, out, x, low, high: where(greater_equal(x, low) * less_equal(x, high), g, 0),
     [{"low": -0.5, "high": 0.7}],
     "minimum(maximum(x, low), high)",
-    lambda low, high: expect(low <= high, f"clip: expected low <= high, got {low} and {high}"),
 )
 # An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
-_power_of = attributed_op(
+POWER_OF = numbered_op(
     "power_of",
     lambda g, out, x, exponent: None if exponent == 0 else g * exponent * power(x, exponent - 1),
     [{"exponent": 3.0}],
     "power(x, exponent)",
 )
-_scale_gradient_call = attributed_op(
-    "scale_gradient",
-    lambda g, out, x, scale: g * scale,
-    [{"scale": -0.5}],
-    "x",
-)
+SCALE_GRADIENT = numbered_op("scale_gradient", lambda g, out, x, scale: g * scale, [{"scale": -0.5}], "x")
 
 
-def leaky_relu(x: Any, slope: float = 0.01) -> Expression:
+@recorded(LEAKY_RELU)
+def leaky_relu(x: Any, slope: float = 0.01) -> Attributes:
     """x where it is positive, slope · x elsewhere.
 
     Args:
@@ -148,10 +139,11 @@ def leaky_relu(x: Any, slope: float = 0.01) -> Expression:
         >>> y.value()
         array([ 2., -1.], dtype=float32)
     """
-    return _leaky_relu_call(x, (slope,))
+    return numbers("leaky_relu", x, slope=slope)
 
 
-def elu(x: Any, alpha: float = 1.0) -> Expression:
+@recorded(ELU)
+def elu(x: Any, alpha: float = 1.0) -> Attributes:
     """x where it is positive, alpha · (eˣ - 1) elsewhere.
 
     Args:
@@ -165,10 +157,11 @@ def elu(x: Any, alpha: float = 1.0) -> Expression:
         >>> y.value()
         array([2., 0.], dtype=float32)
     """
-    return _elu_call(x, (alpha,))
+    return numbers("elu", x, alpha=alpha)
 
 
-def clip(x: Any, low: float | None = None, high: float | None = None) -> Expression:
+@recorded(CLIP)
+def clip(x: Any, low: float | None = None, high: float | None = None) -> Attributes:
     """Entries of x limited to [low, high]; the gradient at a limit is 1, as in PyTorch.
 
     Args:
@@ -187,9 +180,9 @@ def clip(x: Any, low: float | None = None, high: float | None = None) -> Express
     """
     expect(low is not None or high is not None, "clip: expected a limit, got neither low nor high")
     low, high = -math.inf if low is None else low, math.inf if high is None else high
-    # A zero as an integer is told from all other keys; a float's may be -0.0, which is the same limit.
-    low = low if low.__class__ is not float or low else 0
-    return _clip_call(x, (low, high if high.__class__ is not float or high else 0))
+    found = {name: limit + 0.0 for name, limit in numbers("clip", x, low=low, high=high).items()}  # -0.0 is the same
+    expect(found["low"] <= found["high"], f"clip: expected low <= high, got {found['low']} and {found['high']}")
+    return found
 
 
 def power(a: Any, b: Any) -> Expression:
@@ -210,10 +203,16 @@ def power(a: Any, b: Any) -> Expression:
         return sqrt(a)
     if b == -1:
         return divide(1, a)
-    return _power_of(a, (b,))
+    return _power_of(a, b)
 
 
-def scale_gradient(x: Any, scale: float) -> Expression:
+@recorded(POWER_OF)
+def _power_of(x: Any, exponent: float) -> Attributes:
+    return numbers("power_of", x, exponent=exponent)
+
+
+@recorded(SCALE_GRADIENT)
+def scale_gradient(x: Any, scale: float) -> Attributes:
     """The same value; gradients that flow back through it are multiplied by `scale` (negative: reversed).
 
     Example:
@@ -223,7 +222,7 @@ def scale_gradient(x: Any, scale: float) -> Expression:
         >>> y.value()
         np.float32(2.0)
     """
-    return _scale_gradient_call(x, (scale,))
+    return numbers("scale_gradient", x, scale=scale)
 
 
 def _reflected(call: Callable) -> Callable:

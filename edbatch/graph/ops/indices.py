@@ -13,7 +13,7 @@ from edbatch.graph.cell.trace import Payload
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
-from edbatch.graph.fast import attributed, described
+from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
@@ -24,7 +24,7 @@ from edbatch.graph.ops.reduce import max, min, over_axes, reduced_shape, samples
 from edbatch.graph.ops.shape import checked_axis, embed, unsqueeze
 from edbatch.graph.record import FEW, array_input, checked_size, constant_node, graph_of, record, to_operand
 from edbatch.graph.sources import ONES
-from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.spec import Shape
 
 # A number of an entry is a number like any other: float32 has all integers up to this one.
 _MOST_FLOAT32 = 2**24
@@ -40,11 +40,11 @@ first = over_axes(FIRST)  # the number of the first entry that is not 0, or -1
 
 
 def _argmax(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
-    return first(alike(x, max(x, axes, keepdims=True)), (axes, keepdims))
+    return first(alike(x, max(x, axes, keepdims=True)), axes, keepdims)
 
 
 def _argmin(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
-    return first(alike(x, min(x, axes, keepdims=True)), (axes, keepdims))
+    return first(alike(x, min(x, axes, keepdims=True)), axes, keepdims)
 
 
 def told_apart(place: Any, dtype: np.dtype, size: int) -> None:
@@ -84,7 +84,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Expressio
         >>> y.value()
         array([1., 0.], dtype=float32)
     """
-    return _argmax_over(x, (_one_axis("argmax", axis), keepdims))
+    return _argmax_over(x, _one_axis("argmax", axis), keepdims)
 
 
 def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Expression:
@@ -97,7 +97,7 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Expressio
         >>> y.value()
         np.float32(1.0)
     """
-    return _argmin_over(x, (_one_axis("argmin", axis), keepdims))
+    return _argmin_over(x, _one_axis("argmin", axis), keepdims)
 
 
 def _names(index: Expression, numbers: Expression) -> Expression:
@@ -148,7 +148,9 @@ def one_hot(index: Any, size: int) -> Expression:
     return _one_hot(_indices("one_hot", graph, index, size), size)
 
 
-_one_hot = attributed(ONE_HOT, lambda spec, size: {"size": checked_size("one_hot: size", size)})
+@recorded(ONE_HOT)
+def _one_hot(index: Any, size: int) -> Attributes:
+    return {"size": checked_size("one_hot: size", size)}
 
 
 def _indices(place: Any, graph: Columns, given: Any, size: int) -> Expression:
@@ -287,23 +289,27 @@ def gather(x: Any, index: Any, axis: int) -> Expression:
         array([[3., 1.],
                [5., 5.]], dtype=float32)
     """
-    return _gather_call((x, index), axis)
+    return _gather_call(x, index, axis)
 
 
-def _along_axis(op: Op) -> Callable[[tuple[Any, ...], Any], Expression]:
-    """The fast way for ops of a value, an index and maybe more, along an axis; integers become an index."""
+def _along_axis(op: Op) -> Callable[..., Expression]:
+    """The caller of ops of a value, an index and maybe more, along an axis; integers become an index."""
 
-    def attributes(specs: tuple[Spec, ...], given: tuple[Any, ...]) -> dict[str, int]:
-        at = checked_axis(op.name, specs[0], given[0])
-        told_apart(f"{op.name}({specs[0]!r})", specs[0].dtype, specs[0].shape[at])
-        if op is SCATTER and at < len(specs[1].shape):  # which counts the entries of the index
-            told_apart(f"scatter({specs[0]!r}): index", specs[1].dtype, specs[1].shape[at])
+    def attributes(x: Any, index: Any, axis: Any) -> Attributes:
+        spec, of_index = x.spec, index.spec
+        at = checked_axis(op.name, spec, axis)
+        told_apart(f"{op.name}({spec!r})", spec.dtype, spec.shape[at])
+        if op is SCATTER and at < len(of_index.shape):  # which counts the entries of the index
+            told_apart(f"scatter({spec!r}): index", of_index.dtype, of_index.shape[at])
         return {"axis": at}
 
-    of_operands = described(op, attributes)
+    def with_values(x: Any, index: Any, values: Any, axis: Any) -> Attributes:
+        return attributes(x, index, axis)
 
-    def call(operands: tuple[Any, ...], axis: Any) -> Expression:
-        x, index, *others = operands
+    of_operands: Any = recorded(op, 2)(attributes) if op is GATHER else recorded(op, 3)(with_values)
+
+    def call(x: Any, index: Any, *rest: Any) -> Expression:
+        *others, axis = rest
         if not isinstance(index, Operand):
             if isinstance(x, ExpressionArray) and is_integers(index) and len(index) == len(x) > 1:
                 raise EdBatchError(
@@ -319,7 +325,7 @@ def _along_axis(op: Op) -> Callable[[tuple[Any, ...], Any], Expression]:
             known = axis.__class__ is int and 0 <= axis < len(shape)
             size = shape[axis if known else checked_axis(op.name, x.spec, axis)]
             index = _indices(Place(lambda: f"{op.name}({x.spec!r})"), graph, index, size)
-        return of_operands((x, index, *others), (axis,))
+        return of_operands(x, index, *rest)
 
     return call
 
@@ -378,7 +384,7 @@ def scatter(x: Any, index: Any, values: Any, axis: int) -> Expression:
         >>> y.value()
         array([0., 5., 0., 6.], dtype=float32)
     """
-    return _scatter_call((x, index, values), axis)
+    return _scatter_call(x, index, values, axis)
 
 
 def scatter_add(x: Any, index: Any, values: Any, axis: int) -> Expression:
@@ -393,4 +399,4 @@ def scatter_add(x: Any, index: Any, values: Any, axis: int) -> Expression:
         >>> y.value()
         array([ 1., 12.,  1.], dtype=float32)
     """
-    return _scatter_add_call((x, index, values), axis)
+    return _scatter_add_call(x, index, values, axis)

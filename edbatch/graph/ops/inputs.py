@@ -8,10 +8,10 @@ import numpy as np
 
 from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, missing_memory, shown
-from edbatch.graph import recorder
 from edbatch.graph.array_graph import numbered
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
+from edbatch.graph.fast import looked_up
 from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.model.parameters import LookupParameters, Parameter
@@ -21,9 +21,8 @@ from edbatch.graph.ops.loss import unpick
 from edbatch.graph.ops.place import stack
 from edbatch.graph.ops.shape import is_advanced
 from edbatch.graph.record import array_input, checked_index, checked_shape, constant_node, parameter_node
-from edbatch.graph.recorder import recorded
 from edbatch.graph.sources import ONES, ZEROS
-from edbatch.graph.spec import Spec, spec_of
+from edbatch.graph.spec import spec_of
 
 LOOKUP = declare(
     Op(
@@ -139,10 +138,7 @@ def parameter(parameter: Parameter) -> Expression:
     return parameter_node(current_graph(), parameter, held=True)
 
 
-_rows: dict[Spec, tuple[int, Spec]] = {}
-
-
-@recorded(recorder.LOOKUP)
+@looked_up
 def lookup(table: LookupParameters, index: int) -> Expression:
     """One row of a look-up table; look-ups of different rows are one type and one batch.
 
@@ -167,7 +163,7 @@ def lookup(table: LookupParameters, index: int) -> Expression:
     if not isinstance(table, LookupParameters):
         raise EdBatchError(f"lookup: expected look-up parameters, got {shown(table)}")
     type, rows = _row_type(table), table.spec.shape[0]
-    lookup.learn((table.spec,), type.id, type.out, None, 0, 0, rows)
+    lookup.learn((table.spec,), type.id, type.out, (), 0, 0, rows)
     if index.__class__ is not int or not 0 <= index < rows:
         if is_integers(index):
             graph, numbers = numbered(graph, index)
@@ -186,14 +182,14 @@ def _row_type(table: LookupParameters) -> NodeType:
     return intern(LOOKUP, (), (table.spec,), spec_of(shape[1:], table.spec.dtype))
 
 
-@recorded(recorder.LOOKUP)
+@looked_up
 def _rows_of(table: LookupParameters, key: Any) -> Expression:
     """A row, what an index with more parts shows of it, or several rows as a matrix."""
     if key.__class__ is tuple:
         return _part_of_row(table, key)
     if key.__class__ is int or key is None or not is_advanced(key):
         type = _row_type(table)
-        _rows_of.learn((table.spec,), type.id, type.out, None, 0, 0, table.spec.shape[0])
+        _rows_of.learn((table.spec,), type.id, type.out, (), 0, 0, table.spec.shape[0])
         return lookup(table, key)
     return stack([lookup(table, row) for row in key])
 

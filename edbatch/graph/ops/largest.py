@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import attributed
+from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
 from edbatch.graph.ops.indices import GATHER, gather, told_apart
 from edbatch.graph.ops.shape import checked_axis
 from edbatch.graph.record import checked_size, record
-from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.spec import Shape
 
 
 def _shape(shape: Shape, k: int, axis: int) -> Shape:
@@ -35,18 +34,14 @@ TOP_K = declare(Op("top_k", _shape, gradient=no_gradient, samples=_SAMPLES))  # 
 K_MAX_POOL = composite("k_max_pool", _shape, _in_order, _SAMPLES)
 
 
-def _of_largest(op: Op) -> Callable[..., Expression]:
-    def attributes(spec: Spec, given: tuple[Any, Any]) -> dict[str, int]:
-        k, axis = given
-        place, at = f"{op.name}({spec!r})", checked_axis(op.name, spec, axis)
-        found = {"k": checked_size(f"{place}: k", k), "axis": at}
-        told_apart(place, spec.dtype, spec.shape[at])
-        return found
-
-    return attributed(op, attributes)
+def _attributes(name: str, x: Any, k: int, axis: int) -> Attributes:
+    place, at = f"{name}({x.spec!r})", checked_axis(name, x.spec, axis)
+    found = {"k": checked_size(f"{place}: k", k), "axis": at}
+    told_apart(place, x.spec.dtype, x.spec.shape[at])
+    return found
 
 
-_top_k, _k_max_pool = _of_largest(TOP_K), _of_largest(K_MAX_POOL)
+_top_k = recorded(TOP_K)(lambda x, k, axis: _attributes("top_k", x, k, axis))
 
 
 def top_k(x: Any, k: int, axis: int = -1) -> tuple[Expression, Expression]:
@@ -74,11 +69,12 @@ def top_k(x: Any, k: int, axis: int = -1) -> tuple[Expression, Expression]:
         >>> values.value(), numbers.value()
         (array([4., 4., 3.], dtype=float32), array([1., 3., 2.], dtype=float32))
     """
-    numbers = _top_k(x, (k, axis))
+    numbers = _top_k(x, k, axis)
     return gather(x, numbers, axis), numbers
 
 
-def k_max_pool(x: Any, k: int, axis: int = -1) -> Expression:
+@recorded(K_MAX_POOL)
+def k_max_pool(x: Any, k: int, axis: int = -1) -> Attributes:
     """The k largest entries along an axis in the order in which they are there (Kalchbrenner et al. 2014).
 
     Arguments and errors are those of `top_k`.
@@ -90,4 +86,4 @@ def k_max_pool(x: Any, k: int, axis: int = -1) -> Expression:
         >>> y.value()
         array([4., 3., 5.], dtype=float32)
     """
-    return _k_max_pool(x, (k, axis))
+    return _attributes("k_max_pool", x, k, axis)

@@ -13,7 +13,7 @@ from edbatch.graph.cell.trace import Payload, Trace
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
-from edbatch.graph.fast import binary, described, indexed
+from edbatch.graph.fast import Attributes, binary, indexed, recorded
 from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.parameters import LookupParameters, Parameter
@@ -36,7 +36,7 @@ from edbatch.graph.record import (
     to_expression,
     to_operand,
 )
-from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.spec import Shape
 
 
 def _vector_and_index(shape: Shape, **_: Any) -> Shape:
@@ -58,7 +58,7 @@ def unpick(x: Expression, index: Any, size: int, place: str = "unpick") -> Expre
     if index.__class__ is not int or not 0 <= index < size:
         x, index = each(x, index)
         index = checked_index(index, size, place)
-    return _unpick_call((x,), (size,), (index,))
+    return _unpick_call(x, size, index)
 
 
 def omit(x: Any, index: Any) -> Expression:
@@ -138,7 +138,7 @@ BINARY_ENTROPY = declare(
         samples=tuple(Sample(sample.shapes, low=0.05, high=0.95) for sample in _PAIRS),
     )
 )
-_unpick_call = described(UNPICK, lambda specs, given: {"size": given[0]})
+_unpick_call = recorded(UNPICK)(lambda x, size, index: {"size": size})
 binary_entropy_of = binary(BINARY_ENTROPY)
 CROSS_ENTROPY = composite("cross_entropy", _vector_and_index, _cross_entropy, _LABELLED, payload=1)
 HINGE = composite(
@@ -161,18 +161,7 @@ HUBER = composite("huber", _same_shapes, _huber, tuple(Sample(sample.shapes, {"d
 _pick = indexed(PICK)
 _cross_entropy_call = indexed(CROSS_ENTROPY, checked_label)
 _binary_cross_entropy_call = binary(BINARY_CROSS_ENTROPY)
-_squared_distance = binary(SQUARED_DISTANCE)
-_l1_distance = binary(L1_DISTANCE)
-_hinge_call = described(HINGE, lambda specs, given: {"margin": checked_number("hinge: margin", given[0])})
-
-
-def _huber_attributes(specs: tuple[Spec, ...], given: tuple[Any, ...]) -> dict[str, Any]:
-    delta = checked_number("huber: delta", given[0])
-    expect(delta > 0, f"huber: expected delta > 0, got {delta}")
-    return {"delta": delta}
-
-
-_huber_call = described(HUBER, _huber_attributes)
+_hinge_call = recorded(HINGE)(lambda x, margin, label: {"margin": checked_number("hinge: margin", margin)})
 
 
 def _pick_of_parameter(parameter: Parameter, index: Any) -> Expression:
@@ -350,7 +339,7 @@ def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
     if label.__class__ is not int or not 0 <= label < x.spec.shape[0]:
         x, label = each(x, _listed(label))
         label = checked_label(label, x.spec.shape[0], f"hinge({x.spec!r}, {shown(label)})")
-    return _hinge_call((x,), (margin,), (label,))
+    return _hinge_call(x, margin, label)
 
 
 def binary_cross_entropy(p: Any, target: Any) -> Expression:
@@ -372,7 +361,8 @@ def binary_cross_entropy(p: Any, target: Any) -> Expression:
     return _binary_cross_entropy_call(p, target)
 
 
-def squared_distance(a: Any, b: Any) -> Expression:
+@recorded(SQUARED_DISTANCE, 2)
+def squared_distance(a: Any, b: Any) -> Attributes:
     """Σ (a - b)² over all entries.
 
     Example:
@@ -382,10 +372,11 @@ def squared_distance(a: Any, b: Any) -> Expression:
         >>> y.value()
         np.float32(8.0)
     """
-    return _squared_distance(a, b)
+    return {}
 
 
-def l1_distance(a: Any, b: Any) -> Expression:
+@recorded(L1_DISTANCE, 2)
+def l1_distance(a: Any, b: Any) -> Attributes:
     """Σ |a - b| over all entries.
 
     Example:
@@ -395,10 +386,11 @@ def l1_distance(a: Any, b: Any) -> Expression:
         >>> y.value()
         np.float32(4.0)
     """
-    return _l1_distance(a, b)
+    return {}
 
 
-def huber(a: Any, b: Any, delta: float = 1.0) -> Expression:
+@recorded(HUBER, 2)
+def huber(a: Any, b: Any, delta: float = 1.0) -> Attributes:
     """Σ of ½d² where |d| <= delta and delta (|d| - ½ delta) elsewhere, d = a - b.
 
     Example:
@@ -408,4 +400,6 @@ def huber(a: Any, b: Any, delta: float = 1.0) -> Expression:
         >>> y.value()
         np.float32(2.5)
     """
-    return _huber_call((a, b), (delta,))
+    found = checked_number("huber: delta", delta)
+    expect(found > 0, f"huber: expected delta > 0, got {found}")
+    return {"delta": found}

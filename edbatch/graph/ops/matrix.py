@@ -10,7 +10,7 @@ import numpy as np
 from edbatch.errors import EdBatchError, Place
 from edbatch.graph.cell.trace import Trace
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import binary
+from edbatch.graph.fast import Attributes, binary, recorded
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.op import Op, Sample, composite, declare, expect
@@ -18,7 +18,6 @@ from edbatch.graph.operand import Operand
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import TRANSPOSE, reshape, transpose, unsqueeze
 from edbatch.graph.record import constant_node, graph_of, record, to_node, to_operand
-from edbatch.graph.recorder import FIXED, recorded
 from edbatch.graph.sources import PARAMETER, ZEROS
 from edbatch.graph.spec import Shape
 from edbatch.graph.views import NODE_BITS, steps_of
@@ -159,7 +158,7 @@ def _of_stacks(a: Any, b: Any) -> Expression | None:
         raise EdBatchError(f"{place}: inner sizes differ: {a.shape[-1]} and {b.shape[-2 if b.ndim > 1 else 0]}")
     if b.ndim <= 2:  # one product of all rows
         rows = reshape(to_node(graph, a), (-1, a.shape[-1]))
-        return reshape(_matmul_call(rows, b), (*a.shape[:-1], *b.shape[1:]))
+        return reshape(matmul(rows, b), (*a.shape[:-1], *b.shape[1:]))
     try:
         lead = a.shape[:-2] if a.shape[:-2] == b.shape[:-2] else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
@@ -179,16 +178,13 @@ def _members(x: Expression, lead: Shape) -> Expression:
 
 
 _stacks_call = binary(MATMUL_STACK)
-_matmul_call = binary(MATMUL, _of_matrices)
 _matrices_call = binary(MATMUL)
 _linear_call = binary(LINEAR)
-_dot_call = binary(DOT)
 outer = binary(OUTER)
 
-# Per weight and bias, if both are parameters: from the spec of x to (type id, result spec).
 
-
-def matmul(a: Any, b: Any) -> Expression:
+@recorded(MATMUL, 2, otherwise=_of_matrices)
+def matmul(a: Any, b: Any) -> Attributes:
     """Matrix product `a @ b` of vectors, matrices and stacks of matrices.
 
     With the same parameter on one side (`W @ x`), a batch is ONE product of stacked rows; with operands that differ
@@ -212,11 +208,11 @@ def matmul(a: Any, b: Any) -> Expression:
         >>> y.value()
         array([3., 7.], dtype=float32)
     """
-    return _matmul_call(a, b)
+    return {}
 
 
-@recorded(FIXED, 3)
-def affine(weight: Any, x: Any, bias: Any) -> Expression:
+@recorded(AFFINE, 3)
+def affine(weight: Any, x: Any, bias: Any) -> Attributes:
     """`weight @ x + bias` as one node: the bias is added in place.
 
     Args:
@@ -236,16 +232,11 @@ def affine(weight: Any, x: Any, bias: Any) -> Expression:
         >>> y.value()
         array([3.5], dtype=float32)
     """
-    operands = (weight, x, bias)
-    out = record(AFFINE, operands)
-    if all(isinstance(one, Expression | Parameter) for one in operands) and any(
-        isinstance(one, Expression) for one in operands
-    ):
-        affine.learn(tuple([one.spec for one in operands]), out.graph.type_of(out).id, out.spec)
-    return out
+    return {}
 
 
-def dot(a: Any, b: Any) -> Expression:
+@recorded(DOT, 2)
+def dot(a: Any, b: Any) -> Attributes:
     """Inner product of two vectors of one length.
 
     Example:
@@ -255,9 +246,9 @@ def dot(a: Any, b: Any) -> Expression:
         >>> y.value()
         np.float32(11.0)
     """
-    return _dot_call(a, b)
+    return {}
 
 
 for _class in (Expression, Parameter):
-    for _name, _call in {"matmul": _matmul_call, "rmatmul": lambda self, other: _matmul_call(other, self)}.items():
+    for _name, _call in {"matmul": matmul, "rmatmul": lambda self, other: matmul(other, self)}.items():
         setattr(_class, f"__{_name}__", _call)

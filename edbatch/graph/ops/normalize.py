@@ -11,7 +11,7 @@ from edbatch.graph.cell.trace import Payload
 from edbatch.graph.draws import checked_seed
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_list import listed
-from edbatch.graph.fast import attributed, described
+from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.integers import Integers, is_integers
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Op, Sample, composite, declare, expect
@@ -19,7 +19,6 @@ from edbatch.graph.ops.elementwise import abs, exp, log, maximum2, sqrt, square
 from edbatch.graph.ops.reduce import centred, is_list, max, mean, sum
 from edbatch.graph.ops.shape import checked_axis, stop_gradient
 from edbatch.graph.record import checked_index, checked_number, graph_of, to_expression
-from edbatch.graph.recorder import documented
 from edbatch.graph.spec import Shape, Spec
 
 
@@ -44,7 +43,7 @@ EXP_DIFFERENCE = composite(
 
 def _softmax_of_list(x: Any, axis: Any) -> list[Expression] | None:
     """Entry by entry across a list; None of one operand."""
-    if not is_list("softmax", x, None if axis.__class__ is int and axis == -1 else axis):
+    if isinstance(x, Expression) or not is_list("softmax", x, None if axis.__class__ is int and axis == -1 else axis):
         return None
     xs = listed("softmax", x)
     spec, graph, ids, count = xs.spec_of_each, xs.graph, xs.ids, len(xs.ids)
@@ -108,7 +107,7 @@ _SEEDS = 2**31
 
 
 def _masked(x: Any, rate: float, seed: Any) -> Expression:
-    return _dropout((x,), (rate,), (checked_index(seed, _SEEDS, "dropout's seed"),))
+    return _dropout(x, rate, checked_index(seed, _SEEDS, "dropout's seed"))
 
 
 DROPOUT = declare(
@@ -121,13 +120,11 @@ DROPOUT = declare(
         samples=(Sample(((5,),), {"rate": 0.4}, payload=(1000,)), Sample(((2, 3),), {"rate": 0.0}, payload=(9,))),
     )
 )
-_dropout = described(DROPOUT, lambda specs, given: {"rate": float(given[0])})
+_dropout = recorded(DROPOUT)(lambda x, rate, seed: {"rate": float(rate)})
 
 
-softmax = documented(
-    attributed(SOFTMAX, lambda spec, axis: {"axis": checked_axis("softmax", spec, axis)}, -1, _softmax_of_list),
-    __name__,
-    "softmax",
+@recorded(SOFTMAX, otherwise=_softmax_of_list)
+def softmax(x: Any, axis: int = -1) -> Any:
     """eˣ / Σ eˣ along an axis, or across a list entry by entry, without overflow.
 
     Args:
@@ -142,15 +139,12 @@ softmax = documented(
         ...     some = eb.softmax([eb.scalar(2.0), eb.scalar(2.0)])
         >>> y.value(), some[1].value()
         (array([0.5, 0.5], dtype=float32), np.float32(0.5))
-    """,
-    "axis",
-)
+    """
+    return {"axis": checked_axis("softmax", x.spec, axis)}
 
 
-log_softmax = documented(
-    attributed(LOG_SOFTMAX, lambda spec, axis: {"axis": checked_axis("log_softmax", spec, axis)}, default=-1),
-    __name__,
-    "log_softmax",
+@recorded(LOG_SOFTMAX)
+def log_softmax(x: Any, axis: int = -1) -> Attributes:
     """x - log Σ eˣ along an axis, without overflow.
 
     Args:
@@ -163,12 +157,12 @@ log_softmax = documented(
         ...     y = eb.log_softmax(eb.input([0.0, 0.0]))
         >>> y.value().round(4)
         array([-0.6931, -0.6931], dtype=float32)
-    """,
-    "axis",
-)
+    """
+    return {"axis": checked_axis("log_softmax", x.spec, axis)}
 
 
-def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expression:
+@recorded(LAYER_NORM, 3)
+def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Attributes:
     """(x - mean) / √(variance + epsilon) · gain + bias over the last axis.
 
     Args:
@@ -186,15 +180,7 @@ def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expressio
         >>> y.value().round(3)
         array([-1.,  1.], dtype=float32)
     """
-    return _layer_norm_call((x, gain, bias), (epsilon,))
-
-
-_layer_norm_call = described(
-    LAYER_NORM,
-    lambda specs, given: {
-        "epsilon": checked_real("layer_norm", "epsilon", checked_number("layer_norm: epsilon", given[0]))
-    },
-)
+    return {"epsilon": checked_real("layer_norm", "epsilon", checked_number("layer_norm: epsilon", epsilon))}
 
 
 def _checked_seed(seed: Any) -> Any:
@@ -250,4 +236,4 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     if seed is not None:
         return _masked(x, rate, _checked_seed(seed))
     (drawn,) = graph.take_draws(1)
-    return _dropout((x,), (rate,), (drawn.used_in(_SEEDS, "dropout: seed") if isinstance(drawn, Payload) else drawn,))
+    return _dropout(x, rate, drawn.used_in(_SEEDS, "dropout: seed") if isinstance(drawn, Payload) else drawn)

@@ -82,10 +82,10 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
             return call([x if x.shape else reshape(to_node(graph, x), 1) for x in listed], axis)
         out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))
         if axis.__class__ is int and all(isinstance(x, Expression) for x in xs):
-            call.learn(tuple([x.spec for x in xs]), graph.type_of(out).id, out.spec, axis)
+            call.learn(tuple([x.spec for x in xs]), graph.type_of(out).id, out.spec, (axis,))
         return out
 
-    call = caller(PLACE, slow)
+    call = caller(PLACE, slow, ("xs", "axis"), defaults=(0,))
     return call
 
 

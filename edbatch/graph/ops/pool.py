@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import attributed
+from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.ops.compare import alike, equal, where
 from edbatch.graph.ops.indices import first
 from edbatch.graph.ops.reduce import over_axes, reduced_shape, samples_over_axes, sum
 from edbatch.graph.ops.shape import reshape
-from edbatch.graph.ops.windows import Moves, Sizes, padded, per_axis, windows
+from edbatch.graph.ops.windows import Moves, Sizes, padded, padded_moves, windows
 from edbatch.graph.record import array_input
-from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.spec import Shape
 
 
 def _to_the_first(g: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
     kept = reduced_shape(x.shape, axes, True)
     sizes = [size if axis in axes else 1 for axis, size in enumerate(x.shape)]
     numbers = array_input(current_graph(), np.arange(math.prod(sizes)).reshape(sizes))
-    largest = first(alike(x, reshape(out, kept)), (axes, True))
+    largest = first(alike(x, reshape(out, kept)), axes, True)
     return where(equal(numbers, largest), reshape(g, kept), 0)
 
 
@@ -53,7 +52,7 @@ def _shape(shape: Shape, padding: Sizes, **moves: Sizes) -> Shape:
 
 def _max_pool(x: Any, padding: Sizes, **moves: Sizes) -> Expression:
     seen = windows(padded(x, padding, -math.inf), Moves(**moves))
-    return first_max(seen, (tuple(range(len(padding))), False))
+    return first_max(seen, tuple(range(len(padding))))
 
 
 def _avg_pool(x: Any, padding: Sizes, **moves: Sizes) -> Expression:
@@ -68,27 +67,17 @@ def _samples(n: int) -> tuple[Sample, ...]:
     return tuple(Sample(((2, *(5, 6)[:n]),), attributes) for attributes in found)
 
 
-def _declared(name: str, n: int, body: Callable[..., Expression]) -> Callable[..., Expression]:
-    op = composite(name, _shape, body, _samples(n))
-
-    def attributes(spec: Spec, given: tuple[Any, ...]) -> dict[str, Any]:
-        kernel_size, stride, padding, dilation = given
-        place = f"{name}({spec!r})"
-        return {
-            "padding": per_axis(f"{place}: padding", padding, n, 0),
-            "sizes": per_axis(f"{place}: kernel_size", kernel_size, n),
-            "stride": per_axis(f"{place}: stride", kernel_size if stride is None else stride, n),
-            "dilation": per_axis(f"{place}: dilation", dilation, n),
-        }
-
-    return attributed(op, attributes)
+MAX_POOL1D, MAX_POOL2D = (composite(f"max_pool{n}d", _shape, _max_pool, _samples(n)) for n in (1, 2))
+AVG_POOL1D, AVG_POOL2D = (composite(f"avg_pool{n}d", _shape, _avg_pool, _samples(n)) for n in (1, 2))
 
 
-_max_pool1d, _max_pool2d = _declared("max_pool1d", 1, _max_pool), _declared("max_pool2d", 2, _max_pool)
-_avg_pool1d, _avg_pool2d = _declared("avg_pool1d", 1, _avg_pool), _declared("avg_pool2d", 2, _avg_pool)
+def _moves(op: Op, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any = 1) -> Attributes:
+    stride = kernel_size if stride is None else stride
+    return padded_moves(f"{op.name}({x.spec!r})", int(op.name[-2]), kernel_size, stride, padding, dilation)
 
 
-def max_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Expression:
+@recorded(MAX_POOL2D)
+def max_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Attributes:
     """The largest entry of each window of an image; PyTorch's `max_pool2d`, of one sample.
 
     Of several that are equal the first gets the gradient; NaN is larger than all numbers.
@@ -114,10 +103,11 @@ def max_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, d
         >>> y.value()
         array([[[4., 5.]]], dtype=float32)
     """
-    return _max_pool2d(x, (kernel_size, stride, padding, dilation))
+    return _moves(MAX_POOL2D, x, kernel_size, stride, padding, dilation)
 
 
-def max_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Expression:
+@recorded(MAX_POOL1D)
+def max_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Attributes:
     """The largest entry of each window of a sequence [channels, length]; otherwise as `max_pool2d`.
 
     Example:
@@ -127,10 +117,11 @@ def max_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, d
         >>> y.value()
         array([[4., 4.]], dtype=float32)
     """
-    return _max_pool1d(x, (kernel_size, stride, padding, dilation))
+    return _moves(MAX_POOL1D, x, kernel_size, stride, padding, dilation)
 
 
-def avg_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Expression:
+@recorded(AVG_POOL2D)
+def avg_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Attributes:
     """The mean of each window of an image; PyTorch's `avg_pool2d`, of one sample.
 
     Args:
@@ -152,10 +143,11 @@ def avg_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -
         >>> y.value()
         array([[[2.5, 1.5]]], dtype=float32)
     """
-    return _avg_pool2d(x, (kernel_size, stride, padding, 1))
+    return _moves(AVG_POOL2D, x, kernel_size, stride, padding)
 
 
-def avg_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Expression:
+@recorded(AVG_POOL1D)
+def avg_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Attributes:
     """The mean of each window of a sequence [channels, length]; otherwise as `avg_pool2d`.
 
     Example:
@@ -165,4 +157,4 @@ def avg_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -
         >>> y.value()
         array([[2.5, 3. ]], dtype=float32)
     """
-    return _avg_pool1d(x, (kernel_size, stride, padding, 1))
+    return _moves(AVG_POOL1D, x, kernel_size, stride, padding)

@@ -12,7 +12,7 @@ import numpy as np
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
-from edbatch.graph.fast import attributed
+from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.fast_lists import variadic
 from edbatch.graph.op import OPS, Equations, Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
@@ -20,7 +20,7 @@ from edbatch.graph.ops.compare import alike, greater, where
 from edbatch.graph.ops.elementwise import abs, add, clip, exp, is_zero, log, maximum2, minimum2, sqrt, square
 from edbatch.graph.ops.shape import checked_axis, reshape, stop_gradient
 from edbatch.graph.record import entries_of, own_zeros, to_expression
-from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.spec import Shape
 
 Axis = int | Sequence[int] | None
 
@@ -50,9 +50,8 @@ def over_axes(op: Op, check: Callable[[str, np.dtype, int], None] = lambda *_: N
         check: raises if (op and operand, its dtype, how many entries are reduced to one) make no sense.
     """
 
-    def attributes(spec: Spec, over: tuple[Axis, bool] | None) -> dict[str, Any]:
-        axis, keepdims = over or (None, False)
-        ndim = len(spec.shape)
+    def attributes(x: Any, axis: Axis = None, keepdims: bool = False) -> Attributes:
+        spec, ndim = x.spec, len(x.spec.shape)
         given = range(ndim) if axis is None else entries_of(axis)
         axes = tuple(sorted(checked_axis(op.name, spec, a) for a in given))
         expect(len(set(axes)) == len(axes), f"{op.name}({spec!r}): axis {axis} names an axis twice")
@@ -62,7 +61,7 @@ def over_axes(op: Op, check: Callable[[str, np.dtype, int], None] = lambda *_: N
         check(f"{op.name}({spec!r})", spec.dtype, math.prod(spec.shape[axis] for axis in axes))
         return {"axes": axes, "keepdims": bool(keepdims)}
 
-    return attributed(op, attributes)
+    return recorded(op)(attributes)
 
 
 def _reduction(name: str, slope: Callable) -> Callable[..., Expression]:
@@ -242,11 +241,6 @@ def is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> boo
     return True
 
 
-def _which(axis: Axis, keepdims: bool) -> tuple[Axis, bool] | None:
-    """The argument of a reduction over axes; None, all axes without `keepdims`, is found fastest."""
-    return None if axis is None and keepdims is False else (axis, keepdims)
-
-
 def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) -> Expression:
     """Sum of a list of expressions of one shape, or of one expression over axes.
 
@@ -276,7 +270,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
     if not is_list("sum", x, axis, keepdims):
         if like is not None:
             raise EdBatchError(f"sum: like: expected it with a list, which may be empty, got it with {shown(x)}")
-        return _sum_over(x, _which(axis, keepdims))
+        return _sum_over(x, axis, keepdims)
     if like is None:
         return _sum_list_of(x)
     like = to_expression("sum: like", like)
@@ -294,7 +288,7 @@ def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.5)
     """
-    return _mean_list_of(x) if is_list("mean", x, axis, keepdims) else _mean_over(x, _which(axis, keepdims))
+    return _mean_list_of(x) if is_list("mean", x, axis, keepdims) else _mean_over(x, axis, keepdims)
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -307,9 +301,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> print(f"{y.value():.3f}")
         1000.693
     """
-    return (
-        _logsumexp_list_of(x) if is_list("logsumexp", x, axis, keepdims) else _logsumexp_over(x, _which(axis, keepdims))
-    )
+    return _logsumexp_list_of(x) if is_list("logsumexp", x, axis, keepdims) else _logsumexp_over(x, axis, keepdims)
 
 
 def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -322,7 +314,7 @@ def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.0)
     """
-    return _std_over(x, _which(axis, keepdims))
+    return _std_over(x, axis, keepdims)
 
 
 def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -338,7 +330,7 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         array([5., 3.], dtype=float32)
     """
-    return _maximum_list_of(x) if is_list("max", x, axis, keepdims) else _max_over(x, _which(axis, keepdims))
+    return _maximum_list_of(x) if is_list("max", x, axis, keepdims) else _max_over(x, axis, keepdims)
 
 
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -354,7 +346,7 @@ def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.0)
     """
-    return _minimum_list_of(x) if is_list("min", x, axis, keepdims) else _min_over(x, _which(axis, keepdims))
+    return _minimum_list_of(x) if is_list("min", x, axis, keepdims) else _min_over(x, axis, keepdims)
 
 
 def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -367,7 +359,7 @@ def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(5.0)
     """
-    return _norm_over(x, _which(axis, keepdims))
+    return _norm_over(x, axis, keepdims)
 
 
 def maximum(a: Any, b: Any = None) -> Expression:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from edbatch.base.exact import is_told, literal
 from edbatch.base.numbers import as_integer
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import viewer
+from edbatch.graph.fast import Attributes, P, viewed
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Kind, Op, Sample, declare, expect, no_gradient
-from edbatch.graph.record import checked_index, checked_shape, entries_of, record, to_expression
-from edbatch.graph.recorder import VIEW, caller
+from edbatch.graph.record import checked_index, checked_shape, entries_of, record
 from edbatch.graph.spec import Shape, Spec
-from edbatch.graph.views import NODE_BITS, NODE_MASK, look
+from edbatch.graph.views import look
 
 # A static index: per axis an int or a (start, stop, step) triple, hashable as part of a type.
 Index = tuple[int | tuple[int | None, int | None, int | None], ...]
@@ -80,14 +77,14 @@ RESHAPE = _view(
     "reshape",
     _reshape_shape,
     lambda x, shape_to: x.reshape(len(x), *shape_to),
-    lambda g, out, x, shape_to: reshape(g, x.shape),
+    lambda g, out, x, shape_to: reshape(g, x.shape),  # type: ignore[has-type]
     (Sample(((2, 3),), {"shape_to": (3, 2)}), Sample(((6,),), {"shape_to": (2, 1, 3)})),
 )
 TRANSPOSE = _view(
     "transpose",
     lambda shape, axes: tuple(shape[axis] for axis in axes),
     lambda x, axes: x.transpose(0, *(axis + 1 for axis in axes)),
-    lambda g, out, x, axes: transpose(g, [axes.index(axis) for axis in range(len(axes))]),
+    lambda g, out, x, axes: transpose(g, [axes.index(axis) for axis in range(len(axes))]),  # type: ignore[has-type]
     (Sample(((2, 3),), {"axes": (1, 0)}), Sample(((2, 3, 4),), {"axes": (2, 0, 1)})),
 )
 STOP_GRADIENT = _view("stop_gradient", lambda shape: shape, lambda x: x, no_gradient, (Sample(((3,),)),))
@@ -136,6 +133,12 @@ def parse_index(place: Any, shape: Shape, key: Any) -> Index:
     return tuple(index)
 
 
+def _several(op: Op) -> Callable[[Callable[P, Any]], Callable[P, list[Expression]]]:
+    """Make the caller of several views at once; see `viewed`."""
+    made: Any = viewed(op)
+    return made
+
+
 def is_several(parts: Any) -> bool:
     """Whether sizes are listed, and not one integer that says how many there are."""
     try:
@@ -150,7 +153,8 @@ def is_advanced(part: Any) -> bool:
     return part is None or isinstance(part, list | tuple | range) or (isinstance(part, np.ndarray) and part.ndim > 0)
 
 
-def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]:
+@_several(INDEX)
+def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Attributes]:
     """Cut an expression along an axis into views; costs no batch and no copy.
 
     Args:
@@ -168,37 +172,6 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
         >>> b.value()
         array([3., 4.], dtype=float32)
     """
-    if axis.__class__ is not int:
-        return _split(x, parts, axis)
-    found: list[Expression] = _splitter(axis)(x, parts)
-    return found
-
-
-@lru_cache(64)
-def _splitter(axis: int) -> Callable[[Any, Any], list[Expression]]:
-    """The caller of splits along an axis."""
-    known: dict[Any, tuple[tuple[int, Spec], ...]] = {}
-
-    def slow(x: Any, parts: Any) -> list[Expression]:
-        if not isinstance(x, Expression):
-            return _split(x, parts, axis)
-        key = x.spec, x.id >> NODE_BITS, literal(parts)
-        steps = known.get(key)
-        if steps is None:
-            out = _split(x, parts, axis)
-            if key[2] is None or any((part.id - x.id) & NODE_MASK for part in out):  # copies are no views
-                return out
-            steps = known[key] = tuple([(part.id - x.id, part.spec) for part in out])
-        if is_told(parts):
-            call.learn((x.spec,), 0, steps, parts, key[1])
-        return [x.graph.handle(x.graph, x.id + step, spec) for step, spec in steps]
-
-    call = caller(VIEW, slow)
-    return call
-
-
-def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
-    x = to_expression("split", x)
     place = f"split({x.spec!r}, {shown(parts)}, axis={shown(axis)})"
     at = checked_axis("split", x.spec, axis)
     entries = x.spec.shape[at]
@@ -209,10 +182,11 @@ def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
         sizes = (entries // count,) * count
     expect(len(sizes) > 0 and sum(sizes) == entries, f"{place}: expected sizes adding to {entries}")
     keys = [(*[slice(None)] * at, slice(end - size, end)) for end, size in zip(accumulate(sizes), sizes, strict=True)]
-    return [look(x, INDEX, (("index", parse_index(place, x.spec.shape, key)),)) for key in keys]
+    return [{"index": parse_index(place, x.spec.shape, key)} for key in keys]
 
 
-def reshape(x: Any, shape: int | Sequence[int]) -> Expression:
+@viewed(RESHAPE)
+def reshape(x: Any, shape: int | Sequence[int]) -> Attributes:
     """The same entries in another shape (row-major order); one size may be -1.
 
     Raises:
@@ -225,10 +199,7 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Expression:
         >>> y.shape
         (2, 2)
     """
-    return _reshape_call(x, shape)
-
-
-def _reshape_attributes(spec: Spec, shape: int | Sequence[int]) -> dict[str, Any]:
+    spec = x.spec
     given = list(checked_shape(f"reshape({spec!r}, {shown(shape)})", shape, least=-1))
     known = math.prod(size for size in given if size != -1)
     if given.count(-1) == 1 and known > 0 and spec.size % known == 0:
@@ -239,10 +210,8 @@ def _reshape_attributes(spec: Spec, shape: int | Sequence[int]) -> dict[str, Any
     return {"shape_to": tuple(given)}
 
 
-_reshape_call = viewer(RESHAPE, _reshape_attributes)
-
-
-def transpose(x: Any, axes: Sequence[int] | None = None) -> Expression:
+@viewed(TRANSPOSE)
+def transpose(x: Any, axes: Sequence[int] | None = None) -> Attributes:
     """Permute the axes; reversed by default. `x.T` is `transpose(x)`.
 
     Raises:
@@ -255,11 +224,7 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Expression:
         >>> y.shape
         (3, 1)
     """
-    return _transpose_call(x, axes)
-
-
-def _transpose_attributes(spec: Spec, axes: Sequence[int] | None) -> dict[str, Any]:
-    ndim = len(spec.shape)
+    spec, ndim = x.spec, len(x.spec.shape)
     given = range(ndim)[::-1] if axes is None else entries_of(axes)
     order = tuple(checked_axis("transpose", spec, axis) for axis in given)
     expect(
@@ -268,10 +233,8 @@ def _transpose_attributes(spec: Spec, axes: Sequence[int] | None) -> dict[str, A
     return {"axes": order}
 
 
-_transpose_call = viewer(TRANSPOSE, _transpose_attributes)
-
-
-def squeeze(x: Any, axis: int | None = None) -> Expression:
+@viewed(RESHAPE)
+def squeeze(x: Any, axis: int | None = None) -> Attributes:
     """Without an axis of size 1; by default without all of them.
 
     Raises:
@@ -284,10 +247,7 @@ def squeeze(x: Any, axis: int | None = None) -> Expression:
         >>> y.shape
         (2,)
     """
-    return _squeeze_call(x, axis)
-
-
-def _squeeze_attributes(spec: Spec, axis: int | None) -> dict[str, Any]:
+    spec = x.spec
     if axis is None:
         return {"shape_to": tuple(size for size in spec.shape if size != 1)}
     at = checked_axis("squeeze", spec, axis)
@@ -295,10 +255,8 @@ def _squeeze_attributes(spec: Spec, axis: int | None) -> dict[str, Any]:
     return {"shape_to": (*spec.shape[:at], *spec.shape[at + 1 :])}
 
 
-_squeeze_call = viewer(RESHAPE, _squeeze_attributes, "squeeze")
-
-
-def unsqueeze(x: Any, axis: int) -> Expression:
+@viewed(RESHAPE)
+def unsqueeze(x: Any, axis: int) -> Attributes:
     """With a new axis of size 1; `axis` counts those of the result. `x[:, None]` is `unsqueeze(x, 1)`.
 
     Example:
@@ -308,18 +266,12 @@ def unsqueeze(x: Any, axis: int) -> Expression:
         >>> y.shape
         (2, 1)
     """
-    return _unsqueeze_call(x, axis)
+    at = checked_axis("unsqueeze", x.spec, axis, 1)
+    return {"shape_to": (*x.spec.shape[:at], 1, *x.spec.shape[at:])}
 
 
-def _unsqueeze_attributes(spec: Spec, axis: int) -> dict[str, Any]:
-    at = checked_axis("unsqueeze", spec, axis, 1)
-    return {"shape_to": (*spec.shape[:at], 1, *spec.shape[at:])}
-
-
-_unsqueeze_call = viewer(RESHAPE, _unsqueeze_attributes, "unsqueeze")
-
-
-def swapaxes(x: Any, first: int, second: int) -> Expression:
+@viewed(TRANSPOSE)
+def swapaxes(x: Any, first: int, second: int) -> Attributes:
     """Two axes change places.
 
     Example:
@@ -329,20 +281,14 @@ def swapaxes(x: Any, first: int, second: int) -> Expression:
         >>> y.shape
         (4, 3, 2)
     """
-    return _swapaxes_call(x, (first, second))
-
-
-def _swapaxes_attributes(spec: Spec, axes: tuple[int, int]) -> dict[str, Any]:
-    order = list(range(len(spec.shape)))
-    a, b = (checked_axis("swapaxes", spec, axis) for axis in axes)
+    order = list(range(len(x.spec.shape)))
+    a, b = (checked_axis("swapaxes", x.spec, axis) for axis in (first, second))
     order[a], order[b] = b, a
     return {"axes": tuple(order)}
 
 
-_swapaxes_call = viewer(TRANSPOSE, _swapaxes_attributes, "swapaxes")
-
-
-def flip(x: Any, axis: int = 0) -> Expression:
+@viewed(INDEX)
+def flip(x: Any, axis: int = 0) -> Attributes:
     """The entries along an axis in reverse order.
 
     Example:
@@ -352,18 +298,12 @@ def flip(x: Any, axis: int = 0) -> Expression:
         >>> y.value()
         array([3., 2., 1.], dtype=float32)
     """
-    return _flip_call(x, axis)
+    key = (*[slice(None)] * checked_axis("flip", x.spec, axis), slice(None, None, -1))
+    return {"index": parse_index("flip", x.spec.shape, key)}
 
 
-def _flip_attributes(spec: Spec, axis: int) -> dict[str, Any]:
-    key = (*[slice(None)] * checked_axis("flip", spec, axis), slice(None, None, -1))
-    return {"index": parse_index("flip", spec.shape, key)}
-
-
-_flip_call = viewer(INDEX, _flip_attributes)
-
-
-def stop_gradient(x: Any) -> Expression:
+@viewed(STOP_GRADIENT)
+def stop_gradient(x: Any) -> Attributes:
     """The same value, through which no gradient will flow.
 
     Example:
@@ -373,12 +313,8 @@ def stop_gradient(x: Any) -> Expression:
         >>> y.value()
         np.float32(2.0)
     """
-    return _stop_gradient_call(x)
-
-
-_stop_gradient_call = viewer(STOP_GRADIENT, lambda spec, argument: {})
+    return {}
 
 
 for _class in (Expression, Parameter):
-    for _name, _value in {"T": property(transpose)}.items():
-        setattr(_class, _name, _value)
+    setattr(_class, "T", property(transpose))  # noqa: B010 (mypy knows that they have none)

@@ -11,13 +11,13 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import attributed
+from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Kind, Op, Sample, composite, expect
 from edbatch.graph.ops.indices import among_zeros
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import EMBED, embed, is_several, reshape, transpose
 from edbatch.graph.record import checked_number, checked_shape, entries_of, to_expression
-from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.spec import Shape
 from edbatch.graph.views import look
 
 Sizes = tuple[int, ...]
@@ -183,21 +183,18 @@ UNFOLD = composite(
 )
 
 
-def _attributes(spec: Spec, given: tuple[Any, ...]) -> dict[str, Sizes]:
-    kernel_size, dilation, padding, stride = given
-    place = f"unfold({spec!r})"
+def padded_moves(place: str, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> dict[str, Sizes]:
+    """The attributes of ops of windows over the last n axes, with a padding."""
     return {
-        "padding": per_axis(f"{place}: padding", padding, 2, 0),
-        "sizes": per_axis(f"{place}: kernel_size", kernel_size, 2),
-        "stride": per_axis(f"{place}: stride", stride, 2),
-        "dilation": per_axis(f"{place}: dilation", dilation, 2),
+        "padding": per_axis(f"{place}: padding", padding, n, 0),
+        "sizes": per_axis(f"{place}: kernel_size", kernel_size, n),
+        "stride": per_axis(f"{place}: stride", stride, n),
+        "dilation": per_axis(f"{place}: dilation", dilation, n),
     }
 
 
-_unfold = attributed(UNFOLD, _attributes)
-
-
-def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Expression:
+@recorded(UNFOLD)
+def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Attributes:
     """The entries of all windows of an image, a column for each window; PyTorch's `nn.functional.unfold`.
 
     Args:
@@ -223,10 +220,11 @@ def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride
                [4., 5.],
                [5., 6.]], dtype=float32)
     """
-    return _unfold(x, (kernel_size, dilation, padding, stride))
+    return padded_moves(f"unfold({x.spec!r})", 2, kernel_size, stride, padding, dilation)
 
 
-def pad(x: Any, pad_width: Any, constant_values: float = 0.0) -> Expression:
+@recorded(EMBED)
+def pad(x: Any, pad_width: Any, constant_values: float = 0.0) -> Any:
     """More entries, all the same number, before and after those along each axis; NumPy's `pad`.
 
     Where none are asked for it is `x` itself, and has all of the gradient of `x`.
@@ -247,11 +245,7 @@ def pad(x: Any, pad_width: Any, constant_values: float = 0.0) -> Expression:
         >>> y.value()
         array([9., 9., 1., 2., 9.], dtype=float32)
     """
-    return _pad(x, (pad_width, constant_values))
-
-
-def _padding(spec: Spec, given: tuple[Any, Any]) -> dict[str, Any] | None:
-    pad_width, constant_values = given
+    spec = x.spec
     place = f"pad({spec!r}, {shown(pad_width)})"
     fill = checked_number(f"{place}: constant_values", constant_values)
     listed = entries_of(pad_width)
@@ -264,7 +258,4 @@ def _padding(spec: Spec, given: tuple[Any, Any]) -> dict[str, Any] | None:
         raise EdBatchError(f"{place}: expected an integer, a pair, or a pair for each of at least one axis")
     shape = tuple(size + before + after for size, (before, after) in zip(spec.shape, pairs, strict=True))
     index = tuple((before, before + size, 1) for size, (before, _) in zip(spec.shape, pairs, strict=True))
-    return {"shape_to": shape, "index": index, "fill": fill} if shape != spec.shape else None
-
-
-_pad = attributed(EMBED, _padding)
+    return {"shape_to": shape, "index": index, "fill": fill} if shape != spec.shape else x
