@@ -61,15 +61,15 @@ class SavingTable:
         self._table = table
         self.count = table.count
         self.programs = table.saving_programs
-        self.kept = np.zeros_like(table.kept)
+        self.kept = table.kept
         self.saved: dict[int, Saved] = {}
-        kinds = batches["type"]
-        rows = np.bincount(kinds, batches["n"], table.count)
-        for kind in np.flatnonzero(rows).tolist():
-            type = table.bound[kind]
-            how = saving(type, table.backend)
-            if how is not None:
-                self.saved[kind] = Saved(how, int(rows[kind]), type.type.out.dtype, table.pool, self.kept[kind])
+        rows = np.bincount(batches["type"], batches["n"], table.count)
+        present = [(kind, table.bound[kind]) for kind in rows.nonzero()[0].tolist()]
+        worth = [(kind, type, how) for kind, type in present if (how := saving(type, table.backend)) is not None]
+        if worth:
+            self.kept = np.zeros(len(table.kept), table.kept.dtype)
+        for kind, type, how in worth:
+            self.saved[kind] = Saved(how, int(rows[kind]), type.type.out.dtype, table.pool, self.kept[kind])
 
     def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type and saves, if it is compiled."""

@@ -90,9 +90,14 @@ def _known(type: BoundType, key: Hashable, make: Callable[[], Any]) -> Any:
 
 def saving(type: BoundType, backend: Backend) -> Saving | None:
     """How nodes of a type run when a backward run will follow; None if nothing is worth saving."""
-    key = "saving", current_options().plain
-    found: Saving | None = _known(type, key, lambda: _saving(type.type, key, backend))
+    key = _SAVING[current_options().plain]
+    if key not in type.derivatives:
+        type.derivatives[key] = _saving(type.type, key, backend)
+    found: Saving | None = type.derivatives[key]
     return found
+
+
+_SAVING = ("saving", False), ("saving", True)
 
 
 def compiled_outputs(type: BoundType, live: frozenset[int], backend: Backend) -> CompiledDerivative:
