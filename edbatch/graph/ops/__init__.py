@@ -1,6 +1,7 @@
 """The ops, by family; importing this package fills the op table and sets the operators of expressions."""
 
 import sys
+from typing import Any
 
 from edbatch.graph import methods
 from edbatch.graph.ops import index as _index  # noqa: F401 (it sets an operator)
@@ -154,3 +155,12 @@ __all__ = [
 ]
 
 methods.ops = sys.modules[__name__]  # type: ignore[attr-defined]
+_METHODS: dict[str, Any] = {
+    "abs": abs, "chunk": split, "clip": clip, "cos": cos, "detach": stop_gradient, "dot": dot, "erf": erf, "exp": exp,
+    "flip": flip, "log": log, "log_softmax": log_softmax, "logsumexp": logsumexp, "matmul": matmul, "max": max,
+    "mean": mean, "min": min, "pow": power, "relu": relu, "sigmoid": sigmoid, "sin": sin, "softmax": softmax,
+    "sqrt": sqrt, "square": square, "squeeze": squeeze, "std": std, "sum": sum, "swapaxes": swapaxes, "tanh": tanh,
+    "unsqueeze": unsqueeze,
+}  # fmt: skip
+for _name, _function in _METHODS.items():
+    setattr(methods.Methods, _name, _function)
