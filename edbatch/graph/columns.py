@@ -38,14 +38,7 @@ _serials = count()
 
 
 class Recorded(NamedTuple):
-    """Nodes as arrays.
-
-    Attributes:
-        types: type ids (int32).
-        operands: ids of what they read (int64).
-        integers: that go with them (int64).
-        lines: where each was recorded, if that is noted.
-    """
+    """Nodes as arrays."""
 
     types: np.ndarray
     operands: np.ndarray
@@ -56,11 +49,7 @@ class Recorded(NamedTuple):
 def nodes_of(
     types: list[int], operands: list[Any], integers: list[Any]
 ) -> Iterator[tuple[NodeType, list[Any], list[Any]]]:
-    """Yield the type of each node, the ids of its operands, and its integers.
-
-    Raises:
-        EdBatchError: there are too few, or too many.
-    """
+    """Yield the type of each node, the ids of its operands, and its integers."""
     at = integer = 0
     for id in types:
         type = TYPES[id]
@@ -253,11 +242,7 @@ class Columns(Builder):
             self.guards[id(guard), id(owner), besides] = guard, owner, static, besides
 
     def expect_unchanged(self) -> None:
-        """Check that all this is as it was; calls from now on compare anew.
-
-        Raises:
-            EdBatchError: something has changed.
-        """
+        """Check that all this is as it was; calls from now on compare anew."""
         expect_unchanged(self.guards.values())
         self.guards.clear()
         self.serial = next(_serials)

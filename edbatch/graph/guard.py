@@ -21,13 +21,7 @@ _pack = Struct("=iiqq").pack
 
 
 class Change(NamedTuple):
-    """Something that is not as it was.
-
-    Attributes:
-        path: what it is called.
-        old: what was there, as text; empty if that is long, or an object.
-        new: what is there.
-    """
+    """Something that is not as it was."""
 
     path: str
     old: str
@@ -87,11 +81,7 @@ class Guard:
         return bool(self._gone)
 
     def holds(self, owner: Any, static: Any = None) -> bool:
-        """Whether nothing has changed.
-
-        Args:
-            owner, static: the roots.
-        """
+        """Whether nothing has changed."""
         if self._gone:
             return False
         roots = owner, self._function, static
@@ -103,12 +93,7 @@ class Guard:
         return at < 0
 
     def change(self, owner: Any, static: Any = None, besides: frozenset[str] = frozenset()) -> Change | None:
-        """The first thing that has changed.
-
-        Args:
-            owner, static: the roots.
-            besides: attributes of the owner that may be others.
-        """
+        """The first thing that has changed."""
         at, values = self._compared((owner, self._function, static), besides)
         return None if at < 0 else Change(self._steps[at].path, self._steps[at].old, values[at])
 
@@ -156,11 +141,7 @@ Noted = tuple[Guard, Any, Any, frozenset[str]]
 
 
 def expect_unchanged(guards: Iterable[Noted]) -> None:
-    """Check that what calls depend on is as it was at the first of them.
-
-    Raises:
-        EdBatchError: something is not; names it.
-    """
+    """Check that what calls depend on is as it was at the first of them."""
     for guard, owner, static, besides in guards:
         change = None if guard.holds(owner, static) else guard.change(owner, static, besides)
         if change is not None:

@@ -1,8 +1,9 @@
 """Functions of `edbatch` as methods of expressions and parameters, by the names NumPy and PyTorch give them.
 
-Every method calls the function that does it; axes are NumPy's (`axis=`, of one sample's value).
+Most are the function itself, which `edbatch.graph.ops` sets; axes are NumPy's (`axis=`, of one sample's value).
 """
 
+# ruff: noqa: D102 (of functions that are methods, types alone are here)
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -24,29 +25,37 @@ class Methods:
 
     __slots__ = ()  # and no `__getattr__`: recording reads attributes, which would take half as long again
 
-    def sum(self, axis: Axis = None, keepdims: bool = False) -> Expression:
-        """Sum over all or some axes; see `edbatch.sum`."""
-        return ops.sum(self, axis, keepdims)
+    if TYPE_CHECKING:  # functions whose first operand is the value
 
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> Expression:
-        """Mean over all or some axes; see `edbatch.mean`."""
-        return ops.mean(self, axis, keepdims)
-
-    def std(self, axis: Axis = None, keepdims: bool = False) -> Expression:
-        """Standard deviation over all or some axes, divided by n as NumPy's; see `edbatch.std`."""
-        return ops.std(self, axis, keepdims)
-
-    def max(self, axis: Axis = None, keepdims: bool = False) -> Expression:
-        """Largest entry over all or some axes; see `edbatch.max`."""
-        return ops.max(self, axis, keepdims)
-
-    def min(self, axis: Axis = None, keepdims: bool = False) -> Expression:
-        """Smallest entry over all or some axes; see `edbatch.min`."""
-        return ops.min(self, axis, keepdims)
-
-    def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> Expression:
-        """log Σ eˣ over all or some axes; see `edbatch.logsumexp`."""
-        return ops.logsumexp(self, axis, keepdims)
+        def sum(self, axis: Axis = None, keepdims: bool = False) -> Expression: ...
+        def mean(self, axis: Axis = None, keepdims: bool = False) -> Expression: ...
+        def std(self, axis: Axis = None, keepdims: bool = False) -> Expression: ...
+        def max(self, axis: Axis = None, keepdims: bool = False) -> Expression: ...
+        def min(self, axis: Axis = None, keepdims: bool = False) -> Expression: ...
+        def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> Expression: ...
+        def softmax(self, axis: int = -1) -> Expression: ...
+        def log_softmax(self, axis: int = -1) -> Expression: ...
+        def abs(self) -> Expression: ...
+        def exp(self) -> Expression: ...
+        def log(self) -> Expression: ...
+        def sqrt(self) -> Expression: ...
+        def square(self) -> Expression: ...
+        def sin(self) -> Expression: ...
+        def cos(self) -> Expression: ...
+        def erf(self) -> Expression: ...
+        def tanh(self) -> Expression: ...
+        def sigmoid(self) -> Expression: ...
+        def relu(self) -> Expression: ...
+        def clip(self, low: float | None = None, high: float | None = None) -> Expression: ...
+        def dot(self, other: Any) -> Expression: ...
+        def matmul(self, other: Any) -> Expression: ...
+        def squeeze(self, axis: int | None = None) -> Expression: ...
+        def unsqueeze(self, axis: int) -> Expression: ...
+        def swapaxes(self, first: int, second: int) -> Expression: ...
+        def flip(self, axis: int = 0) -> Expression: ...
+        def pow(self, exponent: Any) -> Expression: ...
+        def chunk(self, parts: int | Sequence[int], axis: int = 0) -> list[Expression]: ...
+        def detach(self) -> Expression: ...
 
     def norm(self, *order: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         """Euclidean norm over all or some axes, which are given by name; see `edbatch.norm`.
@@ -61,77 +70,9 @@ class Methods:
             )
         return ops.norm(self, axis, keepdims)
 
-    def softmax(self, axis: int = -1) -> Expression:
-        """See `edbatch.softmax`."""
-        return ops.softmax(self, axis)
-
-    def log_softmax(self, axis: int = -1) -> Expression:
-        """See `edbatch.log_softmax`."""
-        return ops.log_softmax(self, axis)
-
-    def abs(self) -> Expression:
-        """|x|, entry by entry."""
-        return ops.abs(self)
-
-    def exp(self) -> Expression:
-        """eˣ, entry by entry."""
-        return ops.exp(self)
-
-    def log(self) -> Expression:
-        """Natural logarithm, entry by entry."""
-        return ops.log(self)
-
-    def sqrt(self) -> Expression:
-        """√x, entry by entry."""
-        return ops.sqrt(self)
-
-    def square(self) -> Expression:
-        """x², entry by entry."""
-        return ops.square(self)
-
-    def sin(self) -> Expression:
-        """Sine, entry by entry."""
-        return ops.sin(self)
-
-    def cos(self) -> Expression:
-        """Cosine, entry by entry."""
-        return ops.cos(self)
-
-    def erf(self) -> Expression:
-        """Error function, entry by entry."""
-        return ops.erf(self)
-
-    def tanh(self) -> Expression:
-        """Hyperbolic tangent, entry by entry."""
-        return ops.tanh(self)
-
-    def sigmoid(self) -> Expression:
-        """1 / (1 + e⁻ˣ), entry by entry."""
-        return ops.sigmoid(self)
-
-    def relu(self) -> Expression:
-        """max(x, 0), entry by entry."""
-        return ops.relu(self)
-
-    def clip(self, low: float | None = None, high: float | None = None) -> Expression:
-        """Entries limited to [low, high]; see `edbatch.clip`."""
-        return ops.clip(self, low, high)
-
     def clamp(self, min: float | None = None, max: float | None = None) -> Expression:
         """`clip` by PyTorch's name."""
         return ops.clip(self, min, max)
-
-    def pow(self, exponent: Any) -> Expression:
-        """`x ** exponent`."""
-        return ops.power(self, exponent)
-
-    def dot(self, other: Any) -> Expression:
-        """Inner product of two vectors; see `edbatch.dot`."""
-        return ops.dot(self, other)
-
-    def matmul(self, other: Any) -> Expression:
-        """`x @ other`."""
-        return ops.matmul(self, other)
 
     def reshape(self, *shape: Any) -> Expression:
         """The same entries in another shape, `x.reshape(2, -1)` or `x.reshape((2, -1))`; see `edbatch.reshape`."""
@@ -142,14 +83,6 @@ class Methods:
     def flatten(self) -> Expression:
         """All entries as a vector."""
         return ops.reshape(self, -1)
-
-    def squeeze(self, axis: int | None = None) -> Expression:
-        """Without an axis of size 1, or without all of them."""
-        return ops.squeeze(self, axis)
-
-    def unsqueeze(self, axis: int) -> Expression:
-        """With a new axis of size 1 before `axis` (of the result)."""
-        return ops.unsqueeze(self, axis)
 
     def t(self) -> Expression:
         """Axes reversed."""
@@ -172,22 +105,6 @@ class Methods:
     def permute(self, *axes: Any) -> Expression:
         """Axes in another order; see `edbatch.transpose`."""
         return ops.transpose(self, _listed(axes))
-
-    def swapaxes(self, first: int, second: int) -> Expression:
-        """Two axes change places."""
-        return ops.swapaxes(self, first, second)
-
-    def flip(self, axis: int = 0) -> Expression:
-        """Entries along an axis in reverse order; see `edbatch.flip`."""
-        return ops.flip(self, axis)
-
-    def chunk(self, parts: int, axis: int = 0) -> list[Expression]:
-        """A number of equal parts along an axis; see `edbatch.split`."""
-        return ops.split(self, parts, axis)
-
-    def detach(self) -> Expression:
-        """The same value, through which no gradient flows; see `edbatch.stop_gradient`."""
-        return ops.stop_gradient(self)
 
 
 def _listed(given: tuple[Any, ...]) -> Any:

@@ -63,11 +63,7 @@ def now() -> int:
 
 
 def expect_unwritten(specs: Iterable[ParameterSpec], since: int) -> None:
-    """Check that parameters are what they were.
-
-    Raises:
-        EdBatchError: some have been written to after the time `since`; names them.
-    """
+    """Check that parameters are what they were."""
     if since == _time:
         return
     parameters = [parameter for spec in specs if (parameter := spec.parameter()) is not None]

@@ -96,11 +96,7 @@ class Recording:
         )
 
     def append(self, graph: Columns, arguments: list[Expression]) -> Any:
-        """Append the nodes to a graph, and return what the function did.
-
-        Args:
-            arguments: expressions of this graph.
-        """
+        """Append the nodes to a graph, and return what the function did."""
         if self.single is not None:
             id_, spec = self.single
             return graph.handle(graph, graph.place((self.block,)) + id_, spec)
@@ -159,11 +155,7 @@ def _parameter(spec: ParameterSpec, held: bool, graph: Columns) -> int:
 
 
 class _Writer(BlockWriter):
-    """Numbers what was recorded, without arguments and constants.
-
-    Attributes:
-        constants: by node, what finds each in a graph.
-    """
+    """Numbers what was recorded, without arguments and constants."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._given = {id: at for at, id in enumerate(recorder.arguments)}

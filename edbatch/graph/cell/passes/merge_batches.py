@@ -39,13 +39,7 @@ def merge_batches(body: Body, batches: Sequence[Sequence[int]]) -> Body:
 
 
 class _Merging:
-    """The body as it grows.
-
-    Attributes:
-        nodes: of the new body.
-        values: what nodes of the old body are in the new one.
-        concatenated: concatenations in the new body: the column at which each operand begins.
-    """
+    """The body as it grows."""
 
     def __init__(self, body: Body) -> None:
         self.old = body

@@ -56,11 +56,7 @@ def parameter_matrix(nodes: Sequence[Node], operand: Operand) -> tuple[Parameter
 
 
 class _Copies:
-    """The body as it grows.
-
-    Attributes:
-        nodes: of the new body.
-    """
+    """The body as it grows."""
 
     def __init__(self) -> None:
         self.nodes = Nodes()
