@@ -172,5 +172,4 @@ def _is_only_returned(type: BoundType, output: int) -> bool:
         node, view = body.outputs[output].node, body.outputs[output].view
         is_own = view is None and body.nodes[node].type.op.kind is not Kind.VIEW
         type.derivatives[key] = is_own and read.count(node) == 1
-    found: bool = type.derivatives[key]
-    return found
+    return type.derivatives[key]

@@ -81,8 +81,7 @@ class TypeRows:
     def _integers(self, number: int) -> np.ndarray:
         """One of the nodes' integers [n]."""
         nodes, chosen = self._nodes, self._all[self._chosen]
-        found: np.ndarray = self._graph.integers[nodes.args[nodes.starts[chosen] + nodes.counts[chosen] + number]]
-        return found
+        return self._graph.integers[nodes.args[nodes.starts[chosen] + nodes.counts[chosen] + number]]
 
     @cached_property
     def _chosen(self) -> np.ndarray:
@@ -92,8 +91,7 @@ class TypeRows:
     @cached_property
     def _all(self) -> np.ndarray:
         nodes = self._graph.plan.nodes[self._stretch.begin.nodes : self._stretch.end.nodes]
-        found: np.ndarray = nodes[self._nodes.types[nodes] == self._kind]
-        return found
+        return nodes[self._nodes.types[nodes] == self._kind]
 
 
 def add_sum(parameter: Parameter, rows: Any, backend: Backend, view: View | None = None) -> None:

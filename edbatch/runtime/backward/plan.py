@@ -103,7 +103,7 @@ def planned(
             plan.clear()
             plan.make_room(sizes)
     batches = plan.used.batches
-    ready = route.ready(route.programs.scratch(plan, 0, batches))
+    ready = route.programs.ready(route.kinds, route.programs.scratch(plan, 0, batches))
     parts = flow.columns.parts["batch"][: n_parts if route.has_parameters else 0].copy()
     rows = [flow.columns.rows.item(number) for number in route.terms]
     # The route's own are those of the next stretch soon.
@@ -222,5 +222,4 @@ class BackwardPlan:
         """The nodes of a type that gradients flow into; which of them a batch has, its tables do not say."""
         nodes = self._graph.plan.nodes[self._stretch.begin.nodes : self._stretch.end.nodes]
         nodes = nodes[self._sets[nodes] >= 0]
-        found: np.ndarray = nodes[self._graph.nodes.types[nodes] == self._graph.table.numbers[type.type.id]]
-        return found
+        return nodes[self._graph.nodes.types[nodes] == self._graph.table.numbers[type.type.id]]

@@ -142,5 +142,4 @@ def routes_of(table: TypeTable) -> Routes:
     """The one collection of a table."""
     if table.routes is None:
         table.routes = Routes(table)
-    found: Routes = table.routes
-    return found
+    return table.routes

@@ -91,8 +91,7 @@ def _known(type: BoundType, key: Hashable, make: Callable[[], Any]) -> Any:
 def saving(type: BoundType, backend: Backend) -> Saving | None:
     """How nodes of a type run when a backward run will follow; None if nothing is worth saving."""
     key = "saving", current_options().plain
-    found: Saving | None = _known(type, key, lambda: _saving(type.type, key, backend))
-    return found
+    return _known(type, key, lambda: _saving(type.type, key, backend))
 
 
 def compiled_outputs(type: BoundType, live: frozenset[int], backend: Backend) -> CompiledDerivative:
