@@ -101,11 +101,7 @@ class ColumnsOfTypes:
         self._hold(self._integers, self._flags)
 
     def extend(self, new: Sequence[BoundType], windows: Windows) -> None:
-        """Append types to all columns at once, or an interrupt would leave some of them shorter than others.
-
-        Args:
-            windows: of the types.
-        """
+        """Append types to all columns at once, or an interrupt would leave some of them shorter than others."""
         integers, flags = [], []
         for one in new:
             type, op = one.type, one.type.op

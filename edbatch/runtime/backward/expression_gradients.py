@@ -43,13 +43,7 @@ class Made(NamedTuple):
 
 
 class ExpressionGradients:
-    """The gradients of the expressions of a graph.
-
-    Args:
-        graph: whose they are.
-        ran: its runs.
-        gradients: of its values.
-    """
+    """The gradients of the expressions of a graph, which has run so; `gradients`: those of its values."""
 
     def __init__(self, graph: GraphState, ran: list[Ran], gradients: GradientArenas) -> None:
         self._graph, self._table, self._arenas = graph, graph.table, graph.arenas

@@ -20,18 +20,12 @@ COPIED = 1 << 22  # bytes at a time
 
 
 class TypeRows:
-    """Rows that a derivative computes, one for each node of a type and set of outputs, as they have run.
+    """Rows [n, width] that a derivative computes, one for each node of a type and set of outputs, as they have run.
 
     Args:
-        how: the derivative.
-        table: the rows [n, width].
-        stretch: the runs, and what they have saved.
-        graph: whose nodes they are.
-        sets: per node, the number of the set of its outputs that gradients flow into.
+        how, table: the derivative, and the rows.
+        sets: see `FlowColumns`.
         number, kind: of the set, and of the type.
-
-    Attributes:
-        n: how many rows.
     """
 
     def __init__(

@@ -75,14 +75,10 @@ def planned(
     stretch: Ran, graph: GraphState, gradients: GradientArenas, store: Store, divided: tuple[int, int], root: int,
     route: Route,
 ) -> Way:  # fmt: skip
-    """Plan a way back.
+    """Plan a way back in the store's plan for that.
 
     Args:
-        stretch: the runs.
-        graph: its graph.
-        gradients: of the graph's values.
-        store: the graph's records: where gradients flow. Its plan of the way back is filled in.
-        divided: into how many parts of batches they flow, and of how many sets.
+        divided: into how many parts of batches gradients flow, and of how many sets.
         root: the node whose gradient is given.
         route: of these sets.
     """
@@ -112,20 +108,14 @@ def planned(
 
 
 class BackwardPlan:
-    """Runs, gone through from their last batch to their first.
+    """Runs, gone through from their last batch to their first; gradients of the graph's values are filled in.
 
     Args:
-        stretch: the runs.
-        way: how they are gone through.
         route, held: of the way; what is to be held meanwhile.
-        graph: their graph.
-        gradients: of the graph's values; filled.
-        store: the graph's records.
-        sets: per node, the number of the set of its outputs that gradients flow into.
+        sets: see `FlowColumns`.
 
     Attributes:
-        plan: the batches. Types are those of the route.
-        programs: of the types.
+        plan: the batches. Types are those of the route, and of `programs`.
     """
 
     def __init__(

@@ -51,21 +51,17 @@ class Route:
     programs: derivatives; then what adds rows, one for each dtype.
 
     Args:
-        table: of the types.
-        windows: of values and gradients.
         operands: per set that there is, to which operands gradients flow, a bit each.
         saved: what the forward run has saved, per type.
 
     Attributes:
-        hows: per set of a type that has a derivative of its own, which; own: its buffer.
-        buffers: all of them; `columns`: their windows.
-        tables: of these, directory of `RouteTables`.
-        terms: the sets whose derivatives leave something for parameters.
-        reads: the parameters whose values are needed.
-        windows: as given.
+        hows, own: per set of a type that has a derivative of its own, which, and its buffer.
+        buffers, columns: all of them, and their windows.
+        tables: directory of `RouteTables`.
+        terms: the sets whose derivatives leave something for parameters; reads: the parameters whose values are needed.
+        kinds: per program of the table, the set.
         of_types: per type, the number of the set that it computes; -1: none.
-        programs: of the types.
-        version: of these.
+        programs, version: of the types.
         memory: where everything is; the arenas are filled in; words: the fields of these.
         has_parameters: whether some nodes are parameters.
     """
