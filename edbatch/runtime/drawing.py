@@ -17,11 +17,7 @@ PENDING = -1  # the batch of what has not run
 
 
 def diagram_of(evaluation: Evaluation, policy: str) -> Diagram:
-    """What was taken over, as much of it as can be looked at.
-
-    Args:
-        policy: name of what chose the batches.
-    """
+    """What was taken over, as much of it as can be looked at; `policy`: name of what chose the batches."""
     _, chosen, graph = evaluation.typed_graph(evaluation.split(), 0)
     batches = _batches(evaluation)[chosen] if evaluation.done else np.full(len(graph), PENDING)
     n_batches = len(np.unique(batches[batches != PENDING]))

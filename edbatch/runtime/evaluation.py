@@ -42,20 +42,13 @@ class Evaluation:
     """What has become of the nodes that a graph recorded.
 
     Args:
-        table: the types, windows and programs.
-        options: of the graph.
-        check_nan: raise after the first batch with a NaN.
-        clock: what takes how long.
-        known: the plan of a graph of the same structure; None: there was none.
-        integers: of the nodes of the graph that is known.
+        known, integers: the plan of a graph of the same structure, and the nodes' integers; None: there was none.
 
     Attributes:
-        policy: that was used last.
-        table: as given.
+        policy: that was used last; fallbacks: steps at which one did not know the state.
         arenas: the values.
         nodes: those that were taken over; the first `done` have run.
         plan, ran: what has run, and when.
-        fallbacks: steps at which a policy did not know the state.
         clock: what takes how long; profile: the batches as they ran, under `options(profile=True)`.
         lines: by node where it was recorded, under `options(trace_lines=True)`.
         key: under which the plan of what was taken over is to be kept, if it is; fixes_device: whether the device

@@ -32,10 +32,9 @@ def run_plan(
     graph: GraphState, store: Store, profile: list[Timed] | None, begin: Used, end: Used, n_sources: int,
     inputs: list[Any] | None, types: TypeTable | SavingTable,
 ) -> None:  # fmt: skip
-    """Fill the rows of sources, then compute batch after batch of a graph's plan.
+    """Fill the rows of sources, then compute batch after batch of a graph's plan, from `begin` to `end`.
 
     Args:
-        graph: whose batches from `begin` to `end` are run; store: its records.
         profile: batches are appended as they have run; None: not asked for.
         n_sources: how many of the batches, the first, hold sources.
         inputs: arrays of the input nodes, found by payload; None: their rows have been filled.

@@ -590,5 +590,4 @@ def forward(expressions: Sequence[Expression]) -> list[Any]:
     if not isinstance(listed[0], Expression):
         raise EdBatchError(f"value 0: expected an expression, got {type(listed[0]).__name__}")
     owner: Any = listed[0].graph.base if isinstance(listed[0], ExpressionArray) else listed[0].graph
-    found: list[Any] = owner.values(listed)  # which a graph that is never run refuses
-    return found
+    return owner.values(listed)  # which a graph that is never run refuses

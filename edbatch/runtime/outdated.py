@@ -17,7 +17,6 @@ def outdated_nodes(
     """Of the nodes that run next, those that read, or depend on, a parameter that has changed since they were recorded.
 
     Args:
-        evaluation: of their graph, which has taken them over.
         marks: how many nodes had been recorded when parameters were written to, and when that was.
         before: those that have run.
 

@@ -46,8 +46,7 @@ def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
 def _cells_once(table: TypeTable, present: np.ndarray, graph: TypedGraph) -> TypedGraph:
     """The graph with one type for all cells of one name that compute the same; itself if there are none.
 
-    Args:
-        present: per name of the graph the number of its type in the table.
+    `present`: per name of the graph the number of its type in the table.
     """
     instead: list[int] = []
     seen: dict[str, dict[int, Any]] = {}  # by name, the bodies of different ones

@@ -22,12 +22,8 @@ class GraphState:
     """A graph's types, nodes and values.
 
     Attributes:
-        table: its types, windows and programs.
-        nodes: those that were taken over.
-        plan: what has run.
-        arenas: the values.
-        check_nan: whether to raise after the first batch that computes a NaN.
-        recorded: by node where it was recorded; None if that is not noted.
+        nodes, plan: those that were taken over; what has run.
+        recorded: by node "file:line" where it was recorded, under `options(trace_lines=True)`, else None.
         known: the cached plan of its structure: nodes and plan are that one's; None: there was none, or the graph has
             grown.
         integers: those of its nodes, in the order of recording, and room for more (int32).

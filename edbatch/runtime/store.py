@@ -26,15 +26,6 @@ class KeptBuffer:
     """A buffer that stays where it is used: to take one from a pool, and give it back, costs as much as a small loop.
 
     It is taken when it is first needed, or a larger one, or one of another dtype.
-
-    Args:
-        pool: where it comes from and goes to.
-
-    Example:
-        >>> buffer = KeptBuffer(BufferPool())
-        >>> address, array = buffer.take(1000, np.dtype("float32"))
-        >>> buffer.take(900, np.dtype("float32")) == (address, array)
-        True
     """
 
     __slots__ = ("_address", "_array", "_pool")
@@ -67,19 +58,12 @@ class KeptBuffer:
 class Store:
     """The records of a graph.
 
-    Args:
-        number: its own.
-        windows: layouts and windows, shared with other graphs.
-        pool: where buffers come from and go to.
-
     Attributes:
-        nodes: those that were taken over.
-        plan: what has run.
-        arenas: the values.
+        number: its own.
+        nodes, plan, arenas: what was taken over, what has run, and the values.
         memory: where they are, as compiled code was told last.
         flow, back: where gradients flow, and the plan of the way back.
-        gradients: what is computed on the way back.
-        scratch: for what is computed of one run, there or back; the next uses it again.
+        gradients: what is computed on the way back; scratch: of one run, there or back; the next uses it again.
     """
 
     __slots__ = ("arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "scratch")
@@ -120,9 +104,6 @@ class Stores:
 
     So graphs that come again in the same order, several at a time, find their values where they were, whichever was
     given back first; a GPU repeats what was recorded only then.
-
-    Args:
-        windows, pool: see `Store`.
     """
 
     def __init__(self, windows: Windows, pool: BufferPool) -> None:

@@ -16,12 +16,7 @@ MICROSECONDS = 1e6
 
 
 def timeline_of(evaluation: Evaluation, stages: list[Passed]) -> str:
-    """A trace in the JSON of Chrome's trace events: a row of the stages, a row of the batches.
-
-    Args:
-        evaluation: with the times of its batches.
-        stages: of the graph.
-    """
+    """A trace in the JSON of Chrome's trace events: a row of the stages, and one of the batches that were timed."""
     begin = min((one.start for one in stages), default=0.0)
     events = [
         {"name": "thread_name", "ph": "M", "pid": 1, "tid": row, "args": {"name": name}}

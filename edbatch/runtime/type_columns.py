@@ -65,7 +65,7 @@ def holds_parameters(type: NodeType) -> bool:
 
 
 _INTEGERS = "n_operands", "n_integers", "singles", "lists", "window", "arenas"
-_FLAGS = "is_source", "has_early", "has_late", "looks_up", "may_split", "holds_parameters", "ends_gradients"
+_FLAGS = "is_source", "has_late", "looks_up", "may_split", "holds_parameters", "ends_gradients"
 _NEVER = False, False, False
 
 
@@ -75,8 +75,8 @@ class ColumnsOfTypes:
     Attributes:
         n_operands, n_integers, singles, lists, is_source, may_split, window, arenas: see
             `memory.plan.columns.TypeColumns`.
-        has_early, has_late, looks_up: whether it is a cell of which there may be something to split off (see
-            `passes.split_stages`); `may_split`: for any of these reasons; `any_split`: for any type.
+        has_late, looks_up: whether it is a cell of which there may be something to split off, see
+            `passes.split_stages`; `may_split`: for these reasons or others; `any_split`: for any type.
         holds_parameters, ends_gradients: see `runtime.backward.reach`.
         kept: where results are kept with what is saved: nothing is; see `runtime.backward.saving`.
     """
@@ -88,7 +88,6 @@ class ColumnsOfTypes:
     window: np.ndarray
     arenas: np.ndarray
     is_source: np.ndarray
-    has_early: np.ndarray
     has_late: np.ndarray
     looks_up: np.ndarray
     may_split: np.ndarray
@@ -102,11 +101,7 @@ class ColumnsOfTypes:
         self._hold(self._integers, self._flags)
 
     def extend(self, new: Sequence[BoundType], windows: Windows) -> None:
-        """Append types to all columns at once, or an interrupt would leave some of them shorter than others.
-
-        Args:
-            windows: of the types.
-        """
+        """Append types to all columns at once, or an interrupt would leave some of them shorter than others."""
         integers, flags = [], []
         for one in new:
             type, op = one.type, one.type.op
@@ -117,7 +112,7 @@ class ColumnsOfTypes:
             )
             ends = op.gradient is no_gradient
             split = early or late or looks_up
-            flags.append((op.kind is Kind.SOURCE, early, late, looks_up, split, holds_parameters(type), ends))
+            flags.append((op.kind is Kind.SOURCE, late, looks_up, split, holds_parameters(type), ends))
         self._hold(_longer(self._integers, integers), _longer(self._flags, flags))
 
     def _hold(self, integers: np.ndarray, flags: np.ndarray) -> None:

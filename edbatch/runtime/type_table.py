@@ -36,11 +36,8 @@ class TypeTable(ColumnsOfTypes):
 
     Attributes:
         bound: the types, ready to run.
-        device, backend: where graphs with this table run, and what computes there.
-        pool: of buffers there.
         stores: what graphs keep.
-        windows: of all arenas; scattered: what reads, and adds to, those whose rows have entries that do not lie side
-            by side.
+        scattered: what reads, and adds to, windows whose rows have entries that do not lie side by side.
         output_sets: of the types' outputs, those that gradients flow into; routes: see `backward.routes`.
         adding_rows: from a dtype to what adds rows of it.
         numbers, view_windows: see `memory.plan.columns.TypeColumns`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS
 
 
+@dataclass(slots=True, eq=False)
 class Column:
     """One input: an expression for each vertex of a kind; of integers it is `Integers`.
 
@@ -29,21 +31,9 @@ class Column:
         view: that all of these are seen through; None if there are several.
     """
 
-    __slots__ = ("spec", "values", "view")
-
-    def __init__(self, values: np.ndarray, spec: Spec) -> None:
-        self.values = values
-        self.spec = spec
-        self.view: int | None = 0
-        if len(values):
-            views = values >> NODE_BITS
-            self.view = int(views[0]) if (views == views[0]).all() else None
-
-    def seen(self, view: int) -> Column:
-        """The same for vertices all of whose expressions are seen through one view."""
-        made = Column(self.values[:0], self.spec)
-        made.values, made.view = self.values, view
-        return made
+    values: np.ndarray
+    spec: Spec
+    view: int | None = 0
 
 
 def columns_of(graph: Columns, place: str, given: Any, n: int) -> Any:
@@ -83,17 +73,21 @@ def _entries(graph: Columns, place: str, given: Any) -> Column | Integers:
     if isinstance(given, ExpressionArray):
         if given.graph.base is not graph:
             raise EdBatchError(f"{place}: expressions of another graph")
-        return Column(given.ids, given.spec)
+        return _column(given.ids, given.spec)
     if isinstance(given, np.ndarray) and given.ndim:
         refuse_masked(given, place)
         if is_integers(given):
             return Integers(given)
-        ids, spec = array_inputs(graph, given)
-        return Column(ids, spec)
+        return _column(*array_inputs(graph, given))
     raise EdBatchError(
         f"{place}: expected an array with an entry for each vertex (integers, numbers or an ExpressionArray), a list, "
         f"or one expression for all, got {shown(given)}"
     )
+
+
+def _column(values: np.ndarray, spec: Spec) -> Column:
+    views = values >> NODE_BITS
+    return Column(values, spec, int(views[:1].sum()) if (views == views[:1]).all() else None)
 
 
 def _joined(place: str, given: list[Any]) -> Any:
@@ -127,6 +121,6 @@ def seen_alike(kinds: np.ndarray, ranks: np.ndarray, inputs: list[Any]) -> tuple
         combinations, class_of = np.unique(views, axis=1, return_inverse=True)
         classes[vertices] = len(found) + class_of.reshape(-1)[ranks[vertices]]
         for combination in combinations.T.tolist():
-            seen = {id(x): x.seen(view) for x, view in zip(mixed, combination, strict=True)}
+            seen = {id(x): replace(x, view=view) for x, view in zip(mixed, combination, strict=True)}
             found.append((kind, structure.build([seen.get(id(x), x) for x in leaves])))
     return classes, found

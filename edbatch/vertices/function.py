@@ -83,8 +83,7 @@ class VertexFunction:
             raise EdBatchError(f"{self!r} is called in a cell: a cell's calls are one node; expected it outside")
         if base.base is not None:
             raise EdBatchError(f"{self!r} is called in a vertex function: expected it outside, or a kind of its own")
-        found: Columns = base
-        return found
+        return base
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -30,11 +30,6 @@ class Run:
     What is scattered has one form if its shapes are the same; only where a function looks at parts of what it gathered,
     and that may be a part of something else, are the views that it is seen through told apart as well.
 
-    Args:
-        functions: by kind; `names`: what they are called.
-        graph: the vertices.
-        base: the graph in which they are recorded.
-
     Attributes:
         recordings: what has been recorded so far.
     """

@@ -58,14 +58,10 @@ class Backward:
     """The gradients of one expression with respect to the values of its graph, and to parameters.
 
     Args:
-        graph: whose expression it is.
-        store: the graph's records.
-        ran: its runs.
-        root, seed: id of the expression that gradients are of, and its own.
+        root, seed: id of the expression, and its own gradient.
 
     Attributes:
-        requires: per node, whether its gradient was asked for.
-        sets: per node, the number of the set of its outputs that gradients flowed into; -1: none did.
+        requires, sets: see `FlowColumns`: of what was asked for, and where gradients flowed.
         has_sources: whether gradients of inputs and constants were asked for.
         gradients: of the values.
     """

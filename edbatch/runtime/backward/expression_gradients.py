@@ -43,13 +43,7 @@ class Made(NamedTuple):
 
 
 class ExpressionGradients:
-    """The gradients of the expressions of a graph.
-
-    Args:
-        graph: whose they are.
-        ran: its runs.
-        gradients: of its values.
-    """
+    """The gradients of the expressions of a graph, which has run so; `gradients`: those of its values."""
 
     def __init__(self, graph: GraphState, ran: list[Ran], gradients: GradientArenas) -> None:
         self._graph, self._table, self._arenas = graph, graph.table, graph.arenas
@@ -172,5 +166,4 @@ def _is_only_returned(type: BoundType, output: int) -> bool:
         node, view = body.outputs[output].node, body.outputs[output].view
         is_own = view is None and body.nodes[node].type.op.kind is not Kind.VIEW
         type.derivatives[key] = is_own and read.count(node) == 1
-    found: bool = type.derivatives[key]
-    return found
+    return type.derivatives[key]

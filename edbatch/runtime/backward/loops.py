@@ -12,14 +12,13 @@ from edbatch.memory.plan.format import GATHER, SLICE
 from edbatch.runtime.backward.flow import flow_in
 from edbatch.runtime.backward.out import (
     Added,
-    Forward,
     Out,
     Targets,
     add_rows,
     append,
     append_batch,
     append_operand,
-    forward_in,
+    batches_in,
     out_in,
     restrict,
 )
@@ -73,7 +72,7 @@ def plan_back(
         See `placing.measure`. Where there is no room for the tables, -1: `used` then says how much there is to be.
     """
     first, stop, first_node, n_parts = stretch
-    plan, route, out = forward_in(first, stop, first_node, plan_tables), route_in(route_tables), out_in(back)
+    plan, route, out = batches_in(first, stop, first_node, plan_tables), route_in(route_tables), out_in(back)
     flowing = flow_in(flow_tables)
     parts, rules, batches, used = flowing.parts[:n_parts], route.rules, plan.batches, out.used[0]
     to = Targets(len(route.scattered), route.scattered, route.stopped, grouped)
@@ -128,7 +127,7 @@ def _touched(operands: np.ndarray, arena_of: np.ndarray, n_arenas: int) -> np.nd
 
 @compiled(small=True)
 def _through_batch(
-    plan: Forward, chosen: Chosen, rule: np.void, route: RouteTables, out: Out, targets: Targets, seen: np.ndarray
+    plan: Out, chosen: Chosen, rule: np.void, route: RouteTables, out: Out, targets: Targets, seen: np.ndarray
 ) -> None:
     """A batch of a derivative, and additions of what it computes to the operands."""
     batch, which, m = chosen.batch, chosen.which, chosen.n
@@ -154,7 +153,7 @@ def _through_batch(
 
 @compiled(small=True)
 def _over_lists(
-    plan: Forward, chosen: Chosen, rule: np.void, route: RouteTables, out: Out, targets: Targets, seen: np.ndarray
+    plan: Out, chosen: Chosen, rule: np.void, route: RouteTables, out: Out, targets: Targets, seen: np.ndarray
 ) -> None:
     """A derivative that reads lists: its outputs are operands, too, of windows that the next batch uses again."""
     batch, which, m, computed = chosen.batch, chosen.which, chosen.n, route.computed
@@ -205,7 +204,7 @@ def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Ch
 
 
 @compiled(small=True)
-def _has_room(plan: Forward, parts: np.ndarray, rules: np.ndarray, out: Out) -> bool:
+def _has_room(plan: Out, parts: np.ndarray, rules: np.ndarray, out: Out) -> bool:
     """Whether there is room for all that may come; then segments, indices and integers of the plan that has run are in.
 
     Else `out.used` says how much there is to be.

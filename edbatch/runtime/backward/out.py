@@ -13,14 +13,8 @@ from edbatch.memory.plan.format import BATCH, GATHER, GATHER_MANY, OPERAND, SEGM
 from edbatch.memory.plan.growing import USED
 
 
-class Forward(NamedTuple):
-    """Batches of a plan that have run, one after the other.
-
-    Attributes:
-        batches: these.
-        operands, segments, indices, integers: of the plan.
-        nodes: from those of the first batch on, batch after batch.
-    """
+class Out(NamedTuple):
+    """The tables of a plan that is read, or of one that is written and has room: `used`, one record, counts entries."""
 
     batches: np.ndarray
     operands: np.ndarray
@@ -28,24 +22,7 @@ class Forward(NamedTuple):
     indices: np.ndarray
     integers: np.ndarray
     nodes: np.ndarray
-
-
-class Out(NamedTuple):
-    """The tables that are filled in.
-
-    Attributes:
-        batches, operands, segments, indices, integers: as of a `Plan`, with room for all that may come.
-        used: one record `Used`: how many of each there are.
-        grouped: one number: how many lists were grouped.
-    """
-
-    batches: np.ndarray
-    operands: np.ndarray
-    segments: np.ndarray
-    indices: np.ndarray
-    integers: np.ndarray
     used: np.ndarray
-    grouped: np.ndarray
 
 
 class Targets(NamedTuple):
@@ -83,20 +60,6 @@ class Added(NamedTuple):
 
 
 @compiled(small=True)
-def forward_in(first: int, stop: int, first_node: int, plan: np.ndarray) -> Forward:
-    """The batches of a `GrowingPlan`, given its directory, from `first` up to `stop`, whose nodes begin there."""
-    used = table(plan, 6, USED)[0]
-    return Forward(
-        table(plan, 0, BATCH)[first:stop],
-        table(plan, 1, OPERAND)[: used["operands"]],
-        table(plan, 2, SEGMENT)[: used["segments"]],
-        table(plan, 3, INT32)[: used["indices"]],
-        table(plan, 4, INT32)[: used["integers"]],
-        table(plan, 5, INT32)[first_node : used["nodes"]],
-    )
-
-
-@compiled(small=True)
 def out_in(plan: np.ndarray) -> Out:
     """The tables of a `GrowingPlan`, given its directory."""
     return Out(
@@ -105,8 +68,24 @@ def out_in(plan: np.ndarray) -> Out:
         table(plan, 2, SEGMENT),
         table(plan, 3, INT32),
         table(plan, 4, INT32),
+        table(plan, 5, INT32),
         table(plan, 6, USED),
-        np.zeros(1, np.int64),
+    )
+
+
+@compiled(small=True)
+def batches_in(first: int, stop: int, first_node: int, plan: np.ndarray) -> Out:
+    """The same of what is in use, with the batches from `first` up to `stop`, and the nodes, which begin there."""
+    found = out_in(plan)
+    used = found.used[0]
+    return Out(
+        found.batches[first:stop],
+        found.operands[: used["operands"]],
+        found.segments[: used["segments"]],
+        found.indices[: used["indices"]],
+        found.integers[: used["integers"]],
+        found.nodes[first_node : used["nodes"]],
+        found.used,
     )
 
 
@@ -219,8 +198,8 @@ def _add_to_rows(to: Segment, added: Added, out: Out, targets: Targets, seen: np
     lists, shown = out.indices, targets.n_windows + to.window
     rows, n, positions = to.rows, to.n, to.positions
     if targets.grouped:
-        out.grouped[0] += 1
-        found, offsets, members = group_rows(lists[rows : rows + n], seen, out.grouped[0])
+        # Each list is followed by a batch: how many there are tells lists apart.
+        found, offsets, members = group_rows(lists[rows : rows + n], seen, out.used[0]["batches"])
         if len(found) < n:
             if positions >= 0:
                 members = lists[positions : positions + n][members]

@@ -20,18 +20,12 @@ COPIED = 1 << 22  # bytes at a time
 
 
 class TypeRows:
-    """Rows that a derivative computes, one for each node of a type and set of outputs, as they have run.
+    """Rows [n, width] that a derivative computes, one for each node of a type and set of outputs, as they have run.
 
     Args:
-        how: the derivative.
-        table: the rows [n, width].
-        stretch: the runs, and what they have saved.
-        graph: whose nodes they are.
-        sets: per node, the number of the set of its outputs that gradients flow into.
+        how, table: the derivative, and the rows.
+        sets: see `FlowColumns`.
         number, kind: of the set, and of the type.
-
-    Attributes:
-        n: how many rows.
     """
 
     def __init__(
@@ -81,8 +75,7 @@ class TypeRows:
     def _integers(self, number: int) -> np.ndarray:
         """One of the nodes' integers [n]."""
         nodes, chosen = self._nodes, self._all[self._chosen]
-        found: np.ndarray = self._graph.integers[nodes.args[nodes.starts[chosen] + nodes.counts[chosen] + number]]
-        return found
+        return self._graph.integers[nodes.args[nodes.starts[chosen] + nodes.counts[chosen] + number]]
 
     @cached_property
     def _chosen(self) -> np.ndarray:
@@ -92,8 +85,7 @@ class TypeRows:
     @cached_property
     def _all(self) -> np.ndarray:
         nodes = self._graph.plan.nodes[self._stretch.begin.nodes : self._stretch.end.nodes]
-        found: np.ndarray = nodes[self._nodes.types[nodes] == self._kind]
-        return found
+        return nodes[self._nodes.types[nodes] == self._kind]
 
 
 def add_sum(parameter: Parameter, rows: Any, backend: Backend, view: View | None = None) -> None:

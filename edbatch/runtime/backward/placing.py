@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.runtime.backward.out import Forward
+from edbatch.runtime.backward.out import Out
 from edbatch.runtime.backward.records import NODES, OWN, SAVED, RouteTables, route_in
 
 LINE = 16  # entries: what is computed of a set begins with a line of the cache
@@ -13,7 +13,7 @@ LINE = 16  # entries: what is computed of a set begins with a line of the cache
 
 @compiled(small=True)
 def measure(
-    plan: Forward, rows: np.ndarray, touched: np.ndarray, values: np.ndarray, gradients: np.ndarray, width: int,
+    plan: Out, rows: np.ndarray, touched: np.ndarray, values: np.ndarray, gradients: np.ndarray, width: int,
     route: RouteTables,
 ) -> tuple[int, int]:  # fmt: skip
     """Fill in where everything begins.
@@ -54,7 +54,7 @@ def _lines(entries: int) -> int:
 
 
 @compiled(small=True)
-def _most(plan: Forward, kind: int, rows: int) -> int:
+def _most(plan: Out, kind: int, rows: int) -> int:
     """The most nodes that a batch of a type has, or elements that its operand `rows` has."""
     most = np.int64(1)
     for at in range(len(plan.batches)):

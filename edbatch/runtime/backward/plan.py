@@ -75,14 +75,10 @@ def planned(
     stretch: Ran, graph: GraphState, gradients: GradientArenas, store: Store, divided: tuple[int, int], root: int,
     route: Route,
 ) -> Way:  # fmt: skip
-    """Plan a way back.
+    """Plan a way back in the store's plan for that.
 
     Args:
-        stretch: the runs.
-        graph: its graph.
-        gradients: of the graph's values.
-        store: the graph's records: where gradients flow. Its plan of the way back is filled in.
-        divided: into how many parts of batches they flow, and of how many sets.
+        divided: into how many parts of batches gradients flow, and of how many sets.
         root: the node whose gradient is given.
         route: of these sets.
     """
@@ -103,7 +99,7 @@ def planned(
             plan.clear()
             plan.make_room(sizes)
     batches = plan.used.batches
-    ready = route.ready(route.programs.scratch(plan, 0, batches))
+    ready = route.programs.ready(route.kinds, route.programs.scratch(plan, 0, batches))
     parts = flow.columns.parts["batch"][: n_parts if route.has_parameters else 0].copy()
     rows = [flow.columns.rows.item(number) for number in route.terms]
     # The route's own are those of the next stretch soon.
@@ -112,20 +108,14 @@ def planned(
 
 
 class BackwardPlan:
-    """Runs, gone through from their last batch to their first.
+    """Runs, gone through from their last batch to their first; gradients of the graph's values are filled in.
 
     Args:
-        stretch: the runs.
-        way: how they are gone through.
         route, held: of the way; what is to be held meanwhile.
-        graph: their graph.
-        gradients: of the graph's values; filled.
-        store: the graph's records.
-        sets: per node, the number of the set of its outputs that gradients flow into.
+        sets: see `FlowColumns`.
 
     Attributes:
-        plan: the batches. Types are those of the route.
-        programs: of the types.
+        plan: the batches. Types are those of the route, and of `programs`.
     """
 
     def __init__(
@@ -222,5 +212,4 @@ class BackwardPlan:
         """The nodes of a type that gradients flow into; which of them a batch has, its tables do not say."""
         nodes = self._graph.plan.nodes[self._stretch.begin.nodes : self._stretch.end.nodes]
         nodes = nodes[self._sets[nodes] >= 0]
-        found: np.ndarray = nodes[self._graph.nodes.types[nodes] == self._graph.table.numbers[type.type.id]]
-        return found
+        return nodes[self._graph.nodes.types[nodes] == self._graph.table.numbers[type.type.id]]

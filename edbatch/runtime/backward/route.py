@@ -34,7 +34,6 @@ from edbatch.runtime.backward.records import (
 from edbatch.runtime.backward.saving import Saved
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled
 from edbatch.runtime.compile.list_program import ListDerivative, derivative_of
-from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.type_columns import BoundType
 from edbatch.runtime.type_table import TypeTable
 
@@ -52,21 +51,17 @@ class Route:
     programs: derivatives; then what adds rows, one for each dtype.
 
     Args:
-        table: of the types.
-        windows: of values and gradients.
         operands: per set that there is, to which operands gradients flow, a bit each.
         saved: what the forward run has saved, per type.
 
     Attributes:
-        hows: per set of a type that has a derivative of its own, which; own: its buffer.
-        buffers: all of them; `columns`: their windows.
-        tables: of these, directory of `RouteTables`.
-        terms: the sets whose derivatives leave something for parameters.
-        reads: the parameters whose values are needed.
-        windows: as given.
+        hows, own: per set of a type that has a derivative of its own, which, and its buffer.
+        buffers, columns: all of them, and their windows.
+        tables: directory of `RouteTables`.
+        terms: the sets whose derivatives leave something for parameters; reads: the parameters whose values are needed.
+        kinds: per program of the table, the set.
         of_types: per type, the number of the set that it computes; -1: none.
-        programs: of the types.
-        version: of these.
+        programs, version: of the types.
         memory: where everything is; the arenas are filled in; words: the fields of these.
         has_parameters: whether some nodes are parameters.
     """
@@ -84,7 +79,7 @@ class Route:
         self._windows_of: dict[int, int] = {}  # per set, the window of what is computed of it
         dtypes = dict.fromkeys(self._type(number).type.out.dtype for number in operands)
         self._dtypes = {dtype: at for at, dtype in enumerate(dtypes)}
-        self._programs: dict[int, int] = {}  # per program of the table, the set
+        self.kinds: dict[int, int] = {}  # per program of the table, the set
         rules = {number: self._rule(number) for number in operands}
         self._rules = np.zeros((1 + max(operands), len(Rule._fields)), np.int64)
         self._rules[list(rules)] = list(rules.values())
@@ -109,14 +104,10 @@ class Route:
         self.windows.fill(self.columns)
         return self.windows.columns is self.memory.tables.windows
 
-    def ready(self, scratch: int) -> Ready:
-        """Its programs, to be run again; see `ProgramTable.ready`."""
-        return self._table.derivative_programs.ready(self._programs, scratch)
-
     def prepare(self) -> list[Any]:
         """Have the programs ready; returns what is to be held while they run."""
         programs = self._table.derivative_programs
-        held: list[Any] = programs.prepare(self._programs, programs)
+        held: list[Any] = programs.prepare(self.kinds, programs)
         self.windows.fill(self.columns)
         scattered = self._table.scattered.tables(adding=True)
         if programs.version != self.version:
@@ -135,8 +126,8 @@ class Route:
         self.programs = programs.having(np.array(tasks, TASK))
         self.of_types = np.full(n + len(tasks), -1, np.int64)
         self._results = np.zeros(len(self.of_types), np.int32)
-        if self._programs:
-            kinds, numbers = list(self._programs), list(self._programs.values())
+        if self.kinds:
+            kinds, numbers = list(self.kinds), list(self.kinds.values())
             self.of_types[kinds] = numbers
             self._results[kinds] = [self._windows_of.get(number, 0) for number in numbers]
         dtypes = [self._dtypes[self._type(number).type.out.dtype] for number in self._operands]
@@ -183,7 +174,7 @@ class Route:
                 which = self._window(of_saved, column, spec.size, type)
             self._given.append((int(source), which))
         program = table.derivative_programs.number(how.program)
-        self._programs[program] = number
+        self.kinds[program] = number
         return COMPUTE, program
 
     def _over_lists(self, type: BoundType, number: int) -> tuple[int, int]:
@@ -198,7 +189,7 @@ class Route:
             self._given += [(int(Given.OPERAND), slot) for slot in range(slots)]
             self._given += [(int(source), 0) for source in (Given.GRADIENT, Given.RESULT)[: program.given - slots]]
             name = self._table.derivative_programs.number(program)
-            self._programs[name] = number
+            self.kinds[name] = number
         for slot, output in enumerate(found.outputs):
             if output is None:
                 self._computed.append(_NOWHERE)

@@ -76,14 +76,7 @@ _stops = np.zeros(1, np.bool_)  # code 0 is no view
 
 
 class Routes:
-    """Those of a table, while it has no new windows.
-
-    Args:
-        table: of the graphs.
-
-    Attributes:
-        windows: of values and gradients.
-    """
+    """The routes of a type table, as long as it has no new windows: those are of values and gradients."""
 
     windows: StaticWindows
 
@@ -142,5 +135,4 @@ def routes_of(table: TypeTable) -> Routes:
     """The one collection of a table."""
     if table.routes is None:
         table.routes = Routes(table)
-    found: Routes = table.routes
-    return found
+    return table.routes

@@ -16,13 +16,9 @@ from edbatch.runtime.type_table import TypeTable
 
 
 class Saved:
-    """What the nodes of one type saved in one run: a row for each, in the order in which they ran.
+    """What the nodes of one type saved in one run: `rows`, one for each, in the order in which they ran.
 
     Args:
-        how: what is saved.
-        rows: how many nodes there are.
-        dtype: of the values.
-        pool: where the buffer comes from.
         kept: the record of the type; filled in.
     """
 

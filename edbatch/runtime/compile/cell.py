@@ -24,13 +24,7 @@ from edbatch.runtime.compile.tables import operand_rows, storage_rows
 
 
 def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Compiled:
-    """The body ready to run, and what is known of it.
-
-    Args:
-        body: as traced.
-        arguments: names of the expressions that the cell is given.
-        options: that it was traced under; if plain, none of the steps does more than it has to.
-    """
+    """The body, as traced, ready to run, and what is known of it; if plain, no step does more than it has to."""
     seconds: dict[str, float] = {}
     clock = Clock(seconds)
     body = prepare_for_batching(body, options.plain, named=True)

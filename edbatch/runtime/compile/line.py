@@ -17,12 +17,7 @@ NOTHING: Any = object()  # is found
 
 
 class Sample(NamedTuple):
-    """What was compiled.
-
-    Attributes:
-        at: where on a line.
-        form, integers: of what was compiled.
-    """
+    """What was compiled at a place on a line."""
 
     at: int
     form: Form
@@ -56,9 +51,6 @@ class Fitted:
 
 class Line:
     """Types of one structure whose sizes lie on a line.
-
-    Args:
-        direction, base: of the line.
 
     Attributes:
         samples: those that were compiled.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
@@ -41,33 +42,16 @@ from edbatch.runtime.compile.places import Parts, Place
 from edbatch.runtime.compile.steps import CellStep, Operand
 
 
+@dataclass
 class Link:
-    """Makes tables.
+    """Makes tables, of a cell's steps in order; `widths`: `scratch`, `out` and `least` of a `Linked`."""
 
-    Args:
-        body: of the cell.
-        steps: of the cell, in order.
-        parts: of the cell.
-        places: of arguments and intermediate values.
-        widths: `scratch`, `out` and `least` of a `Linked`.
-        backend: of the arrays.
-    """
-
-    def __init__(
-        self,
-        body: Body,
-        steps: list[CellStep],
-        parts: Parts,
-        places: dict[int, Place],
-        widths: tuple[int, int, int],
-        backend: Backend,
-    ) -> None:
-        self._body = body
-        self._widths = widths
-        self._steps = steps
-        self._backend = backend
-        self._places = places
-        self._parts = parts
+    _body: Body
+    _steps: list[CellStep]
+    _parts: Parts
+    _places: dict[int, Place]
+    _widths: tuple[int, int, int]
+    _backend: Backend
 
     @property
     def dtype(self) -> str:

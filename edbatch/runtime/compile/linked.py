@@ -73,13 +73,9 @@ _LANES = STEP.names.index("lanes")
 class Fixed:
     """What does not follow from sizes; two are equal if they have the same kernels, and the same at all addresses.
 
-    Args:
-        programs: the kernels; handles: of them.
-        addresses: of parameters and constants.
-        parameters, constants: as of `Tables`.
-
     Attributes:
-        is_grouped: whether a group of threads may compute an entry of a kernel.
+        handles: of the kernels; is_grouped: whether a group of threads may compute an entry of one.
+        addresses: of parameters and constants; these: as of `Tables`.
     """
 
     def __init__(

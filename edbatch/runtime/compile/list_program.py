@@ -50,16 +50,12 @@ class ListProgram:
     """Lines of equations as a program.
 
     Args:
-        type: whose sizes and numbers they are of.
         lines: what is computed.
         arguments: the names of what batches are given, in order; then of what lines write to, operands as well.
         result: the name of what goes to the batch's rows; None: nothing does.
-        backend: what kernels compute with.
 
     Attributes:
-        arguments: names.
-        given: how many of them, the first, are only read.
-        sizes: per argument, how many entries a row has.
+        given: how many arguments, the first, are only read; sizes: per argument, how many entries a row has.
         width, element_width: entries of scratch per node, and per element of its list.
     """
 

@@ -58,8 +58,7 @@ def _filled(body: Body, number: int, fill: float) -> CellStep:
 
     def encode(link: Any) -> KernelStep:
         positions = [link.numbers([fill]), link.at(Value(number))]
-        step: KernelStep = link.kernel_step(kernel, [body.nodes[number].type.out.size], positions, [])
-        return step
+        return link.kernel_step(kernel, [body.nodes[number].type.out.size], positions, [])
 
     return CellStep(encode, (), (number,))
 
@@ -90,8 +89,7 @@ def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, i
         kernel = Kernel(len(sizes), 0, (Place(), Place()), (load,), (store,), dtype=body.dtype.name)
         runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
         positions = [link.at(root), link.at(Value(number))]
-        step: KernelStep = link.kernel_step(kernel, sizes, positions, [*runs, first, begin])
-        return step
+        return link.kernel_step(kernel, sizes, positions, [*runs, first, begin])
 
     return CellStep(encode, (operand,), (number,))
 
@@ -123,8 +121,7 @@ def _at_index(body: Body, number: int) -> CellStep:
         places = (Place(),) * (len(operands) + 1)
         kernel = Kernel(len(axes) - 1, 1, places, make.instructions, (store,), dtype=body.dtype.name)
         sizes, words = [shape[at] for at in axes], [*runs, *firsts, out.shape[axis]]
-        step: KernelStep = link.kernel_step(kernel, sizes, [*positions, link.at(Value(number))], words)
-        return step
+        return link.kernel_step(kernel, sizes, [*positions, link.at(Value(number))], words)
 
     return CellStep(encode, operands, (number,))
 
@@ -145,7 +142,6 @@ def _largest(body: Body, number: int) -> CellStep:
         kernel = Kernel(len(axes) - 1, 1, places, (Load(0, kinds(source), 0),), (store,), dtype=body.dtype.name)
         runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
         positions, words = [link.at(root), link.at(Value(number))], [*runs, first, attributes["k"]]
-        step: KernelStep = link.kernel_step(kernel, [shape[at] for at in axes], positions, words)
-        return step
+        return link.kernel_step(kernel, [shape[at] for at in axes], positions, words)
 
     return CellStep(encode, (operand,), (number,))

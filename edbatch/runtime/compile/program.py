@@ -41,10 +41,8 @@ class Program:
     that reads it.
 
     Args:
-        type: that it is of.
         what: it computes of the type: a key, the same for all types.
         body: given a type, what to compute, and per output where it begins in a row of the result.
-        backend: of the device.
 
     Attributes:
         width, element_width: entries of scratch per call, and per element of its list: it reads none.
@@ -91,9 +89,7 @@ def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool)
     """What makes the tables of a program.
 
     Args:
-        body: what to compute.
         columns: per output, where it begins in a row of the result.
-        backend: of the device.
         plain: whether each node has a kernel of its own; else runs of several have one.
     """
     body = rows_for_steps(open_lists(body))

@@ -157,8 +157,7 @@ class ProgramTable:
 
     def scratch(self, plan: Told[Plan], first: int, stop: int) -> int:
         """Bytes of scratch that the largest of some batches of a plan needs."""
-        size: int = _scratch(first, stop, plan.entries, self._sizes)
-        return size
+        return _scratch(first, stop, plan.entries, self._sizes)
 
     def runs_whole(self, batches: np.ndarray) -> bool:
         """Whether compiled loops run each of these batches in one piece."""

@@ -25,15 +25,12 @@ def run_program(
     programs: DerivativePrograms,
     backend: Backend,
 ) -> None:
-    """Fill rows by a program.
+    """Fill contiguous rows [n, *shape] by a program.
 
     Args:
-        program: that computes them.
-        out: contiguous rows [n, *shape].
         given: rows [n or 1, *shape] of the arguments; of one row all calls get the same.
         integers: all first ones of the calls, all second ones, ...
         programs: that it becomes one of.
-        backend: of the arrays.
     """
     number, pool = programs.number(program), pool_of(backend)
     _held = programs.prepare([number], programs)

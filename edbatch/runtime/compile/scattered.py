@@ -16,12 +16,7 @@ from edbatch.memory.plan.windows import Window, Windows
 
 
 class ScatteredKernels:
-    """The kernels of the windows of a type table.
-
-    Args:
-        windows: of the table.
-        backend: of its device.
-    """
+    """The kernels of the windows of a type table."""
 
     def __init__(self, windows: Windows, backend: Backend) -> None:
         self._windows = windows
@@ -60,12 +55,9 @@ class ScatteredKernels:
         self, number: int, field: str, name: str, make: Callable[[str, int, int], Kernel],
         accesses: tuple[tuple[int, ...], ...],
     ) -> None:  # fmt: skip
-        """Fill in one kernel of a window's record.
+        """Fill in one kernel of a window's record: `make`, given dtype, axes and how the last of these lies.
 
-        Args:
-            field, name: of the kernel, and how the fields for what it is given begin.
-            make: from dtype, axes and how the last of these lies to the kernel.
-            accesses: strides of what it reads, then of what it writes.
+        `name`: how the fields for what it is given begin. `accesses`: strides of what it reads, then of what it writes.
         """
         seen: Window = self._windows.scattered[number]
         last = NEXT if seen.strides[-1] == 1 else RUN

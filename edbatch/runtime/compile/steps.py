@@ -72,8 +72,7 @@ def copy_step(operand: Operand, width: int, node: int | None, column: int) -> Ce
     def encode(link: Any) -> KernelStep:
         out, at = link.result(column) if node is None else link.at(Value(node))
         places = [link.at(operand), (out, at if node is None else at + column)]
-        step: KernelStep = link.kernel_step(copy_rows(link.dtype), [width], places, [])
-        return step
+        return link.kernel_step(copy_rows(link.dtype), [width], places, [])
 
     return CellStep(encode, (operand,), () if node is None else (node,))
 

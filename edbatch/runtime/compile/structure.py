@@ -95,8 +95,7 @@ def structure_of(type: NodeType) -> OfSizes:
                 spec.enters(_structures, key)
             _structures[key] = found
         type.sizes = OfSizes(found, sizes)
-    known: OfSizes = type.sizes
-    return known
+    return type.sizes
 
 
 def _taken_apart(type: NodeType) -> tuple[int, list[int], tuple[int, ...]]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from edbatch.graph.cell.compiled import Row
 from edbatch.memory.layout import RESULT, Layout, Reach
 from edbatch.runtime.compile.layout import Model
 
 WORDS = {Reach.VIEW: "contiguous", Reach.BROADCAST: "broadcast", Reach.GATHER: "gathered"}
+_STORAGE = "variable", "is", "space", "place", "size", "bytes"
+_OPERANDS = "batch", "operand", "variables", "reached", "bytes", "stopped by"
 
 
 def storage_rows(model: Model, layout: Layout, itemsize: int) -> list[Row]:
@@ -33,19 +37,12 @@ def storage_rows(model: Model, layout: Layout, itemsize: int) -> list[Row]:
 
 
 def _row(name: str, role: str, space: str, place: str, size: int, itemsize: int) -> Row:
-    return {
-        "variable": name,
-        "is": role,
-        "space": space,
-        "place": place,
-        "size": size,
-        "bytes": size * itemsize,
-    }
+    return dict(zip(_STORAGE, (name, role, space, place, size, size * itemsize), strict=True))
 
 
 def operand_rows(model: Model, layout: Layout, itemsize: int) -> list[Row]:
     """Every result and operand of every batch, then every concatenation."""
-    rows: list[Row] = []
+    found: list[tuple[str, str, list[int], Reach, int, str]] = []
     for verdict, why in zip(layout.verdicts, layout.stopped_by, strict=True):
         op = layout.ops[verdict.op]
         is_concatenation = verdict.op in model.concatenations
@@ -53,25 +50,14 @@ def operand_rows(model: Model, layout: Layout, itemsize: int) -> list[Row]:
             continue
         slot = op.result if verdict.slot == RESULT else op.operands[verdict.slot]
         order = [slot[at] for at in layout.batch_orders[verdict.op]]
-        rows.append(
-            {
-                "batch": op.name,
-                "operand": "result" if verdict.slot == RESULT else "parts" if is_concatenation else str(verdict.slot),
-                "variables": ", ".join(dict.fromkeys(model.variables[index].name for index in order)),
-                "reached": WORDS[verdict.reach],
-                "bytes": verdict.moved * itemsize,
-                "stopped by": why,
-            }
-        )
+        name = "result" if verdict.slot == RESULT else "parts" if is_concatenation else str(verdict.slot)
+        found.append((op.name, name, order, verdict.reach, verdict.moved, why))
     for whole, (operands, why) in model.copied.items():
-        rows.append(
-            {
-                "batch": model.variables[whole].name,
-                "operand": "parts",
-                "variables": ", ".join(model.variables[index].name for index in operands),
-                "reached": WORDS[Reach.GATHER],
-                "bytes": model.variables[whole].size * itemsize,
-                "stopped by": why,
-            }
-        )
+        variable = model.variables[whole]
+        found.append((variable.name, "parts", operands, Reach.GATHER, variable.size, why))
+    rows: list[Row] = []
+    for batch, operand, read, reach, moved, why in found:
+        names = ", ".join(dict.fromkeys(model.variables[index].name for index in read))
+        row: tuple[Any, ...] = batch, operand, names, WORDS[reach], moved * itemsize, why
+        rows.append(dict(zip(_OPERANDS, row, strict=True)))
     return rows
