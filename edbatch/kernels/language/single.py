@@ -100,22 +100,15 @@ value = x if abs(x) < 3e-8 else value
 
 # A rational approximation of degree 13 over 6 (Eigen's), constant beyond 7.9, where it is still less than 1; but what
 # rounds to 1 has to be 1, for 1 - tanh(x)² to be 0.
+_TANH_TOP = polynomial(
+    "t", -2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
+    1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03,
+)  # fmt: skip
 TANH = f"""
 c = -7.90531110763549805 if x < -7.90531110763549805 else x
 c = 7.90531110763549805 if c > 7.90531110763549805 else c
 t = c * c
-p = {
-    polynomial(
-        "t",
-        -2.76076847742355e-16,
-        2.00018790482477e-13,
-        -8.60467152213735e-11,
-        5.12229709037114e-08,
-        1.48572235717979e-05,
-        6.37261928875436e-04,
-        4.89352455891786e-03,
-    )
-}
+p = {_TANH_TOP}
 q = {polynomial("t", 1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)}
 r = c * quotient(p, q)
 r = 1 if x > 8.3 else r
@@ -176,24 +169,13 @@ COS, COS_ANYWHERE = _where_near(_NEAR + _COS), _ANYWHERE + _COS
 
 # erfc(a) = e^(-a a) w(t) / (1 + 2 a) for a >= 0, t = (a - 3) / (a + 3). The square is exact in two parts, as a small
 # error in an exponent is a large one in its power.
+_ERFC_WEIGHT = polynomial(
+    "t", -0.00026812908, -0.0007775861, 0.0020018115, 0.0025673786, -0.023797529, 0.06829577, -0.11927097, 0.12964642,
+    -0.047562398, -0.13562115, 1.253008,
+)  # fmt: skip
 _ERFC_OF_A = f"""
 t = (a - 3) / (a + 3)
-w = {
-    polynomial(
-        "t",
-        -0.00026812908,
-        -0.0007775861,
-        0.0020018115,
-        0.0025673786,
-        -0.023797529,
-        0.06829577,
-        -0.11927097,
-        0.12964642,
-        -0.047562398,
-        -0.13562115,
-        1.253008,
-    )
-}
+w = {_ERFC_WEIGHT}
 front = from_bits(bits(a) & -4096)
 c = -(front * front)
 rest = (front - a) * (front + a)
@@ -250,6 +232,14 @@ usual(i > 0x7FFFFF and i < 0x7F800000 and abs(n) < 64.0, value)
 """
 
 # In float64; log2 from the odd series of (m - 1) / (m + 1).
+_LOG2_SERIES = polynomial(
+    "z", 0.28291008131575957, 0.31990497269194845, 0.41220927092947957, 0.5770779421702548, 0.961796694114055,
+    2.8853900817778504,
+)  # fmt: skip
+_EXP2_SERIES = polynomial(
+    "r", 1.5201896747758856e-05, 0.00015469317305585588, 0.0013333922874092562, 0.009618027172755427,
+    0.05550410352809327, 0.24022651198754907, 0.6931471807287244, 0.9999999999616205,
+)  # fmt: skip
 POWER_ANYWHERE = f"""
 size = abs(a)
 i = bits(double(size))
@@ -257,35 +247,13 @@ k = (i - 0x3FE6A09E667F3BCD) >> 52
 m = from_bits(i - (k << 52))
 s = (m - 1) / (m + 1)
 z = s * s
-p = {
-    polynomial(
-        "z",
-        0.28291008131575957,
-        0.31990497269194845,
-        0.41220927092947957,
-        0.5770779421702548,
-        0.961796694114055,
-        2.8853900817778504,
-    )
-}
+p = {_LOG2_SERIES}
 t = (number(k) + s * p) * double(b)
 t = 200.0 if t > 200.0 else t
 t = -200.0 if t < -200.0 else t
 shifted = t + 6755399441055744.0
 r = t - (shifted - 6755399441055744.0)
-q = {
-    polynomial(
-        "r",
-        1.5201896747758856e-05,
-        0.00015469317305585588,
-        0.0013333922874092562,
-        0.009618027172755427,
-        0.05550410352809327,
-        0.24022651198754907,
-        0.6931471807287244,
-        0.9999999999616205,
-    )
-}
+q = {_EXP2_SERIES}
 value = single(from_bits(bits(q) + (bits(shifted) << 52)))
 value = (inf if b < 0 else 0.0) if size == 0 else value
 value = (0.0 if b < 0 else inf) if size == inf else value
@@ -312,6 +280,12 @@ number(unsigned_shift(z, 11)) * 1.1102230246251565e-16
 """
 
 
+# 2 / pi, to 400 bits.
+_QUARTERS = Fraction(
+    0xa2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1d, 1 << 400
+)  # fmt: skip
+
+
 @cache
 def turns(part: str) -> tuple[float, ...]:
     """By the bits of a float32's exponent, how many quarter turns, modulo 4, one in the last place of its 24 bits is.
@@ -319,10 +293,9 @@ def turns(part: str) -> tuple[float, ...]:
     Args:
         part: "high", the first 29 bits; "low", the others.
     """
-    quarters = 2 / _pi()
     found = []
     for at in range(255):
-        turn = quarters * Fraction(2) ** (max(at, 1) - 150) % 4
+        turn = _QUARTERS * Fraction(2) ** (max(at, 1) - 150) % 4
         exponent = _exponent(turn)
         unit = Fraction(2) ** (exponent - 28)
         high = turn // unit * unit
@@ -334,17 +307,3 @@ def _exponent(x: Fraction) -> int:
     """Of the highest power of two that is not above it."""
     exponent = x.numerator.bit_length() - x.denominator.bit_length()
     return exponent if Fraction(2) ** exponent <= x else exponent - 1
-
-
-def _pi() -> Fraction:
-    """To 400 bits, by Machin's formula."""
-
-    def arctangent_of_one_over(x: int) -> int:
-        total, term, k = 0, (1 << 420) // x, 0
-        while term:
-            total += (-1) ** k * (term // (2 * k + 1))
-            term //= x * x
-            k += 1
-        return total
-
-    return Fraction(4 * (4 * arctangent_of_one_over(5) - arctangent_of_one_over(239)), 1 << 420)
