@@ -158,7 +158,8 @@ class BackwardPlan:
         end = self._way.batches
         if not end:
             return
-        tables = plan, backend.lists(plan, self._graph.integers[plan.integers[: plan.used.integers]]), self._route.memory
+        integers = self._graph.integers[plan.integers[: plan.used.integers]]
+        tables = plan, backend.lists(plan, integers), self._route.memory
         scratch, _ = self._store.scratch.take(self._way.ready.scratch, _BYTES)
         each = 1 if self._graph.check_nan else end
         for begin in range(0, end, each):
