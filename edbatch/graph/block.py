@@ -90,7 +90,13 @@ class BlockWriter:
         return list(self._bases)[ARGUMENTS:]
 
     def add(self, node: int, type: NodeType, operands: list[int], integers: list[tuple[int, Hashable]]) -> None:
-        """Add a node."""
+        """Add a node.
+
+        Args:
+            node: its number before.
+            operands: ids.
+            integers: and what each is added to.
+        """
         self.numbers[node] = len(self._types)
         self._types.append(type.id)
         if type.n_operands < 0:

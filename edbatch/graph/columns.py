@@ -38,7 +38,14 @@ _serials = count()
 
 
 class Recorded(NamedTuple):
-    """Nodes as arrays."""
+    """Nodes as arrays.
+
+    Attributes:
+        types: type ids (int32).
+        operands: ids of what they read (int64).
+        integers: that go with them (int64).
+        lines: where each was recorded, if that is noted.
+    """
 
     types: np.ndarray
     operands: np.ndarray
@@ -49,7 +56,11 @@ class Recorded(NamedTuple):
 def nodes_of(
     types: list[int], operands: list[Any], integers: list[Any]
 ) -> Iterator[tuple[NodeType, list[Any], list[Any]]]:
-    """Yield the type of each node, the ids of its operands, and its integers."""
+    """Yield the type of each node, the ids of its operands, and its integers.
+
+    Raises:
+        EdBatchError: there are too few, or too many.
+    """
     at = integer = 0
     for id in types:
         type = TYPES[id]
@@ -242,7 +253,11 @@ class Columns(Builder):
             self.guards[id(guard), id(owner), besides] = guard, owner, static, besides
 
     def expect_unchanged(self) -> None:
-        """Check that all this is as it was; calls from now on compare anew."""
+        """Check that all this is as it was; calls from now on compare anew.
+
+        Raises:
+            EdBatchError: something has changed.
+        """
         expect_unchanged(self.guards.values())
         self.guards.clear()
         self.serial = next(_serials)

@@ -59,7 +59,11 @@ def seed(value: int) -> None:
 
 
 def checked_seed(place: str, value: Any) -> int:
-    """A seed as a Python int."""
+    """A seed as a Python int.
+
+    Raises:
+        EdBatchError: it is none, or out of range.
+    """
     try:
         found = as_integer(value)
     except TypeError:

@@ -43,7 +43,12 @@ class ExpressionList(tuple[Expression, ...]):
 
 
 def listed(name: str, xs: Iterable[Any], graph: Columns | None = None) -> ExpressionList:
-    """What is listed, as expressions of one shape; what is an `ExpressionList` of the graph already is itself."""
+    """What is listed, as expressions of one shape; what is an `ExpressionList` of the graph already is itself.
+
+    Args:
+        name: of what reads it, for errors.
+        graph: that it must be of; None: that of the first expression.
+    """
     if isinstance(xs, ExpressionList) and graph in (None, xs.graph):
         return xs
     nodes = xs if xs.__class__ is list else entries_of(xs)

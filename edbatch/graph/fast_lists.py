@@ -113,7 +113,16 @@ def _read(name: str, single: Any, one: Any, other: Any) -> tuple[ExpressionList,
 def over_lists(
     op: Op, singles: tuple[Any, ...], lists: tuple[Iterable[Any], ...], attributes: tuple[tuple[str, Any], ...] = ()
 ) -> Expression:
-    """Record an op over lists: a node; in a cell, where lists have a fixed length, what it is written with."""
+    """Record an op over lists: a node; in a cell, where lists have a fixed length, what it is written with.
+
+    Args:
+        singles: its operands before the lists.
+        lists: all of one length.
+        attributes: of the type.
+
+    Raises:
+        EdBatchError: lists are empty or of several lengths, or operands do not fit.
+    """
     expressions = [x for x in singles if isinstance(x, Expression)]
     graph = expressions[0].graph if expressions else None
     read = [listed(op.name, xs, graph) for xs in lists]

@@ -51,7 +51,13 @@ _LEAVES = (Read.VALUE, Read.ITEM, Read.HELD, Read.CLOSURE, Read.ATTRIBUTE)
 
 
 def function_state(of: str, function: Any, owner: Any = None, static: Any = None) -> Guard:
-    """What a function depends on now, to be compared later."""
+    """What a function depends on now, to be compared later.
+
+    Args:
+        of: what it is called, for errors.
+        function, owner: the owner is the object whose method it is; None: there is none.
+        static: what is given by keyword.
+    """
     names, dynamic = frozenset[str](), False
     while True:
         found = _State(names, dynamic)

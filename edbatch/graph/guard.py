@@ -21,7 +21,13 @@ _pack = Struct("=iiqq").pack
 
 
 class Change(NamedTuple):
-    """Something that is not as it was."""
+    """Something that is not as it was.
+
+    Attributes:
+        path: what it is called.
+        old: what was there, as text; empty if that is long, or an object.
+        new: what is there.
+    """
 
     path: str
     old: str
@@ -81,7 +87,11 @@ class Guard:
         return bool(self._gone)
 
     def holds(self, owner: Any, static: Any = None) -> bool:
-        """Whether nothing has changed."""
+        """Whether nothing has changed.
+
+        Args:
+            owner, static: the roots.
+        """
         if self._gone:
             return False
         roots = owner, self._function, static
@@ -93,7 +103,12 @@ class Guard:
         return at < 0
 
     def change(self, owner: Any, static: Any = None, besides: frozenset[str] = frozenset()) -> Change | None:
-        """The first thing that has changed."""
+        """The first thing that has changed.
+
+        Args:
+            owner, static: the roots.
+            besides: attributes of the owner that may be others.
+        """
         at, values = self._compared((owner, self._function, static), besides)
         return None if at < 0 else Change(self._steps[at].path, self._steps[at].old, values[at])
 
@@ -141,7 +156,11 @@ Noted = tuple[Guard, Any, Any, frozenset[str]]
 
 
 def expect_unchanged(guards: Iterable[Noted]) -> None:
-    """Check that what calls depend on is as it was at the first of them."""
+    """Check that what calls depend on is as it was at the first of them.
+
+    Raises:
+        EdBatchError: something is not; names it.
+    """
     for guard, owner, static, besides in guards:
         change = None if guard.holds(owner, static) else guard.change(owner, static, besides)
         if change is not None:

@@ -14,6 +14,11 @@ _MOST = 2**63
 class Integers:
     """Several integers, which were checked to be such; see `is_integers`.
 
+    Attributes:
+        values: the integers (int64).
+        count: how many there are.
+        largest: of them, where a negative one counts as larger than all that are not; -1 if there is none.
+
     Raises:
         EdBatchError: one has more than 63 bits.
     """

@@ -91,7 +91,11 @@ DELETED = "was deleted, and a graph has still to run with it, or to go back thro
 
 
 class Types(dict[int, NodeType]):
-    """All types by their ids, but for those whose parameters are gone; no id is ever used again."""
+    """All types by their ids, but for those whose parameters are gone; no id is ever used again.
+
+    Attributes:
+        made: how many there have been.
+    """
 
     made = 0
 
@@ -151,7 +155,11 @@ def _entered(key: Any, op: Op, attributes: Attributes, operands: tuple[Spec, ...
 
 
 def parameter_of(spec: ParameterSpec) -> Parameter:
-    """A type's parameter."""
+    """A type's parameter.
+
+    Raises:
+        EdBatchError: the model was deleted while a graph that uses it had still to run, or to go back.
+    """
     parameter = spec.parameter()
     if parameter is None:
         raise EdBatchError(f"parameter {spec!r} {DELETED}")

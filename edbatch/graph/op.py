@@ -120,7 +120,11 @@ STEPS = ("matmul", "matmul_stack", "affine", "embed", "added_at", "last_at", "to
 
 
 def declare(op: Op) -> Op:
-    """Enter an op in the table."""
+    """Enter an op in the table.
+
+    Raises:
+        EdBatchError: there is one of this name, or nothing says what it computes.
+    """
     if op.name in OPS:
         raise EdBatchError(f"op {op.name!r} is declared twice")
     said = (op.forward, op.scalar, op.reduction, op.picks, op.composite, op.equations, op.places, op.unrolled)
@@ -154,7 +158,11 @@ def composite(
 
 
 def gradient_of(op: Op, place: object) -> Callable[..., Any]:
-    """The rule of an op's gradient."""
+    """The rule of an op's gradient.
+
+    Raises:
+        EdBatchError: it has none; names `place`.
+    """
     if op.gradient is None:
         raise EdBatchError(f"{place}: op {op.name!r} has no gradient; give it one, or `no_gradient` if none flows")
     return op.gradient

@@ -14,7 +14,11 @@ graphs: Blocks[Columns] = Blocks("edbatch_graph")
 
 
 def refuse_in_trace(what: str) -> None:
-    """Refuse to read a value where something is recorded that is kept."""
+    """Refuse to read a value where something is recorded that is kept.
+
+    Raises:
+        EdBatchError: that is so.
+    """
     graph = graphs.top.get().value
     if graph is not None and graph.keeps:
         raise EdBatchError(

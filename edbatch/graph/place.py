@@ -14,7 +14,13 @@ from edbatch.graph.recorder import place_in_c
 def place_in_python(
     graph: Any, blocks: tuple[Block, ...], columns: Sequence[Any], draw: int, instances: Instances | None
 ) -> int:
-    """Append the nodes of instances of blocks to a graph, one after the other; the id of the first."""
+    """Append the nodes of instances of blocks to a graph, one after the other; the id of the first.
+
+    Args:
+        columns: of arguments; integers that are those of all instances, and arrays (int64) of them.
+        draw: the first number that is drawn.
+        instances: None: one, of the first block.
+    """
     read = [[np.frombuffer(x, np.int64).reshape(-1, 2) for x in block[1:5]] for block in blocks]
     first: int = graph.n
     if instances is None:

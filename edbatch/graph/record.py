@@ -93,7 +93,11 @@ def to_operands(op: Op, graph: Columns, operands: Iterable[Any]) -> list[Express
 
 
 def array_operand(op: Op, graph: Columns, value: np.ndarray, operands: Iterable[Any]) -> Expression:
-    """An array among the operands of an op as an input, which is the same for all entries of arrays of expressions."""
+    """An array among the operands of an op as an input, which is the same for all entries of arrays of expressions.
+
+    Raises:
+        EdBatchError: it would enlarge each entry, and has as many rows as there are entries: one for each is meant.
+    """
     refuse_masked(value, "input")
     if value.ndim and graph.may_mean_each(len(value)) and _enlarges(op, value.shape, operands):
         graph.refuse_rows(op.name, value.shape)
@@ -112,7 +116,12 @@ def _enlarges(op: Op, shape: Shape, operands: Iterable[Any]) -> bool:
 
 
 def fits(shape: Shape, into: Shape) -> bool:
-    """Whether a shape broadcasts to another, which stays as it is."""
+    """Whether a shape broadcasts to another, which stays as it is.
+
+    Example:
+        >>> fits((3,), (2, 3)), fits((2, 3), (3,)), fits((2, 1), (2, 3))
+        (True, False, True)
+    """
     pairs = zip(reversed(shape), reversed(into), strict=False)
     return len(shape) <= len(into) and all(few in (1, size) for few, size in pairs)
 
@@ -273,7 +282,12 @@ _NO_LISTS = (Mapping, Set, str, bytes, bytearray)  # though Python lists what th
 
 
 def entries_of(value: Any) -> list[Any]:
-    """What is listed; what is no list as the only entry: arrays without axes, too, text, and what has no order."""
+    """What is listed; what is no list as the only entry: arrays without axes, too, text, and what has no order.
+
+    Example:
+        >>> entries_of((2, 3)), entries_of(2), entries_of(np.array(2))
+        ([2, 3], [2], [array(2)])
+    """
     try:
         found = [value] if isinstance(value, _NO_LISTS) else list(value)
     except TypeError:  # arrays without axes say that they are iterable, and are not
@@ -284,7 +298,11 @@ def entries_of(value: Any) -> list[Any]:
 
 
 def checked_shape(place: str, shape: Any, least: int = 1, what: str = "a shape of integers") -> Shape:
-    """A size, or several, as a tuple of Python ints; `what` they are is for errors."""
+    """A size, or several, as a tuple of Python ints; `what` they are is for errors.
+
+    Raises:
+        EdBatchError: one is no integer, below `least` or above `MOST_ENTRIES`.
+    """
     try:
         # A list: where a trace function raised inside a generator here, Python 3.11 was seen to lose the error.
         sizes = tuple([int(as_integer(size)) for size in entries_of(shape)])
@@ -325,6 +343,9 @@ def checked_index(index: Any, size: int, place: str) -> Any:
     """`index` as a Python int in [0, size); negative ones count from the end. Of `Integers`, an array.
 
     An integer argument of a cell that is traced is checked when the cell is called.
+
+    Raises:
+        EdBatchError: it is no integer or out of range.
     """
     if isinstance(index, Integers):
         return index.used_in(size, place)
@@ -350,6 +371,9 @@ def checked_label(label: Any, classes: int, place: str) -> Any:
     """A class as a Python int in [0, classes): unlike an index, none counts from the end. Of `Integers`, an array.
 
     As often as not -1 stands for padding or for a missing label: it would train the last class.
+
+    Raises:
+        EdBatchError: it is no integer or out of range.
     """
     if isinstance(label, Integers):
         return label.used_as_label(classes, place)

@@ -46,7 +46,11 @@ def checked_result(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any
 
 
 def compare_places(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any], shape: Shape) -> None:
-    """Compare the shape of a result with that of its parts."""
+    """Compare the shape of a result with that of its parts.
+
+    Raises:
+        EdBatchError: these are not the operands, or not all of the result.
+    """
     assert op.places is not None
     parts = op.places(np.broadcast_to(np.zeros(()), (1, *shape)), shapes=list(shapes), **attributes)
     if [part.shape[1:] for part in parts] != list(shapes) or sum(part.size for part in parts) != math.prod(shape):

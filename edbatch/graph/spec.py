@@ -47,7 +47,11 @@ class Spec:
 
 
 class _Link(weakref.ref["Parameter"]):
-    """A weak reference to a parameter."""
+    """A weak reference to a parameter.
+
+    Attributes:
+        entries: of tables that name it; see `ParameterSpec.enters`.
+    """
 
     __slots__ = ("entries",)
 
@@ -105,6 +109,10 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
     Raises:
         EdBatchError: it has more than `MOST_ENTRIES` entries or `MOST_AXES` axes, or is of no dtype that values have:
             what is shared by all graphs of a process begins here, so that none of it is ever made of anything else.
+
+    Example:
+        >>> spec_of((3, 4), np.dtype("float32")) is spec_of((3, 4), np.dtype("float32"))
+        True
     """
     found = _interned.get((shape, dtype))
     if found is None and not (isinstance(dtype, np.dtype) and dtype in FLOATS):

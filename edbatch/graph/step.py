@@ -122,6 +122,10 @@ def token(value: Any, kind: int = Read.VALUE, gone: list[Any] | None = None) -> 
     Args:
         kind: of the step that reads it: of BITS, an array goes by its bits; of PARTS, a set or the like by what it has.
         gone: is told when an object ends.
+
+    Example:
+        >>> token(1) == token(1), token(1) == token(True), token(0.0) == token(-0.0), token([]) == token([])
+        (True, False, False, False)
     """
     if is_atom(value) or kind == Read.KEYS:
         return exact(value)

@@ -31,7 +31,15 @@ MAX_DEPTH = 8
 
 @dataclass(frozen=True, eq=False, slots=True)
 class View:
-    """How to see the values of nodes of one spec."""
+    """How to see the values of nodes of one spec.
+
+    Args:
+        code: position in `VIEWS`.
+        root: spec of the nodes' values.
+        out: spec of what is seen.
+        steps: the chain of view ops, with their attributes.
+        look: from an array [rows, *root.shape] to the array [rows, *out.shape] on the same memory.
+    """
 
     code: int
     root: Spec
@@ -45,7 +53,11 @@ _interned: dict[Any, View | None] = {}
 
 
 def view_of(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | None:
-    """The view `op` on values of `spec` that are themselves seen through view `code`; None if it takes a copy."""
+    """The view `op` on values of `spec` that are themselves seen through view `code`; None if it takes a copy.
+
+    Raises:
+        EdBatchError: the op does not fit the spec.
+    """
     key = (code or spec, op, exact(attributes))
     if key not in _interned:
         with lock:  # a view's code is its position

@@ -157,7 +157,11 @@ def slice_of(body: Body, node: int, begin: int, end: int) -> Value:
 
 
 def joined(body: Body, places: Iterable[tuple[int, Value]]) -> list[tuple[int, Value]]:
-    """What lies in a row, with neighbouring slices of a vector that are neighbours there, too, as one."""
+    """What lies in a row, with neighbouring slices of a vector that are neighbours there, too, as one.
+
+    Args:
+        places: (column that it begins at, value).
+    """
     found: list[tuple[int, Value]] = []
     for column, value in places:
         interval = _interval(body, value)

@@ -300,7 +300,12 @@ class Cell(Described):
         return found
 
     def arguments(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Arguments:
-        """The arguments of a call, told apart."""
+        """The arguments of a call, told apart.
+
+        Raises:
+            EdBatchError: one is of a kind that a cell does not take there.
+            TypeError: the function does not take such arguments.
+        """
         is_method = bool(args) and not is_operand(args[0]) and (self.is_method or _may_own(args[0]))
         if is_method != self.is_method and (is_method or (args and is_operand(args[0]))):
             self.is_method = is_method
@@ -341,7 +346,11 @@ class Cell(Described):
         return to_operand(place, graph, x)
 
     def kept(self, owner: tuple[Any, ...]) -> dict[str, Any]:
-        """Where the traces of an owner are kept: among its attributes, if it may have any."""
+        """Where the traces of an owner are kept: among its attributes, if it may have any.
+
+        Raises:
+            EdBatchError: neither is possible there, nor can it be known when it is no more.
+        """
         if not owner:
             return vars(self)
         (one,) = owner

@@ -115,6 +115,9 @@ def output_gradients(
 ) -> Derivative:
     """The body that computes, of what a body returns, all that flows to it: also from where the body itself reads it.
 
+    Args:
+        body, row, steps, live, plain: as of `derivative`.
+
     Returns:
         A derivative without terms whose `operands` are of the body's outputs.
     """

@@ -103,7 +103,13 @@ class Entry:
 
 @dataclass
 class Variant:
-    """An entry, and what must be as it was when it was traced."""
+    """An entry, and what must be as it was when it was traced.
+
+    Args:
+        entry: what a call records.
+        guard: of what the function depends on.
+        serial: of the graph in which the guard was last seen to hold.
+    """
 
     entry: Entry
     guard: Guard
@@ -114,6 +120,10 @@ class Traces(dict[Any, tuple[Variant, ...]]):
     """The variants of a cell that its owner keeps, by specs and keywords, those that were right last before others.
 
     A copy of the owner has parameters of its own, and starts anew.
+
+    Attributes:
+        warned: whether there are known to be many.
+        gone: how many have been forgotten because what was given by keyword is no more.
     """
 
     warned = False
@@ -156,6 +166,11 @@ class LastCall:
 
         A shallow copy of the owner (`copy.copy`) has the same last call, and may have other parameters since: what is
         right of the one says nothing of the other.
+
+        Args:
+            owner: of the traces.
+            kept: where its last calls are: its dictionary, but for classes.
+            name: under which it is there.
         """
         if self.variant is None or not self.variant.guard.holds(owner):
             return False

@@ -24,6 +24,10 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
 
     Of an argument that is said of each entry (it may be the row of all outputs of another cell), of nodes that were
     merged to one of each of them, of a concatenation that others read parts of of each operand.
+
+    Args:
+        body: of a cell, or of a single op.
+        outputs: numbers of those that gradients flow into.
     """
     found = [np.zeros(len(_cuts(node)) + 1, np.bool_) for node in body.nodes]
     for number in outputs:

@@ -48,7 +48,12 @@ def only(gradient: Expression, intervals: Sequence[tuple[int, int]]) -> Expressi
 
 
 def total(spec: Spec, flows: Sequence[tuple[View | None, Expression]]) -> Expression | None:
-    """The gradient of a value from the gradients of what was read of it; None if nothing was."""
+    """The gradient of a value from the gradients of what was read of it; None if nothing was.
+
+    Args:
+        spec: of the value.
+        flows: (the view it was read through, gradient of what the view shows).
+    """
     found = [gradient for view, gradient in flows if view is None]
     placed: dict[tuple[int, int], list[Expression]] = {}
     for view, gradient in flows:

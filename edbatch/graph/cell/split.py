@@ -15,7 +15,13 @@ from edbatch.graph.views import VIEWS, steps_of, view_of
 
 @dataclass(frozen=True)
 class Split:
-    """A cell's type in parts."""
+    """A cell's type in parts.
+
+    Args:
+        types: of the parts; the last one's results lie as those of the whole.
+        parts: what they compute, and what they are given.
+        core: the number of the part that the recurrence waits for.
+    """
 
     types: tuple[NodeType, ...]
     parts: tuple[Part, ...]

@@ -99,7 +99,20 @@ _ranges: WeakKeyDictionary[Parameter, dict[tuple[int, int], ColumnRange]] = Weak
 
 
 def column_range(spec: ParameterSpec, begin: int, end: int) -> ParameterSpec:
-    """The spec of some columns of a matrix as a parameter, which lives as long as the matrix."""
+    """The spec of some columns of a matrix as a parameter, which lives as long as the matrix.
+
+    Raises:
+        EdBatchError: the matrix was deleted.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W = model.add_parameters((1, 3), init=[[1.0, 2.0, 3.0]])
+        >>> last = column_range(W.spec, 1, 3).parameter()
+        >>> W.set_value([[4, 5, 6]])
+        >>> last.value().tolist()
+        [[5.0, 6.0]]
+    """
     parameter_array(spec)  # or raise
     whole = spec.parameter()
     assert whole is not None
@@ -118,6 +131,14 @@ def some_rows(spec: ParameterSpec, begin: int, end: int) -> ParameterSpec:
 
     Raises:
         EdBatchError: the stack was deleted.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> a, b, c = (model.add_parameters((rows, 3), name=f"W{rows}") for rows in (1, 2, 5))
+        >>> whole = stacked([a.spec, b.spec, c.spec])
+        >>> some_rows(whole, 1, 8), some_rows(column_range(whole, 0, 2), 0, 1)
+        (W2|W5[7,3], W1[:,0:2][1,2])
     """
     whole = parameter_of(spec)
     if isinstance(whole, ColumnRange):
@@ -168,7 +189,16 @@ def stays(parameter: Parameter) -> bool:
 
 
 def space_of(spec: ParameterSpec) -> str:
-    """Parameters of one space may be stacked: the stack that they are parts of, or what free ones have in common."""
+    """Parameters of one space may be stacked: the stack that they are parts of, or what free ones have in common.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> a, b, c = (model.add_parameters((rows, 3), name=f"W{rows}") for rows in (1, 2, 5))
+        >>> _ = stacked([a.spec, b.spec])
+        >>> [space_of(x.spec) for x in (a, b, c)]
+        ['W1|W2', 'W1|W2', '[*,3]']
+    """
     parameter = spec.parameter()
     if parameter is not None and parameter.stack is not None:
         return parameter.stack.name

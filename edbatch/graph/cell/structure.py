@@ -68,7 +68,15 @@ LEAF = Structure(None)
 
 
 def structure_of(nested: Any, leaf: Callable[[Any], Structure | None], place: str) -> Structure:
-    """The structure of a nesting."""
+    """The structure of a nesting.
+
+    Args:
+        leaf: that of what is not to be looked into; None for what is.
+        place: for errors.
+
+    Raises:
+        EdBatchError: something is neither.
+    """
     found = leaf(nested)
     if found is not None:
         return found
@@ -107,7 +115,11 @@ def flatten(nested: Any) -> tuple[list[Any], Structure]:
 
 
 def taken_apart(place: str, nested: Any, leaves: list[Expression]) -> Structure:
-    """The structure of what is returned; its expressions are added to the leaves."""
+    """The structure of what is returned; its expressions are added to the leaves.
+
+    Raises:
+        EdBatchError: there is something that must not be returned twice.
+    """
 
     def leaf(x: Any) -> Structure | None:
         if isinstance(x, Expression):

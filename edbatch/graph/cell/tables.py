@@ -23,7 +23,13 @@ class Table(str):
 
 
 class Described:
-    """What a cell can say of its traces."""
+    """What a cell can say of its traces.
+
+    Attributes:
+        name: of the cell.
+        attribute: see `Cell`; with `_all`, under which an owner keeps its traces.
+        traces: all traces of all owners.
+    """
 
     name: str
     attribute: str

@@ -28,7 +28,15 @@ from edbatch.graph.views import NODE_BITS
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a call gives."""
+    """What a call gives.
+
+    Args:
+        owner: the object whose method is called, if it is one.
+        operands: expressions, parameters and integers; those given by keyword last.
+        labels: what the function calls them.
+        keywords: how many are given by keyword.
+        static: what else is given by keyword, and fixed when the cell is traced.
+    """
 
     owner: tuple[Any, ...]
     operands: tuple[Any, ...]
@@ -59,7 +67,11 @@ def is_integer(x: Any) -> bool:
 def trace_cell(
     name: str, function: Callable[..., Any], given: Arguments, graph: Columns, known: tuple[Variant, ...]
 ) -> Variant:
-    """What calls with such arguments record; an entry of `known`, if it computes the same."""
+    """What calls with such arguments record; an entry of `known`, if it computes the same.
+
+    Raises:
+        EdBatchError: the function computes something else when it is traced again.
+    """
     roots = given.owner[0] if given.owner else None, given.objects
     try:
         body, structure, trace = run(name, function, given, graph)
@@ -165,7 +177,11 @@ def same(a: Body, b: Body) -> bool:
 
 
 def expect_same(name: str, function: Callable[..., Any], given: Arguments, graph: Columns, entry: Entry) -> None:
-    """Trace once more, and compare."""
+    """Trace once more, and compare.
+
+    Raises:
+        EdBatchError: the function computes something else now.
+    """
     body, structure, _ = run(name, function, given, graph)
     if not same(body, entry.traced) or structure != entry.structure:
         raise EdBatchError(

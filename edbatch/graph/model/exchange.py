@@ -54,6 +54,11 @@ def cast(array: np.ndarray, dtype: np.dtype, place: str) -> np.ndarray:
 
     Raises:
         EdBatchError: one is finite, and too large for the dtype.
+
+    Example:
+        >>> cast(np.array([1e39]), np.dtype("float32"), "W")
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: W: 1e+39 is too large for float32
     """
     try:
         with np.errstate(over="raise"):

@@ -9,7 +9,13 @@ if TYPE_CHECKING:
 
 
 class Names(dict[str, "Parameter"]):
-    """Parameters by name, to which others are only ever added; it can be referred to weakly, as no plain dictionary."""
+    """Parameters by name, to which others are only ever added; it can be referred to weakly, as no plain dictionary.
+
+    Example:
+        >>> names = Names()
+        >>> names.listed("")
+        ()
+    """
 
     def __init__(self) -> None:
         self._listed: dict[str, tuple[int, tuple[str, ...]]] = {}

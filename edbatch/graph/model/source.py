@@ -6,7 +6,15 @@ from contextvars import ContextVar
 
 
 class Source:
-    """A call of `backward`: each parameter that gets a gradient remembers the last one."""
+    """A call of `backward`: each parameter that gets a gradient remembers the last one.
+
+    Args:
+        seconds: by stage, of the graph; an update by the gradient is booked there.
+
+    Attributes:
+        seconds: as given.
+        is_applied: whether an optimizer has updated parameters by gradients of this call.
+    """
 
     __slots__ = ("is_applied", "seconds")
 

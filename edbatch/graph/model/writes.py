@@ -63,7 +63,11 @@ def now() -> int:
 
 
 def expect_unwritten(specs: Iterable[ParameterSpec], since: int) -> None:
-    """Check that parameters are what they were."""
+    """Check that parameters are what they were.
+
+    Raises:
+        EdBatchError: some have been written to after the time `since`; names them.
+    """
     if since == _time:
         return
     parameters = [parameter for spec in specs if (parameter := spec.parameter()) is not None]

@@ -17,6 +17,11 @@ from edbatch.graph.record import array_input
 def advanced_index(place: Any, x: Expression, key: Any) -> Expression:
     """`x[key]`: new axes are a reshape, several integers a `gather`.
 
+    Args:
+        place: what error messages begin with.
+        key: as the user writes it; integers, slices, `...`, None, and at most one list or array of integers or of
+            truth values.
+
     Raises:
         EdBatchError: a list of something else, two lists, or what plain indices raise.
     """
@@ -84,7 +89,11 @@ def with_list(place: Any, x: Expression, key: tuple[Any, ...]) -> Expression | N
 
 
 def several(x: Expression, chosen: Any) -> Expression:
-    """`x[chosen]` for a list or an array alone: of at least one entry, the quick way."""
+    """`x[chosen]` for a list or an array alone: of at least one entry, the quick way.
+
+    Raises:
+        EdBatchError: as `advanced_index`, which says it better.
+    """
     numbers = integers("", chosen, x.spec.shape[0]) if x.spec.shape else None
     return advanced_index("", x, chosen) if numbers is None or not len(numbers) else taken(x, numbers, 0)
 

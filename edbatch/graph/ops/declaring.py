@@ -85,7 +85,14 @@ def two_operands(name: str, gradient: Callable, scalar: str, chooses: bool = Fal
 def binary_op(
     name: str, symbol: str, gradient: Callable, example: str, scalar: str, module: str = "", **domain: Any
 ) -> Callable[..., Expression]:
-    """Declare an element-wise op of two operands."""
+    """Declare an element-wise op of two operands.
+
+    Args:
+        name, gradient, scalar: see `Op`.
+        symbol, example: a formula, and the value at (3, 2), for the docstring.
+        module: that it is of; by default that of its gradient.
+        domain: of its samples, and `chooses`.
+    """
     doc = f"""{symbol}, element by element; shapes broadcast per sample like NumPy's.
 
     Args:

@@ -154,7 +154,11 @@ def _one_hot(index: Any, size: int) -> Attributes:
 
 
 def _indices(place: Any, graph: Columns, given: Any, size: int) -> Expression:
-    """Integers below `size` as an operand, checked, and counted from the beginning."""
+    """Integers below `size` as an operand, checked, and counted from the beginning.
+
+    Raises:
+        EdBatchError: one is no integer, out of range, or larger than what the dtype of the graph tells apart.
+    """
     told_apart(place, graph.dtype, size)
     if given.__class__ is not np.ndarray:
         refuse_masked(given, place)
@@ -168,7 +172,11 @@ def _indices(place: Any, graph: Columns, given: Any, size: int) -> Expression:
 
 
 def counted(place: Any, numbers: np.ndarray, size: int) -> np.ndarray:
-    """Numbers of entries, of which negative ones count from the end, counted from the beginning."""
+    """Numbers of entries, of which negative ones count from the end, counted from the beginning.
+
+    Raises:
+        EdBatchError: one is out of range.
+    """
     few = numbers.ravel().tolist() if numbers.size <= FEW else (numbers.min().item(), numbers.max().item())
     least = builtins.min(few)
     if least < -size or builtins.max(few) >= size:

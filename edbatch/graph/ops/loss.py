@@ -223,7 +223,11 @@ def pick(x: Any, index: int) -> Expression:
 
 
 def _checked_target(place: str, target: Any, most: float = np.inf) -> np.ndarray:
-    """Probabilities that are given as numbers, as an array; of an expression they are not known yet."""
+    """Probabilities that are given as numbers, as an array; of an expression they are not known yet.
+
+    Raises:
+        EdBatchError: it is no array of real numbers, or one is NaN, negative or above `most`.
+    """
     found = from_dlpack(target, place)
     if found.size <= FEW and all([0 <= entry <= most for entry in found.ravel().tolist()]):  # noqa: C419
         return found

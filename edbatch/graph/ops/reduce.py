@@ -81,7 +81,11 @@ def _reduction(name: str, slope: Callable) -> Callable[..., Expression]:
 
 
 def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expression]:
-    """Declare a reduction that is written with others."""
+    """Declare a reduction that is written with others.
+
+    Args:
+        body: (x, axes) -> the result, with the reduced axes kept at size 1.
+    """
 
     def reduced(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
         found = body(x, axes)
@@ -91,7 +95,12 @@ def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expres
 
 
 def _over_list(reduction: str, name: str, unrolled: Callable, gradient: Callable) -> Callable[[Any], Expression]:
-    """Declare a reduction over a list, one type for all lengths."""
+    """Declare a reduction over a list, one type for all lengths.
+
+    Args:
+        reduction: of equations.
+        unrolled, gradient: see `Op`; in a cell.
+    """
     equations = Equations(("x[e,i]",), f"out[i] = {reduction}_e(x)", lambda shape: {"i": math.prod(shape)})
     return variadic(
         declare(

@@ -24,7 +24,13 @@ Sizes = tuple[int, ...]
 
 
 class Moves(NamedTuple):
-    """How windows move over the last axes, as many as there are sizes."""
+    """How windows move over the last axes, as many as there are sizes.
+
+    Attributes:
+        sizes: of a window.
+        stride: from one window to the next.
+        dilation: from one entry of a window to the next.
+    """
 
     sizes: Sizes
     stride: Sizes
@@ -36,7 +42,11 @@ class Moves(NamedTuple):
         return tuple((size - 1) * gap + 1 for size, gap in zip(self.sizes, self.dilation, strict=True))
 
     def counts(self, shape: Shape) -> Sizes:
-        """How many windows there are along each axis."""
+        """How many windows there are along each axis.
+
+        Raises:
+            EdBatchError: there is no room for one.
+        """
         ends = shape[len(shape) - len(self.sizes) :]
         room = len(shape) >= len(self.sizes) and all(map(int.__le__, self.spans, ends))
         expect(room, f"expected room for a window of {' x '.join(map(str, self.spans))}")
@@ -131,7 +141,11 @@ def padded(x: Expression, padding: Sizes, fill: float = 0.0) -> Expression:
 
 
 def per_axis(place: str, given: Any, ndim: int, least: int = 1) -> Sizes:
-    """One integer for each of so many axes; one alone is for all."""
+    """One integer for each of so many axes; one alone is for all.
+
+    Raises:
+        EdBatchError: there are more or fewer, one is no integer or below `least`.
+    """
     what = "an integer" if ndim == 1 else f"an integer, or {ndim}"
     sizes = checked_shape(place, given, least, what)
     if not is_several(given):

@@ -58,7 +58,11 @@ class Arguments:
         self.same = self.kind, *map(id, self.values)
 
     def sample(self, place: str, strict: bool) -> tuple[Arguments, Sample]:
-        """The sample gone through, and the arguments, in which expressions may have been found by that."""
+        """The sample gone through, and the arguments, in which expressions may have been found by that.
+
+        Raises:
+            EdBatchError: an expression is where it cannot be given anew, or there is what nobody sees the changes of.
+        """
         found = Sample.of(tuple(self.values), place, strict)
         if not found.holds_expressions:
             return self, found

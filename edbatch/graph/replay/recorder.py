@@ -24,7 +24,15 @@ Held = tuple[Guard, Callable[[], Any], Any]  # and its roots
 
 
 class Recorder(Columns):
-    """A graph that is never run."""
+    """A graph that is never run.
+
+    Attributes:
+        name: for errors.
+        target: the graph that is recorded for.
+        arguments: ids of the expressions that a call gives.
+        drawn: how many integers were drawn.
+        held: guards of the cells and replayed functions that were called.
+    """
 
     __slots__ = ("arguments", "drawn", "held", "name", "target")
 

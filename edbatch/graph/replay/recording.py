@@ -96,7 +96,11 @@ class Recording:
         )
 
     def append(self, graph: Columns, arguments: list[Expression]) -> Any:
-        """Append the nodes to a graph, and return what the function did."""
+        """Append the nodes to a graph, and return what the function did.
+
+        Args:
+            arguments: expressions of this graph.
+        """
         if self.single is not None:
             id_, spec = self.single
             return graph.handle(graph, graph.place((self.block,)) + id_, spec)
@@ -155,7 +159,11 @@ def _parameter(spec: ParameterSpec, held: bool, graph: Columns) -> int:
 
 
 class _Writer(BlockWriter):
-    """Numbers what was recorded, without arguments and constants."""
+    """Numbers what was recorded, without arguments and constants.
+
+    Attributes:
+        constants: by node, what finds each in a graph.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self._given = {id: at for at, id in enumerate(recorder.arguments)}

@@ -111,6 +111,10 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
 class Replay:
     """A decorated function, and what it has recorded for each model.
 
+    Attributes:
+        own: recordings of calls without a model.
+        stores: of each model, by its `id`.
+
     Raises:
         EdBatchError: it is no function, or one whose calls can be suspended.
     """

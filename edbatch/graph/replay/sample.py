@@ -37,7 +37,14 @@ Part = tuple[Callable[[Any], Any], Any, Any]  # how it is read, what can change,
 
 
 class Sample(NamedTuple):
-    """What was found in a sample."""
+    """What was found in a sample.
+
+    Attributes:
+        digest: equal for two samples if they hold the same, 16 bytes.
+        parts: what can change of it.
+        bytes: that it takes, about.
+        holds_expressions: whether there are some in it, which each call gives anew.
+    """
 
     digest: bytes
     parts: tuple[Part, ...]
@@ -46,7 +53,15 @@ class Sample(NamedTuple):
 
     @classmethod
     def of(cls, values: tuple[Any, ...], place: str, strict: bool = True) -> Sample:
-        """Go through values."""
+        """Go through values.
+
+        Args:
+            place: for errors.
+            strict: what cannot be looked into is an error; else it is left out.
+
+        Raises:
+            EdBatchError: there is something that nobody can see the changes of.
+        """
         walk = _Walk(place, strict)
         walk.through(values)
         digest = blake2b(marshal.dumps(walk.found, 2), digest_size=16).digest()

@@ -17,7 +17,17 @@ MOST_GRAPHS = 16  # whose state is remembered
 
 
 class Entry:
-    """A recording, and the sample it is of."""
+    """A recording, and the sample it is of.
+
+    Args:
+        recording: the nodes.
+        sample: held, so that nothing else gets its `id`.
+        parts: what can change of it.
+        size: bytes that both take.
+
+    Attributes:
+        keys: by what it holds, and by which object it is.
+    """
 
     __slots__ = ("keys", "parts", "plain", "recording", "sample", "size", "used")
 
@@ -56,6 +66,10 @@ class State:
 
 class Store:
     """All recordings of an owner.
+
+    Args:
+        owner: gives it as long as it is there.
+        most: bytes.
 
     Attributes:
         live: number of the graph that was recorded in last, and what is known by its object there.

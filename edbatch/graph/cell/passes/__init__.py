@@ -33,7 +33,11 @@ def prepare_for_batching(body: Body, plain: bool, named: bool = False) -> Body:
 
 
 def prepare_for_kernels(body: Body, plain: bool = False, named: bool = False) -> Body:
-    """After batches have become nodes: composites opened, biases and slices where the kernels want them."""
+    """After batches have become nodes: composites opened, biases and slices where the kernels want them.
+
+    Args:
+        body, plain, named: as of `prepare_for_batching`.
+    """
     body = join_biases(open_composites(body), fuse=not plain)
     return drop_dead(body if plain else sink_views(parameters_as_values(body), named))
 

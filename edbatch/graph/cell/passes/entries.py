@@ -21,12 +21,22 @@ Strides = tuple[int, ...]
 
 
 def by_rows(shape: Sequence[int]) -> Strides:
-    """Entries between neighbours along each axis, where entries lie as they are numbered."""
+    """Entries between neighbours along each axis, where entries lie as they are numbered.
+
+    Example:
+        >>> by_rows((2, 3, 4))
+        (12, 4, 1)
+    """
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def with_gaps(shape: Shape) -> Strides:
-    """Strides of which no two count on from one another: of a parameter, of which it is not known yet how it lies."""
+    """Strides of which no two count on from one another: of a parameter, of which it is not known yet how it lies.
+
+    Example:
+        >>> with_gaps((2, 3))
+        (1, 3)
+    """
     return tuple(math.prod(size + 1 for size in shape[:axis]) for axis in range(len(shape)))
 
 
@@ -104,6 +114,10 @@ def along(shape: Sequence[int], strides: Sequence[int], sizes: Sequence[int]) ->
 
 def breaks(shape: Sequence[int], accesses: Collection[Sequence[int]]) -> list[int]:
     """Where axes have to be told apart: per such place, the entries of the axes after it.
+
+    Args:
+        shape: of what is gone through.
+        accesses: strides along its axes.
 
     Example:
         >>> breaks((2, 3, 4), [(12, 4, 1), (1, 0, 0)])

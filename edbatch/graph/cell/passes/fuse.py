@@ -99,7 +99,12 @@ def is_fusible(node: Node) -> bool:
 
 
 class _Growing:
-    """A run while nodes are found for it."""
+    """A run while nodes are found for it.
+
+    Attributes:
+        stage: see `fuse`.
+        nodes, sizes, reduced: of the run; axes are divided as its nodes need it.
+    """
 
     def __init__(self, stage: int, size: int) -> None:
         self.stage = stage

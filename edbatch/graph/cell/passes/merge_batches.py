@@ -39,7 +39,13 @@ def merge_batches(body: Body, batches: Sequence[Sequence[int]]) -> Body:
 
 
 class _Merging:
-    """The body as it grows."""
+    """The body as it grows.
+
+    Attributes:
+        nodes: of the new body.
+        values: what nodes of the old body are in the new one.
+        concatenated: concatenations in the new body: the column at which each operand begins.
+    """
 
     def __init__(self, body: Body) -> None:
         self.old = body

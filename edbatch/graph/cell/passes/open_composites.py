@@ -30,7 +30,11 @@ def open_lists(body: Body) -> Body:
 
 
 def _body_of(node: Node, function: Callable[..., Any]) -> Body:
-    """What a node computes: its function, traced on what the type says of its operands."""
+    """What a node computes: its function, traced on what the type says of its operands.
+
+    Raises:
+        EdBatchError: a parameter among them is gone, or what is recorded has another shape than the type says.
+    """
     type, op = node.type, node.type.op
     trace = Trace(op.name, type.out.dtype)
     specs = type.operands * len(node.operands) if op.variadic else type.operands

@@ -56,7 +56,11 @@ def parameter_matrix(nodes: Sequence[Node], operand: Operand) -> tuple[Parameter
 
 
 class _Copies:
-    """The body as it grows."""
+    """The body as it grows.
+
+    Attributes:
+        nodes: of the new body.
+    """
 
     def __init__(self) -> None:
         self.nodes = Nodes()
