@@ -706,18 +706,6 @@ static Entry *entry_for(Caller *c, PyObject *const *specs, PyObject *const *lite
 
 static inline int is_parameter(PyObject *x) { return S.parameter != NULL && PyObject_TypeCheck(x, (PyTypeObject *)S.parameter); }
 
-// The spec of an operand (a new reference), and the id of an expression of the graph; NULL without an error: it is neither
-// that nor a parameter.
-static inline PyObject *operand_of(PyObject *x, PyObject *graph, int64_t *ids, int *n_ids) {
-    if (is_handle(x)) {
-        Handle *e = (Handle *)x;
-        if (graph != e->graph) return NULL;
-        ids[(*n_ids)++] = e->id;
-        return Py_NewRef(e->spec);
-    }
-    return is_parameter(x) ? PyObject_GetAttr(x, S.spec) : NULL;
-}
-
 // A number that is a node of the graph already, by its value: its spec (a new reference) and id; NULL: there is none.
 static PyObject *number_of(PyObject *x, PyObject *graph, int64_t *ids, int *n_ids) {
     Builder *g = builder_of(graph);
@@ -741,6 +729,19 @@ static PyObject *number_of(PyObject *x, PyObject *graph, int64_t *ids, int *n_id
 }
 
 static inline int is_number(PyObject *x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
+
+// The spec of an operand (a new reference), and the id of an expression of the graph; NULL without an error: it is neither
+// that nor a parameter, nor, of several operands, a number that the graph has.
+static inline PyObject *operand_of(PyObject *x, int n, PyObject *graph, int64_t *ids, int *n_ids) {
+    if (is_handle(x)) {
+        Handle *e = (Handle *)x;
+        if (graph != e->graph) return NULL;
+        ids[(*n_ids)++] = e->id;
+        return Py_NewRef(e->spec);
+    }
+    if (n > 1 && is_number(x)) return number_of(x, graph, ids, n_ids);
+    return is_parameter(x) ? PyObject_GetAttr(x, S.spec) : NULL;
+}
 
 // A list of an expression seen through several views.
 static PyObject *views_of(Handle *x, PyObject *steps) {
@@ -812,7 +813,7 @@ static inline __attribute__((always_inline)) PyObject *call_node(Caller *c, PyOb
     int64_t ids[3], integer = 0;
     int fits = g != NULL;
     for (int i = 0; i < n && fits; i++) {
-        specs[i] = n > 1 && is_number(all[i]) ? number_of(all[i], graph, ids, &n_ids) : operand_of(all[i], graph, ids, &n_ids);
+        specs[i] = operand_of(all[i], n, graph, ids, &n_ids);
         fits = specs[i] != NULL;
     }
     Entry *e = fits ? entry_found(c, specs, all + n, n_literals, 0) : NULL;
