@@ -326,9 +326,7 @@ def checked_index(index: Any, size: int, place: str) -> Any:
 
     An integer argument of a cell that is traced is checked when the cell is called.
     """
-    if isinstance(index, Integers):
-        return index.used_in(size, place)
-    if isinstance(index, Payload):
+    if isinstance(index, Integers | Payload):
         return index.used_in(size, place)
     try:
         found = as_integer(index)
@@ -351,9 +349,7 @@ def checked_label(label: Any, classes: int, place: str) -> Any:
 
     As often as not -1 stands for padding or for a missing label: it would train the last class.
     """
-    if isinstance(label, Integers):
-        return label.used_as_label(classes, place)
-    if isinstance(label, Payload):
+    if isinstance(label, Integers | Payload):
         return label.used_as_label(classes, place)
     found = checked_index(label, classes, place)
     if as_integer(label) < 0:
