@@ -636,8 +636,8 @@ static void entry_clear(Entry *e) {
     Py_CLEAR(e->out);
 }
 
-static __attribute__((noinline)) PyObject *slowly(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
-    return PyObject_Vectorcall(c->slow, args, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+static __attribute__((noinline)) PyObject *slowly(PyObject *slow, PyObject *const *args, size_t flags, PyObject *names) {
+    return PyObject_Vectorcall(slow, args, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
 }
 
 // Whether two arguments are the same literal: of one type, and equal to the bit.
@@ -728,18 +728,6 @@ static Entry *entry_for(Caller *c, PyObject *const *specs, PyObject *const *lite
 
 static inline int is_parameter(PyObject *x) { return S.parameter != NULL && PyObject_TypeCheck(x, (PyTypeObject *)S.parameter); }
 
-// The spec of an operand (a new reference), and the id of an expression of the graph; NULL without an error: it is neither
-// that nor a parameter.
-static inline PyObject *operand_of(PyObject *x, PyObject *graph, int64_t *ids, int *n_ids) {
-    if (is_handle(x)) {
-        Handle *e = (Handle *)x;
-        if (graph != e->graph) return NULL;
-        ids[(*n_ids)++] = e->id;
-        return Py_NewRef(e->spec);
-    }
-    return is_parameter(x) ? PyObject_GetAttr(x, S.spec) : NULL;
-}
-
 // A number that is a node of the graph already, by its value: its spec (a new reference) and id; NULL: there is none.
 static PyObject *number_of(PyObject *x, PyObject *graph, int64_t *ids, int *n_ids) {
     Builder *g = builder_of(graph);
@@ -763,6 +751,19 @@ static PyObject *number_of(PyObject *x, PyObject *graph, int64_t *ids, int *n_id
 }
 
 static inline int is_number(PyObject *x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
+
+// The spec of an operand (a new reference), and the id of an expression of the graph; NULL without an error: it is neither
+// that nor a parameter, nor, of several operands, a number that the graph has.
+static inline PyObject *operand_of(PyObject *x, int n, PyObject *graph, int64_t *ids, int *n_ids) {
+    if (is_handle(x)) {
+        Handle *e = (Handle *)x;
+        if (graph != e->graph) return NULL;
+        ids[(*n_ids)++] = e->id;
+        return Py_NewRef(e->spec);
+    }
+    if (n > 1 && is_number(x)) return number_of(x, graph, ids, n_ids);
+    return is_parameter(x) ? PyObject_GetAttr(x, S.spec) : NULL;
+}
 
 // A list of an expression seen through several views.
 static PyObject *views_of(Handle *x, PyObject *steps) {
@@ -805,12 +806,12 @@ static __attribute__((noinline)) int completed(Caller *c, PyObject *const *args,
 static PyObject *call_view(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
     PyObject *slots[3 + LITERALS + 1], *const *all = args;
     if (names != NULL || PyVectorcall_NARGS(flags) != c->given) {
-        if (!completed(c, args, PyVectorcall_NARGS(flags), names, slots)) return slowly(c, args, flags, names);
+        if (!completed(c, args, PyVectorcall_NARGS(flags), names, slots)) return slowly(c->slow, args, flags, names);
         all = slots;
     }
     Handle *x = (Handle *)all[0];
     Entry *e = is_handle(all[0]) ? entry_found(c, &x->spec, all + 1, c->literals, x->id >> NODE_BITS) : NULL;
-    if (e == NULL) return slowly(c, args, flags, names);
+    if (e == NULL) return slowly(c->slow, args, flags, names);
     if (PyTuple_CheckExact(e->out)) return views_of(x, e->out);
     return handle_made(Py_TYPE(x), x->graph, x->id + e->step, e->out);
 }
@@ -820,21 +821,21 @@ static inline __attribute__((always_inline)) PyObject *call_node(Caller *c, PyOb
     int n = c->n, n_ids = 0;
     PyObject *slots[3 + LITERALS + 1], *const *all = args;
     if (names != NULL || PyVectorcall_NARGS(flags) != c->given) {
-        if (!completed(c, args, PyVectorcall_NARGS(flags), names, slots)) return slowly(c, args, flags, names);
+        if (!completed(c, args, PyVectorcall_NARGS(flags), names, slots)) return slowly(c->slow, args, flags, names);
         all = slots;
     }
     PyObject *graph = is_handle(all[0]) ? ((Handle *)all[0])->graph : NULL, *opened = NULL, *specs[3] = {NULL, NULL, NULL}, *found = NULL;
     for (int i = 1; i < n && graph == NULL; i++)
         if (is_handle(all[i])) graph = ((Handle *)all[i])->graph;
     if (graph == NULL) {
-        if (!has_integer || !is_parameter(all[0])) return slowly(c, args, flags, names);
+        if (!has_integer || !is_parameter(all[0])) return slowly(c->slow, args, flags, names);
         if ((opened = graph = current_graph()) == NULL) return NULL;
     }
     Builder *g = builder_of(graph);
     int64_t ids[3], integer = 0;
     int fits = g != NULL;
     for (int i = 0; i < n && fits; i++) {
-        specs[i] = n > 1 && is_number(all[i]) ? number_of(all[i], graph, ids, &n_ids) : operand_of(all[i], graph, ids, &n_ids);
+        specs[i] = operand_of(all[i], n, graph, ids, &n_ids);
         fits = specs[i] != NULL;
     }
     Entry *e = fits ? entry_found(c, specs, all + n, n_literals, 0) : NULL;
@@ -846,7 +847,7 @@ static inline __attribute__((always_inline)) PyObject *call_node(Caller *c, PyOb
     Py_XDECREF(opened);
     if (found != NULL) return found;
     if (PyErr_Occurred()) return NULL;
-    return slowly(c, args, flags, names);
+    return slowly(c->slow, args, flags, names);
 }
 
 static PyObject *call_operands(Caller *c, PyObject *const *args, size_t flags, PyObject *names) { return call_node(c, args, flags, names, 0, 0); }
@@ -860,19 +861,19 @@ static PyObject *call_fixed(Caller *c, PyObject *const *args, size_t flags, PyOb
 // A list of expressions of one graph: of one spec (LIST), or of those of an entry (PLACE).
 static PyObject *call_list(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
     Py_ssize_t given = PyVectorcall_NARGS(flags);
-    if (given < 1 || given > 1 + (c->kind == PLACE) || names != NULL) return slowly(c, args, flags, names);
+    if (given < 1 || given > 1 + (c->kind == PLACE) || names != NULL) return slowly(c->slow, args, flags, names);
     PyObject *xs = args[0];
-    if (!PyList_CheckExact(xs) && !PyTuple_CheckExact(xs)) return slowly(c, args, flags, names);
+    if (!PyList_CheckExact(xs) && !PyTuple_CheckExact(xs)) return slowly(c->slow, args, flags, names);
     Py_ssize_t n = PySequence_Fast_GET_SIZE(xs);
     PyObject **items = PySequence_Fast_ITEMS(xs);
-    if (n == 0 || !is_handle(items[0])) return slowly(c, args, flags, names);
+    if (n == 0 || !is_handle(items[0])) return slowly(c->slow, args, flags, names);
     PyObject *graph = ((Handle *)items[0])->graph, *first = ((Handle *)items[0])->spec;
     Builder *g = builder_of(graph);
-    if (g == NULL || (c->kind == PLACE && n > MOST)) return slowly(c, args, flags, names);
+    if (g == NULL || (c->kind == PLACE && n > MOST)) return slowly(c->slow, args, flags, names);
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *x = items[i];
         int fits = is_handle(x) && ((Handle *)x)->graph == graph && (c->kind == PLACE || ((Handle *)x)->spec == first);
-        if (!fits) return slowly(c, args, flags, names);
+        if (!fits) return slowly(c->slow, args, flags, names);
     }
     Entry *e = NULL;
     if (c->kind == LIST) e = entry_found(c, &first, NULL, 0, 0);
@@ -885,7 +886,7 @@ static PyObject *call_list(Caller *c, PyObject *const *args, size_t flags, PyObj
             if (same) e = c->entries + at;
         }
     }
-    if (e == NULL) return slowly(c, args, flags, names);
+    if (e == NULL) return slowly(c->slow, args, flags, names);
     Column *types = (Column *)g->types, *ids = (Column *)g->operands;
     if (column_reserve(types, 1) || column_reserve(ids, n + 1)) return NULL;
     if (c->kind == LIST) column_put(ids, n);
@@ -1033,7 +1034,7 @@ static PyType_Spec caller_spec = {"edbatch.graph._recorder.Caller", sizeof(Calle
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *dict, *weak, *slow;
+    PyObject *dict, *weak, *slow;                // as of a caller
     PyObject *kept, *place, *watched, *missing;  // where the owner's last call is: in a dictionary or, if None, its own
     Py_ssize_t *places;                          // of the attributes that are looked at, where they were found last
     struct { uint64_t version; PyObject *call; } seen[OWNERS];  // last calls, which dictionaries of that version hold
@@ -1042,10 +1043,6 @@ typedef struct {
 } Cell;
 
 enum { UNKNOWN = -1, NOWHERE = -2 };
-
-static PyObject *cell_slowly(Cell *c, PyObject *const *args, size_t flags, PyObject *names) {
-    return PyObject_Vectorcall(c->slow, args, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
-}
 
 // What a dictionary holds under a name; `place` remembers where, which takes half of the time of looking.
 static PyObject *attribute_at(PyObject *own, PyObject *name, Py_ssize_t *place) {
@@ -1106,14 +1103,14 @@ static PyObject *last_call(Cell *c, PyObject *owner) {
 
 static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObject *names) {
     int n = c->n, first = c->is_method;
-    if (PyVectorcall_NARGS(flags) != n + first || names != NULL) return cell_slowly(c, args, flags, names);
+    if (PyVectorcall_NARGS(flags) != n + first || names != NULL) return slowly(c->slow, args, flags, names);
     PyObject *const *given = args + first;
     PyObject *graph = NULL, *call, *found = NULL;
     int64_t ids[MOST], integers[MOST];
     int n_ids = 0, n_integers = 0, like = 1;
     for (int i = 0; i < n && graph == NULL; i++)
         if (!(c->integers >> i & 1)) {
-            if (!is_handle(given[i])) return cell_slowly(c, args, flags, names);
+            if (!is_handle(given[i])) return slowly(c->slow, args, flags, names);
             graph = Py_NewRef(((Handle *)given[i])->graph);
         }
     int has_expressions = graph != NULL;
@@ -1121,7 +1118,7 @@ static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObjec
     Builder *g = builder_of(graph);
     if (g == NULL || g->careful || (call = last_call(c, first ? args[0] : NULL)) == NULL) {
         Py_DECREF(graph);
-        return PyErr_Occurred() ? NULL : cell_slowly(c, args, flags, names);
+        return PyErr_Occurred() ? NULL : slowly(c->slow, args, flags, names);
     }
     for (int i = 0; i < n && like; i++) {
         PyObject *want = PyTuple_GET_ITEM(call, i), *x = given[i];
@@ -1158,7 +1155,7 @@ static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObjec
     Py_DECREF(call);
     Py_DECREF(graph);
     if (found != NULL || PyErr_Occurred()) return found;
-    return cell_slowly(c, args, flags, names);
+    return slowly(c->slow, args, flags, names);
 }
 
 // configure(slow, kept, place, watched, missing, n, is_method, integers)
@@ -1254,13 +1251,6 @@ static PyMethodDef cell_methods[] = {
     {"__reduce__", by_name, METH_NOARGS, NULL},
     {0},
 };
-static PyMemberDef cell_members[] = {
-    {"slow", T_OBJECT_EX, offsetof(Cell, slow), READONLY},
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Cell, vectorcall), READONLY},
-    {"__dictoffset__", T_PYSSIZET, offsetof(Cell, dict), READONLY},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(Cell, weak), READONLY},
-    {0},
-};
 static PyType_Slot cell_slots[] = {
     {Py_tp_new, cell_new},
     {Py_tp_dealloc, cell_dealloc},
@@ -1270,7 +1260,7 @@ static PyType_Slot cell_slots[] = {
     {Py_tp_descr_get, bound},
     {Py_tp_repr, repr_of},
     {Py_tp_methods, cell_methods},
-    {Py_tp_members, cell_members},
+    {Py_tp_members, caller_members},
     {Py_tp_getset, with_dict},
     {0},
 };

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from edbatch.graph.array_graph import ArrayGraph
     from edbatch.graph.block import Block
     from edbatch.graph.cell.body import Body
-    from edbatch.graph.cell.compiled import Compiled
+    from edbatch.graph.cell.tables import Compiled
 
 #: Of graphs, and of traces.
 _top = graphs.top.get

@@ -20,8 +20,7 @@ import numpy as np
 from edbatch.base.exact import Identity
 from edbatch.base.repetition import goes_on
 from edbatch.errors import warn
-from edbatch.graph.attributes import OPENED, WRAPPERS, names_in, old_text, slots_of, special_of
-from edbatch.graph.code_names import is_library, names_of
+from edbatch.graph.attributes import OPENED, WRAPPERS, is_library, names_in, names_of, old_text, slots_of, special_of
 from edbatch.graph.guard import Guard
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.step import (

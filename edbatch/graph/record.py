@@ -347,9 +347,7 @@ def checked_index(index: Any, size: int, place: str) -> Any:
     Raises:
         EdBatchError: it is no integer or out of range.
     """
-    if isinstance(index, Integers):
-        return index.used_in(size, place)
-    if isinstance(index, Payload):
+    if isinstance(index, Integers | Payload):
         return index.used_in(size, place)
     try:
         found = as_integer(index)
@@ -375,9 +373,7 @@ def checked_label(label: Any, classes: int, place: str) -> Any:
     Raises:
         EdBatchError: it is no integer or out of range.
     """
-    if isinstance(label, Integers):
-        return label.used_as_label(classes, place)
-    if isinstance(label, Payload):
+    if isinstance(label, Integers | Payload):
         return label.used_as_label(classes, place)
     found = checked_index(label, classes, place)
     if as_integer(label) < 0:

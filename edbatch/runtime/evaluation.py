@@ -12,8 +12,7 @@ import numpy as np
 from edbatch.base.stopwatch import Clock
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import DAMAGED
-from edbatch.graph.model.source import Source, running
-from edbatch.graph.model.writes import now
+from edbatch.graph.model.writes import Source, now, running
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec

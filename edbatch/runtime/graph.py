@@ -20,7 +20,7 @@ from edbatch.base.stopwatch import Clock
 from edbatch.devices import Device, current_device, opened_device
 from edbatch.errors import EdBatchError, checked_flag, missing_memory, shown, warn
 from edbatch.graph.cell.body import Body
-from edbatch.graph.cell.compiled import Compiled
+from edbatch.graph.cell.tables import Compiled
 from edbatch.graph.cell.trace import Trace
 from edbatch.graph.columns import DAMAGED, Columns, Recorded
 from edbatch.graph.draws import checked_seed, first_draw

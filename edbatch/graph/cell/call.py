@@ -6,13 +6,44 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from edbatch.graph.cell.inlined import returned
+import numpy as np
+
+from edbatch.base.numbers import is_real
 from edbatch.graph.cell.keywords import text_of
+from edbatch.graph.cell.structure import flatten
+from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
+from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.opened import graphs
+from edbatch.graph.record import to_node, to_operand
 from edbatch.graph.recorder import cell_caller
 from edbatch.graph.step import MISSING
+
+
+def returned(graph: Columns, found: Any) -> Any:
+    """Turn parameters, numbers and arrays that the function returned into expressions, as a cell does."""
+    if isinstance(found, Expression) or (found.__class__ is tuple and _are_expressions(found)):
+        return found
+    leaves, structure = flatten(found)
+    if all(isinstance(x, Expression) for x in leaves):
+        return found
+    return structure.build([_as_expression(graph, x) for x in leaves])
+
+
+def _are_expressions(found: tuple[Any, ...]) -> bool:
+    for x in found:  # noqa: SIM110 (a generator takes three times as long)
+        if not isinstance(x, Expression):
+            return False
+    return True
+
+
+def _as_expression(graph: Columns, x: Any) -> Any:
+    if not (isinstance(x, Parameter | np.ndarray) or is_real(x)):
+        return x
+    return to_node(graph, to_operand("result", graph, x))
+
 
 if TYPE_CHECKING:
     from edbatch.graph.cell.cell import Cell

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial, update_wrapper
 from operator import is_
+from types import MethodType
 from typing import Any, TypeVar
 from weakref import ref
 
@@ -20,13 +21,12 @@ from edbatch.errors import EdBatchError, warn
 from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
 from edbatch.graph.attributes import CELL_PREFIX
-from edbatch.graph.cell.call import fast_caller
+from edbatch.graph.cell.call import fast_caller, returned
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
-from edbatch.graph.cell.inlined import returned
 from edbatch.graph.cell.keywords import keyword_key, text_of
 from edbatch.graph.cell.made_anew import note_cell
 from edbatch.graph.cell.structure import flatten
-from edbatch.graph.cell.tables import Described
+from edbatch.graph.cell.tables import compiled_traces, explain, layout
 from edbatch.graph.cell.trace import Payload, traced
 from edbatch.graph.cell.tracing import Arguments, expect_same, is_expression, is_integer, trace_cell
 from edbatch.graph.columns import Columns
@@ -135,11 +135,11 @@ def cell(function: F) -> F:
     made = Cell(function)
     call: Any = update_wrapper(fast_caller(made), function)
     made.fast = call
-    call.layout, call.explain, call.compiled = made.layout, made.explain, made.compiled
+    call.layout, call.explain, call.compiled = (MethodType(show, made) for show in (layout, explain, compiled_traces))
     return call
 
 
-class Cell(Described):
+class Cell:
     """A decorated function and what has been traced of it.
 
     Attributes:
@@ -161,7 +161,7 @@ class Cell(Described):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.traces = []
+        self.traces: list[ref[Traces]] = []
         named: Any = function.func if isinstance(function, partial) else function
         self.name = getattr(named, "__qualname__", type(named).__qualname__).replace("<locals>.", "")
         # Two cells may have one name: in a class and in another that inherits from it, say.

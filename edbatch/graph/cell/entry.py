@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edbatch.graph.cell.body import Body
-from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.cell.keywords import is_gone
 from edbatch.graph.cell.structure import Structure, flatten
+from edbatch.graph.cell.tables import Compiled
 from edbatch.graph.columns import Columns
 from edbatch.graph.guard import Guard
 from edbatch.graph.node_type import NodeType

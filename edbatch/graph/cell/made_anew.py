@@ -14,15 +14,8 @@ from edbatch.errors import warn
 MANY = 250
 
 
-class Made:
-    """The cells of one function that were traced: those that live, and how many there were in all."""
-
-    def __init__(self) -> None:
-        self.alive: WeakSet[Any] = WeakSet()
-        self.count = 0
-
-
-_made: WeakKeyDictionary[CodeType, Made] = WeakKeyDictionary()
+#: By function, the cells that were traced: those that live, and how many there were in all.
+_made: WeakKeyDictionary[CodeType, tuple[WeakSet[Any], int]] = WeakKeyDictionary()
 
 
 def note_cell(cell: Any, name: str, function: Callable[..., Any]) -> None:
@@ -34,15 +27,15 @@ def note_cell(cell: Any, name: str, function: Callable[..., Any]) -> None:
     code = getattr(function, "__code__", None)
     if code is None:
         return
-    made = _made.setdefault(code, Made())
-    if cell in made.alive:
+    alive, count = _made.get(code, (WeakSet(), 0))
+    if cell in alive:
         return
-    made.alive.add(cell)
-    made.count += 1
-    gone = made.count - len(made.alive)
+    alive.add(cell)
+    _made[code] = alive, count + 1
+    gone = count + 1 - len(alive)
     if gone >= MANY and goes_on(code):
         warn(
-            f"cell {name} has been made and traced {made.count} times, and {gone} of these are no more. Each time "
+            f"cell {name} has been made and traced {count + 1} times, and {gone} of these are no more. Each time "
             "costs more than a hundred calls; make the cell once, outside of the loop or of the function that is "
             "called again and again, and pass what changes as arguments"
         )

@@ -1,14 +1,51 @@
-"""`cell.layout()` and `cell.explain()` as text."""
+"""What is known of a cell after compilation, `cell.layout()` and `cell.explain()`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-from weakref import ref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
-from edbatch.graph.cell.compiled import Compiled, Row
+from edbatch.graph.cell.body import Body
+
+Row = dict[str, str | int]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What `Columns.compile` makes of a body.
+
+    Args:
+        body: what to run.
+        splittable: the same, to be split around a recurrence.
+        layout: the planned layout, with its variables and batches (a `memory.layout.Layout`).
+        storage: rows of `cell.layout()`: every variable, where it lies, its size.
+        operands: rows of `cell.explain()`: every result and operand of every batch, and how it is reached.
+        batches: how many there are.
+        split: how many of them are there because larger ones would have had to copy an operand.
+        least: what the number of the others is known not to fall below.
+        without: what was switched off; see `Options.without`.
+        alone: parameters that were not stacked because another library holds their arrays.
+        seconds: of compilation, by step; kernels are compiled when they run first.
+    """
+
+    body: Body
+    splittable: Body | None = None
+    layout: Any = None
+    storage: tuple[Row, ...] = ()
+    operands: tuple[Row, ...] = ()
+    batches: int = 0
+    split: int = 0
+    least: int = 0
+    without: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+if TYPE_CHECKING:
+    from edbatch.graph.cell.cell import Cell
 
 tabulate = Later("tabulate")
 
@@ -22,75 +59,60 @@ class Table(str):
         return str(self)
 
 
-class Described:
-    """What a cell can say of its traces.
+def layout(cell: Cell, owner: Any = None) -> Table:
+    """Where the variables of the cell lie: in the row of a call, and where its parameters are stacked.
 
-    Attributes:
-        name: of the cell.
-        attribute: see `Cell`; with `_all`, under which an owner keeps its traces.
-        traces: all traces of all owners.
+    `print(tree.compose.layout())` shows every trace there is, one per tuple of argument shapes, of every owner;
+    `tree.compose.layout(tree)` those of one.
+
+    Args:
+        owner: of a method: the object whose traces are meant.
+
+    Returns:
+        A text: for each trace a table of its variables in memory order, with place, size and bytes (of one call).
+
+    Raises:
+        EdBatchError: the cell has not been called yet, and so not been traced.
     """
+    traces = compiled_traces(cell, owner)
+    return Table("\n\n".join(f"{_title(*trace)}\n{_table(trace[1].storage)}" for trace in traces))
 
-    name: str
-    attribute: str
-    traces: list[ref[Any]]
 
-    def kept(self, owner: tuple[Any, ...]) -> dict[str, Any]:
-        """Where the traces of an owner are kept."""
-        raise NotImplementedError
+def explain(cell: Cell, owner: Any = None) -> Table:
+    """How every batch of the cell's body reaches its operands.
 
-    def layout(self, owner: Any = None) -> Table:
-        """Where the variables of the cell lie: in the row of a call, and where its parameters are stacked.
+    "contiguous": side by side, in the order of the batch; "broadcast": one variable for the whole batch;
+    "gathered": neither, with the bytes that a call would copy to run this as one batch, and what stopped it.
+    Of what would be gathered, concatenations are copied; products and element-wise ops run one by one instead.
+    So do products whose parameters are not stacked because they were exported (`Parameter.__dlpack__`): it names
+    them.
 
-        `print(tree.compose.layout())` shows every trace there is, one per tuple of argument shapes, of every owner;
-        `tree.compose.layout(tree)` those of one.
+    Args, returns and raises: as `layout`.
+    """
+    texts = []
+    for name, compiled in compiled_traces(cell, owner):
+        gap = compiled.batches - compiled.split - compiled.least
+        quality = f", at most {gap} more than needed" if gap else ", no fewer are possible"
+        split = f", and {compiled.split} more to copy less" if compiled.split else ""
+        cheapest = "" if compiled.layout.cheapest else "; the layout need not be the best"
+        alone = f"; not stacked, as another library holds it: {', '.join(compiled.alone)}" if compiled.alone else ""
+        batches = f"{compiled.batches - compiled.split} batches{quality}{split}{cheapest}{alone}"
+        head = f"{_title(name, compiled)}: {batches}"
+        texts.append(f"{head}\n{_table(compiled.operands)}")
+    return Table("\n\n".join(texts))
 
-        Args:
-            owner: of a method: the object whose traces are meant.
 
-        Returns:
-            A text: for each trace a table of its variables in memory order, with place, size and bytes (of one call).
-
-        Raises:
-            EdBatchError: the cell has not been called yet, and so not been traced.
-        """
-        traces = self.compiled(owner)
-        return Table("\n\n".join(f"{_title(*trace)}\n{_table(trace[1].storage)}" for trace in traces))
-
-    def explain(self, owner: Any = None) -> Table:
-        """How every batch of the cell's body reaches its operands.
-
-        "contiguous": side by side, in the order of the batch; "broadcast": one variable for the whole batch;
-        "gathered": neither, with the bytes that a call would copy to run this as one batch, and what stopped it.
-        Of what would be gathered, concatenations are copied; products and element-wise ops run one by one instead.
-        So do products whose parameters are not stacked because they were exported (`Parameter.__dlpack__`): it names
-        them.
-
-        Args, returns and raises: as `layout`.
-        """
-        texts = []
-        for name, compiled in self.compiled(owner):
-            gap = compiled.batches - compiled.split - compiled.least
-            quality = f", at most {gap} more than needed" if gap else ", no fewer are possible"
-            split = f", and {compiled.split} more to copy less" if compiled.split else ""
-            cheapest = "" if compiled.layout.cheapest else "; the layout need not be the best"
-            alone = f"; not stacked, as another library holds it: {', '.join(compiled.alone)}" if compiled.alone else ""
-            batches = f"{compiled.batches - compiled.split} batches{quality}{split}{cheapest}{alone}"
-            head = f"{_title(name, compiled)}: {batches}"
-            texts.append(f"{head}\n{_table(compiled.operands)}")
-        return Table("\n\n".join(texts))
-
-    def compiled(self, owner: Any = None) -> list[tuple[str, Compiled]]:
-        """Name and body of every trace, see `layout`."""
-        if owner is None:
-            traces = [found for reference in self.traces if (found := reference()) is not None]
-        else:
-            traces = [found for found in [self.kept((owner,)).get(self.attribute + "_all")] if found]
-        variants = [variant for one in traces for variants in list(one.values()) for variant in variants]
-        types = dict.fromkeys(variant.entry.type for variant in variants)
-        if not types:
-            raise EdBatchError(f"cell {self.name} has not been traced yet; call it once, then ask for its layout")
-        return [(type.name, type.op.compiled) for type in types]
+def compiled_traces(cell: Cell, owner: Any = None) -> list[tuple[str, Compiled]]:
+    """Name and body of every trace, see `layout`."""
+    if owner is None:
+        traces = [found for reference in cell.traces if (found := reference()) is not None]
+    else:
+        traces = [found for found in [cell.kept((owner,)).get(cell.attribute + "_all")] if found]
+    variants = [variant for one in traces for variants in list(one.values()) for variant in variants]
+    types = dict.fromkeys(variant.entry.type for variant in variants)
+    if not types:
+        raise EdBatchError(f"cell {cell.name} has not been traced yet; call it once, then ask for its layout")
+    return [(type.name, type.op.compiled) for type in types]  # type: ignore[attr-defined]
 
 
 def _title(name: str, compiled: Compiled) -> str:

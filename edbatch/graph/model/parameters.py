@@ -13,8 +13,7 @@ from edbatch.base.exclusive import Whole, lock
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.model.exchange import cast, from_dlpack
-from edbatch.graph.model.source import Source, running
-from edbatch.graph.model.writes import note_write
+from edbatch.graph.model.writes import Source, note_write, running
 from edbatch.graph.opened import refuse_in_trace
 from edbatch.graph.operand import Operand
 from edbatch.graph.pytorch_names import PARAMETER, with_hints

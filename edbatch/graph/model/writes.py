@@ -6,6 +6,7 @@ Time is the number of writes so far. Writes by another library, to memory that w
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
@@ -13,6 +14,21 @@ from weakref import ref
 from edbatch.base.exclusive import lock
 from edbatch.errors import EdBatchError
 from edbatch.graph.spec import ParameterSpec
+
+
+class Source:
+    """A call of `backward`: each parameter that gets a gradient remembers the last one."""
+
+    __slots__ = ("is_applied", "seconds")
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+        self.is_applied = False
+
+
+#: The call of `backward` that runs.
+running: ContextVar[Source | None] = ContextVar("edbatch_running_backward", default=None)
+
 
 if TYPE_CHECKING:
     from edbatch.graph.model.parameters import Parameter

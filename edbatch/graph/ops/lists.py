@@ -9,7 +9,7 @@ from typing import Any
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_list import listed
 from edbatch.graph.fast_lists import over
-from edbatch.graph.node_type import NodeType, node_type
+from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Equations, Op, Sample, declare, expect
 from edbatch.graph.ops.elementwise import multiply
 from edbatch.graph.ops.matrix import DOT, dot
@@ -17,7 +17,7 @@ from edbatch.graph.ops.normalize import softmax
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import reshape
 from edbatch.graph.record import checked_number, checked_size
-from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.spec import Shape
 
 
 def _halves(xs: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -112,15 +112,8 @@ def dots(query: Any, keys: Iterable[Any]) -> list[Expression]:
     read = listed("dots", keys)
     if query.__class__ is not Expression or query.graph is not read.graph:
         return [dot(query, key) for key in read]
-    key = query.spec, read.spec_of_each
-    type = _dots.get(key)
-    if type is None:
-        type = _dots[key] = node_type(DOT, (), key)
-    first = query.id
+    type, first = node_type(DOT, (), (query.spec, read.spec_of_each)), query.id
     return read.graph.add_several(type, [id for key in read.ids for id in (first, key)], len(read))
-
-
-_dots: dict[tuple[Spec, Spec], NodeType] = {}
 
 
 def weighted_sum(weights: Iterable[Any], values: Iterable[Any]) -> Expression:

@@ -185,11 +185,9 @@ def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Attribute
 
 def _checked_seed(seed: Any) -> Any:
     """Unlike an index, none counts from the end. An integer argument of a cell is checked when the cell is called."""
-    if isinstance(seed, Payload):
+    if isinstance(seed, Payload | Integers):
         seed.used_as_label(_SEEDS, "dropout: seed")  # of which none counts from the end, either
         return seed
-    if isinstance(seed, Integers):
-        return seed.used_as_label(_SEEDS, "dropout: seed")
     found = checked_seed("dropout: seed", seed)
     if found >= _SEEDS:
         raise EdBatchError(f"dropout: seed: expected an integer below 2**31, got {shown(found)}")

@@ -15,7 +15,7 @@ from edbatch.graph.spec import Spec
 
 if TYPE_CHECKING:
     from edbatch.graph.cell.body import Body
-    from edbatch.graph.cell.compiled import Compiled
+    from edbatch.graph.cell.tables import Compiled
 
 #: From here on, integers stand for what is drawn: no seed, index or number of a node is as large.
 DRAWN = 1 << 62

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from edbatch.base.stopwatch import Clock
-from edbatch.graph.cell.batches import batch_kind, computing, operand_nodes
+from edbatch.graph.cell.batches import batch_kind, computing, operand_nodes, split_clashing, split_repeats
 from edbatch.graph.cell.body import Body
-from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.cell.passes import prepare_for_batching, prepare_for_kernels, prepare_for_splitting
 from edbatch.graph.cell.passes.merge_batches import merge_batches
-from edbatch.graph.cell.split_batches import split_clashing, split_repeats
 from edbatch.graph.cell.stacking import stacked
+from edbatch.graph.cell.tables import Compiled
 from edbatch.graph.options import Options
 from edbatch.memory.layout import Layout, Reach, clashing, plan_layout
 from edbatch.runtime.compile.fewest_batches import Batching, fewest_batches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from edbatch.graph.cell.compiled import Row
+from edbatch.graph.cell.tables import Row
 from edbatch.memory.layout import RESULT, Layout, Reach
 from edbatch.runtime.compile.layout import Model
 

@@ -1,13 +1,10 @@
 """The passes that a cell's body goes through before it is compiled: each a function from body to body."""
 
 from edbatch.graph.cell.body import Body
-from edbatch.graph.cell.passes.drop_dead import drop_dead
 from edbatch.graph.cell.passes.join_biases import join_biases
-from edbatch.graph.cell.passes.merge_equal import merge_equal
-from edbatch.graph.cell.passes.open_affines import open_affines
 from edbatch.graph.cell.passes.open_composites import open_composites, open_lists
-from edbatch.graph.cell.passes.parameters_as_values import parameters_as_values
 from edbatch.graph.cell.passes.rows_for_steps import rows_for_steps
+from edbatch.graph.cell.passes.simplify import drop_dead, merge_equal, open_affines, parameters_as_values
 from edbatch.graph.cell.passes.sink_views import sink_views
 
 __all__ = [
