@@ -163,10 +163,6 @@ class Evaluation:
         graph.ends = tuple(dict.fromkeys(end for end in ends if 0 < end < len(graph)))
         return graph
 
-    def note_lines(self, lines: list[str]) -> None:
-        """Note where the nodes that are taken over next were recorded, if that is asked for."""
-        self.lines.update(enumerate(lines, self.nodes.n))
-
     def _part_from_known(self) -> None:
         """Have records of its own, which may grow."""
         store, state = self._store, self._state

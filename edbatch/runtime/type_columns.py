@@ -40,7 +40,7 @@ class BoundType:
         self._programs: dict[bool, Program | ListProgram] = {}  # by whether they are plain
         if type.op.equations is not None:
             self._programs = dict.fromkeys((False, True), forward_of(type, backend))
-        elif type.op.composite is not None and not (structure := structure_of(type).structure).is_open:
+        elif type.op.composite is not None and not (structure := structure_of(type)[0]).is_open:
             body_of_type(type)  # where it cannot be opened, nothing has changed so far
             structure.is_open = structure.is_ours
         self.derivatives: dict[Any, Any] = {}

@@ -8,7 +8,7 @@ side by side, and it is ONE product ("lazy batching", Cavs, section 3.4).
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,16 +42,11 @@ def seed_of(spec: Spec, gradient: Any) -> np.ndarray:
             raise EdBatchError(
                 f"backward of an expression of shape {spec.shape}: expected a scalar, or its gradient as an argument"
             )
-        return _one(spec.dtype)
+        return np.ones((), spec.dtype)
     seed = np.array(from_dlpack(gradient, "backward: the gradient"), spec.dtype)
     if seed.shape != spec.shape:
         raise EdBatchError(f"backward: expected a gradient of shape {spec.shape}, got {seed.shape}")
     return seed
-
-
-@cache
-def _one(dtype: np.dtype) -> np.ndarray:
-    return np.ones((), dtype)
 
 
 class Backward:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from functools import cache
 from itertools import combinations, count
 from math import comb, prod
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -67,17 +67,10 @@ class Structure:
             return None
         if shape != out.shape or max(x.size for x in (*operands, out)) > MOST_ENTRIES:
             return None
-        return made if structure_of(made).structure is self else None
+        return made if structure_of(made)[0] is self else None
 
 
-class OfSizes(NamedTuple):
-    """A type as a structure and sizes."""
-
-    structure: Structure
-    sizes: tuple[int, ...]
-
-
-def structure_of(type: NodeType) -> OfSizes:
+def structure_of(type: NodeType) -> tuple[Structure, tuple[int, ...]]:
     """The structure of a type, and its sizes."""
     if type.sizes is None:
         number, integers, fixed = _taken_apart(type)
@@ -94,7 +87,7 @@ def structure_of(type: NodeType) -> OfSizes:
             for spec in type.parameters:
                 spec.enters(_structures, key)
             _structures[key] = found
-        type.sizes = OfSizes(found, sizes)
+        type.sizes = found, sizes
     return type.sizes
 
 

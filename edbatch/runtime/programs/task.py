@@ -32,24 +32,9 @@ class Task:
     """
 
     __slots__ = (
-        "_begun",
-        "_drawn",
-        "_enter",
-        "_parts",
-        "_program",
-        "_send",
-        "_stream",
-        "_streams",
-        "answer",
-        "asked",
-        "closed",
-        "context",
-        "error",
-        "parent",
-        "place",
-        "running",
-        "sample",
-    )
+        "_begun", "_drawn", "_enter", "_parts", "_program", "_send", "_stream", "_streams", "answer", "asked", "closed",
+        "context", "error", "parent", "place", "running", "sample",
+    )  # fmt: skip
 
     def __init__(
         self, program: Any, context: Context, stream: int, sample: int, parent: Task | None = None, place: int = 0
