@@ -31,7 +31,7 @@ from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
 from edbatch.runtime.planning import FEW, plan_batches, plan_few
 from edbatch.runtime.split import split_nodes
-from edbatch.runtime.state import GraphState
+from edbatch.runtime.state import GraphState, outdated_nodes
 from edbatch.runtime.type_table import TypeTable
 
 AT_ONCE = 8  # values from which on those seen through one window are copied at once: to group them takes 25 us
@@ -338,6 +338,10 @@ class Evaluation:
         before, self._backward = self._backward, None
         if before is not None:
             before.release()
+
+    def outdated(self, marks: list[tuple[int, int]], before: dict[int, str]) -> dict[int, str]:
+        """See `state.outdated_nodes`."""
+        return outdated_nodes(self._state, self.done, marks, before)
 
     @property
     def is_behind(self) -> bool:

@@ -50,11 +50,9 @@ if TYPE_CHECKING:
 backward = Later("edbatch.runtime.backward.backward")
 drawing = Later("edbatch.runtime.drawing")
 reporting = Later("edbatch.runtime.reporting")
-timelines = Later("edbatch.runtime.timeline")
 running = Later("edbatch.runtime.evaluation")
 tables = Later("edbatch.runtime.type_table")
 caching = Later("edbatch.runtime.plan_cache")
-outdated = Later("edbatch.runtime.outdated")
 
 
 class Graph(Columns):
@@ -343,7 +341,7 @@ class Graph(Columns):
             raise EdBatchError("timeline: expected a graph that was made under edbatch.options(profile=True)")
         if evaluation is None or not evaluation.done:
             raise EdBatchError("timeline: expected a graph that has run, by reading a value or by run()")
-        write_atomically(path, timelines.timeline_of(evaluation, passed))
+        write_atomically(path, reporting.timeline_of(evaluation, passed))
 
     @property
     def memory_bytes(self) -> int:
@@ -494,7 +492,7 @@ class Graph(Columns):
                 if self.guards:
                     expect_unchanged(self.guards.values())
                 if self._writes or self._outdated:
-                    self._outdated |= outdated.outdated_nodes(evaluation, self._writes, self._outdated)
+                    self._outdated |= evaluation.outdated(self._writes, self._outdated)
                     self._writes.clear()
                 evaluation.choice = self.choice
                 recorded = self.n

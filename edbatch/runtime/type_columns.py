@@ -70,11 +70,9 @@ _NEVER = False, False, False
 
 
 class ColumnsOfTypes:
-    """Columns over types, in the order in which they came.
+    """Columns over types, in the order in which they came; for compiled passes, see `memory.plan.columns.TypeColumns`.
 
     Attributes:
-        n_operands, n_integers, singles, lists, is_source, may_split, window, arenas: see
-            `memory.plan.columns.TypeColumns`.
         has_late, looks_up: whether it is a cell of which there may be something to split off, see
             `passes.split_stages`; `may_split`: for these reasons or others; `any_split`: for any type.
         holds_parameters, ends_gradients: see `runtime.backward.reach`.

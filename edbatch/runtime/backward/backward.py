@@ -20,7 +20,7 @@ from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
-from edbatch.runtime.backward.gradient_arenas import GradientArenas
+from edbatch.runtime.backward.placing import GradientArenas
 from edbatch.runtime.backward.plan import BackwardPlan, Way, planned
 from edbatch.runtime.backward.reach import divide, flow_from
 from edbatch.runtime.backward.route import Route

@@ -47,14 +47,7 @@ _OTHERS = [Extent._fields.index(name) for name in ("calls", "itemsize", "lists")
 
 
 class Size(NamedTuple):
-    """The scratch that a type needs.
-
-    Attributes:
-        width: bytes for a call.
-        calls: of a block, at most.
-        list_width: bytes for an element of a list; 0: it reads none, or where they are.
-        list_at: the operand that has the elements.
-    """
+    """Bytes of scratch for a call, of at most so many in a block; and for an element of the list of operand `list_at`."""
 
     width: int
     calls: int

@@ -38,12 +38,10 @@ class Structure:
     """What types have in common that differ in sizes alone.
 
     Args:
-        op: of the types, if it is one.
         form, pattern: of the types: for each integer which of the sizes it is, or (it,) if it is below 2.
 
     Attributes:
-        families: what is made of the types, see `runtime.compile.families`.
-        of_backends: the same, where it is another for each.
+        families, of_backends: what is made of the types, see `runtime.compile.families`; what is another for each.
         is_open: whether what the types are made of is known of one of them, and the others can be opened, too.
         is_ours: whether all ops in it are written here. What others write may ask of a size whatever they like.
     """
