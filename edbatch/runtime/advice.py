@@ -37,8 +37,7 @@ def advice(
 
     Args:
         uses: by name of the type.
-        graphs: what was scheduled, one after the other.
-        whole: all of them as one graph.
+        graphs, whole: what was scheduled, one after the other; all of them as one graph.
         once: the graphs with one type for all cells that compute the same.
     """
     batches, count = sum(use.batches for use in uses.values()), sum(use.nodes for use in uses.values())

@@ -30,7 +30,7 @@ from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
 from edbatch.runtime.planning import FEW, plan_batches, plan_few
 from edbatch.runtime.split import split_nodes
-from edbatch.runtime.state import GraphState
+from edbatch.runtime.state import GraphState, outdated_nodes
 from edbatch.runtime.type_table import TypeTable
 
 AT_ONCE = 8  # values from which on those seen through one window are copied at once: to group them takes 25 us
@@ -161,10 +161,6 @@ class Evaluation:
         ends = [int(np.count_nonzero(chosen < one.end.nodes)) for one in self.ran]
         graph.ends = tuple(dict.fromkeys(end for end in ends if 0 < end < len(graph)))
         return graph
-
-    def note_lines(self, lines: list[str]) -> None:
-        """Note where the nodes that are taken over next were recorded, if that is asked for."""
-        self.lines.update(enumerate(lines, self.nodes.n))
 
     def _part_from_known(self) -> None:
         """Have records of its own, which may grow."""
@@ -341,6 +337,10 @@ class Evaluation:
         before, self._backward = self._backward, None
         if before is not None:
             before.release()
+
+    def outdated(self, marks: list[tuple[int, int]], before: dict[int, str]) -> dict[int, str]:
+        """See `state.outdated_nodes`."""
+        return outdated_nodes(self._state, self.done, marks, before)
 
     @property
     def is_behind(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from html import escape
 from types import TracebackType
@@ -22,7 +22,7 @@ from edbatch.errors import EdBatchError, checked_flag, missing_memory, shown, wa
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.tables import Compiled
 from edbatch.graph.cell.trace import Trace
-from edbatch.graph.columns import DAMAGED, Columns, Recorded
+from edbatch.graph.columns import DAMAGED, Columns
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
@@ -46,17 +46,13 @@ from edbatch.runtime.report import Counts, Report
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
-    from edbatch.runtime.plan_cache import CachedPlan
-    from edbatch.runtime.type_table import TypeTable
 
 backward = Later("edbatch.runtime.backward.backward")
 drawing = Later("edbatch.runtime.drawing")
 reporting = Later("edbatch.runtime.reporting")
-timelines = Later("edbatch.runtime.timeline")
 running = Later("edbatch.runtime.evaluation")
 tables = Later("edbatch.runtime.type_table")
 caching = Later("edbatch.runtime.plan_cache")
-outdated = Later("edbatch.runtime.outdated")
 
 
 class Graph(Columns):
@@ -338,7 +334,7 @@ class Graph(Columns):
             raise EdBatchError("timeline: expected a graph that was made under edbatch.options(profile=True)")
         if evaluation is None or not evaluation.done:
             raise EdBatchError("timeline: expected a graph that has run, by reading a value or by run()")
-        write_atomically(path, timelines.timeline_of(evaluation, passed))
+        write_atomically(path, reporting.timeline_of(evaluation, passed))
 
     @property
     def memory_bytes(self) -> int:
@@ -489,7 +485,7 @@ class Graph(Columns):
                 if self.guards:
                     expect_unchanged(self.guards.values())
                 if self._writes or self._outdated:
-                    self._outdated |= outdated.outdated_nodes(evaluation, self._writes, self._outdated)
+                    self._outdated |= evaluation.outdated(self._writes, self._outdated)
                     self._writes.clear()
                 evaluation.choice = self.choice
                 recorded = self.n
@@ -508,43 +504,32 @@ class Graph(Columns):
     def _taken_over(self, plans: bool = False) -> Evaluation:
         """The evaluation, with all that was recorded; `plans`: and with its plan, if that is known."""
         evaluation = self._evaluation
-        taken = self.take()
+        types, operands, integers, lines = taken = self.take()
         is_first = evaluation is None or not evaluation.nodes.n
-        key = None
+        if self.n != len(types) + (0 if evaluation is None else evaluation.nodes.n):
+            raise EdBatchError(DAMAGED)
+        of_all, key, known = (self.options, self._check_nan, self._clock), None, None
         if plans and is_first and self.n:
-            key = self._key(taken)
-        known = None if key is None else caching.plans.find(key)
+            key = caching.key_of(taken, self._policy, self.options.split, self._device)
+            known = None if key is None else caching.plans.find(key)
         if known is not None:
-            if len(taken.integers) != known.n_integers:
+            if len(integers) != known.n_integers:
                 raise EdBatchError(DAMAGED)
             if evaluation is not None:
                 evaluation.release(whole=True)
-            evaluation = self._evaluation = self._begun(known.table(), known, taken.integers)
-            if taken.lines:
-                evaluation.lines.update(enumerate(taken.lines))
+            evaluation = self._evaluation = running.Evaluation(known.table(), *of_all, known, integers)
+            if lines:
+                evaluation.lines.update(enumerate(lines))
             return evaluation
-        first = 0 if evaluation is None else evaluation.nodes.n
-        types, operands, integers, lines = taken
-        if self.n != len(types) + first:
-            raise EdBatchError(DAMAGED)
         if evaluation is None or is_first:
             device = self._device or _device_of(types)
-            evaluation = self._evaluation = self._begun(tables.shared_table(device or current_device()))
+            table = tables.shared_table(device or current_device())
+            evaluation = self._evaluation = running.Evaluation(table, *of_all)
             evaluation.fixes_device = device is not None
-        if lines:
-            evaluation.note_lines(lines)
+        evaluation.lines.update(enumerate(lines, evaluation.nodes.n))
         evaluation.take_over(types, operands, integers)
         evaluation.key = key
         return evaluation
-
-    def _begun(self, table: TypeTable, known: CachedPlan | None = None, integers: Any = ()) -> Evaluation:
-        return running.Evaluation(table, self.options, self._check_nan, self._clock, known, integers)
-
-    def _key(self, taken: Recorded) -> Hashable:
-        """What the plan of the first run follows from."""
-        if self.n != len(taken.types):
-            raise EdBatchError(DAMAGED)
-        return caching.key_of(taken, self._policy, self.options.split, self._device)
 
 
 def _device_of(types: np.ndarray) -> Device | None:

@@ -13,13 +13,9 @@ MOST = 2**28
 
 
 class Nodes:
-    """Columns over all nodes of a graph; `n` of the allocated entries are in use.
+    """Columns over all nodes of a graph, of which `n` entries are in use; see `memory.plan.columns.NodeColumns`.
 
-    Attributes:
-        types: number of the node's type in the graph's `TypeTable`.
-        starts, counts: where its operands are in `args`, and how many.
-        row: where its value lies, in the arena of its type.
-        args: operand ids (node and view) of each node, and behind them where its integers are among the graph's.
+    `row`: where a node's value lies, in the arena of its type.
     """
 
     PER_NODE = ("types", "starts", "counts", "row")

@@ -170,10 +170,7 @@ def key_of(taken: Recorded, policy: Policy | None, splits: bool, *told: Hashable
     """What is equal for two graphs if their first runs have one plan; None if nobody can tell, or it takes too long.
 
     Args:
-        taken: all that was recorded.
-        policy: of the graph.
-        splits: whether cells may be split.
-        told: more that plans follow from.
+        splits: whether cells may be split; told: more that plans follow from.
     """
     if (policy is not None and not is_known(policy)) or not plans.is_worth_asking() or len(taken.types) > MOST_NODES:
         return None

@@ -91,8 +91,6 @@ def with_sources(
 
     Args:
         order, offsets: the batches of nodes that are no sources.
-        types: per node.
-        is_source: per type.
 
     Returns:
         All nodes batch after batch; where batches begin; the number of batches of sources.

@@ -66,12 +66,9 @@ def make_parts(
 
     Args:
         n, n_args: nodes and entries of `args` in use.
-        integers: of the graph.
-        node_tables: directory of the `NodeColumns` of all nodes, with that room.
-        split_columns: the `SplitColumns`.
 
     Returns:
-        Nodes and entries in use after it.
+        The same after it.
     """
     types, starts, counts, args = nodes_in(node_tables)
     splits = SplitColumns(*split_columns)

@@ -19,9 +19,7 @@ def found_out(
     """What decides how the nodes from `first` on are split.
 
     Args:
-        integers: of the graph.
-        node_tables, type_tables: directories of the `NodeColumns` of the graph, and of the `TypeColumns`.
-        has_late, looks_up: per type, see `type_table.TypeTable`.
+        has_late, looks_up: per type, see `type_columns.ColumnsOfTypes`.
         most_distinct: of what is looked up, for what depends on it alone to be shared; a share of the nodes.
 
     Returns:

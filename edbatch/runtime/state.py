@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from edbatch.graph.node_type import NodeType
 from edbatch.graph.views import NODE_MASK
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.growing import GrowingPlan
@@ -60,3 +61,43 @@ class GraphState:
             else:
                 return None
         return self.recorded[node]
+
+
+def outdated_nodes(
+    graph: GraphState, done: int, marks: Sequence[tuple[int, int]], before: Mapping[int, str]
+) -> dict[int, str]:
+    """Of the nodes that run next, those that read, or depend on, a parameter that has changed since they were recorded.
+
+    Args:
+        marks: how many nodes had been recorded when parameters were written to, and when that was.
+        before: those that have run.
+
+    Returns:
+        By node the names of the parameters.
+    """
+    nodes, bound = graph.nodes, graph.table.bound
+    found: dict[int, str] = {}
+    begin = done
+    for end, time in marks:
+        kinds = nodes.types[begin:end]
+        for kind in np.unique(kinds).tolist():
+            names = _written(bound[kind].type, time)
+            if names:
+                found.update(dict.fromkeys((begin + np.flatnonzero(kinds == kind)).tolist(), names))
+        begin = end
+    if not found and not before:
+        return found
+    known = {**before, **found}
+    for node in range(done, nodes.n):
+        at = nodes.starts.item(node)
+        for operand in (nodes.args[at : at + nodes.counts.item(node)] & NODE_MASK).tolist():
+            if operand in known and node not in known:
+                known[node] = found[node] = known[operand]
+    return found
+
+
+def _written(type: NodeType, since: int) -> str:
+    """The names of the parameters of a type that were written to at a time or later."""
+    read = [parameter for spec in type.parameters if (parameter := spec.parameter()) is not None]
+    members = (member for parameter in read for member in parameter.members())
+    return ", ".join(dict.fromkeys(member.name for member in members if member.written >= since))

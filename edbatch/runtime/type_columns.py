@@ -40,7 +40,7 @@ class BoundType:
         self._programs: dict[bool, Program | ListProgram] = {}  # by whether they are plain
         if type.op.equations is not None:
             self._programs = dict.fromkeys((False, True), forward_of(type, backend))
-        elif type.op.composite is not None and not (structure := structure_of(type).structure).is_open:
+        elif type.op.composite is not None and not (structure := structure_of(type)[0]).is_open:
             body_of_type(type)  # where it cannot be opened, nothing has changed so far
             structure.is_open = structure.is_ours
         self.derivatives: dict[Any, Any] = {}
@@ -70,11 +70,9 @@ _NEVER = False, False, False
 
 
 class ColumnsOfTypes:
-    """Columns over types, in the order in which they came.
+    """Columns over types, in the order in which they came; for compiled passes, see `memory.plan.columns.TypeColumns`.
 
     Attributes:
-        n_operands, n_integers, singles, lists, is_source, may_split, window, arenas: see
-            `memory.plan.columns.TypeColumns`.
         has_late, looks_up: whether it is a cell of which there may be something to split off, see
             `passes.split_stages`; `may_split`: for these reasons or others; `any_split`: for any type.
         holds_parameters, ends_gradients: see `runtime.backward.reach`.

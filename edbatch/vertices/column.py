@@ -39,16 +39,11 @@ class Column:
 def columns_of(graph: Columns, place: str, given: Any, n: int) -> Any:
     """What vertices of a kind pull, in the nesting of tuples and dictionaries that was given.
 
-    Args:
-        graph: that they are recorded in.
-        place: for errors.
-        n: how many vertices there are.
-
     Returns:
         The nesting, of columns, and of expressions and parameters that are the same for all vertices.
 
     Raises:
-        EdBatchError: a column has not an entry for each vertex, or is of something else.
+        EdBatchError: a column has not an entry for each of n vertices, or is of something else.
     """
     if isinstance(given, tuple):
         parts = [columns_of(graph, f"{place}, part {at}", one, n) for at, one in enumerate(given)]

@@ -56,11 +56,8 @@ def classify(
     """Which recording each vertex takes: that of its kind for as many children, of such forms.
 
     Args:
-        first: the step to begin with.
-        structure: order (empty: that of the numbers), offsets, children.
-        start: per vertex the state to begin with.
-        next_state: [state, form], -1 for what is not known yet.
-        recording: per state, -1 for what is not known yet.
+        first: the step to begin with; start: per vertex the state to begin with.
+        next_state: [state, form]; recording: per state; -1 for what is not known yet.
         form: per recording.
         recordings: per vertex its recording; filled in.
 

@@ -33,14 +33,7 @@ class Source(NamedTuple):
 
 
 class Use(NamedTuple):
-    """An integer input in a node: as an index below `size`, or as a label.
-
-    Attributes:
-        column: the input.
-        size: that it is below; of labels, none is negative.
-        is_label: whether it is one.
-        place: for errors.
-    """
+    """An integer input in a node: an index below `size`, or a label, which is not negative; `place`: for errors."""
 
     column: Integers
     size: int

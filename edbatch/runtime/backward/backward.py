@@ -8,7 +8,7 @@ side by side, and it is ONE product ("lazy batching", Cavs, section 3.4).
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
-from edbatch.runtime.backward.gradient_arenas import GradientArenas
+from edbatch.runtime.backward.placing import GradientArenas
 from edbatch.runtime.backward.plan import BackwardPlan, Way, planned
 from edbatch.runtime.backward.reach import divide, flow_from
 from edbatch.runtime.backward.route import Route
@@ -42,16 +42,11 @@ def seed_of(spec: Spec, gradient: Any) -> np.ndarray:
             raise EdBatchError(
                 f"backward of an expression of shape {spec.shape}: expected a scalar, or its gradient as an argument"
             )
-        return _one(spec.dtype)
+        return np.ones((), spec.dtype)
     seed = np.array(from_dlpack(gradient, "backward: the gradient"), spec.dtype)
     if seed.shape != spec.shape:
         raise EdBatchError(f"backward: expected a gradient of shape {spec.shape}, got {seed.shape}")
     return seed
-
-
-@cache
-def _one(dtype: np.dtype) -> np.ndarray:
-    return np.ones((), dtype)
 
 
 class Backward:

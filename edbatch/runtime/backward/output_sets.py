@@ -59,9 +59,8 @@ class OutputSets:
         self._entries: list[Entries] = []
         self._slots: list[bool] = []
         self._unions: dict[int, int] = {}
-        self._n_unions = 0
         none, no_flags = np.zeros(0, np.int64), np.zeros(0, np.bool_)
-        self.tables = SetTables(none, no_flags, none, no_flags, *self._hashed())
+        self.tables = SetTables(none, no_flags, none, no_flags, none, none)
 
     def of_root(self, types: Sequence[BoundType], kind: int, code: int) -> int:
         """The number of the set that a view of a node shows; from then on all types are in the tables.
@@ -127,29 +126,12 @@ class OutputSets:
         return found
 
     def _renew(self) -> None:
-        known = self.tables
-        if len(self._unions) > self._n_unions:
-            keys, unions = self._hashed()
-            self._n_unions = len(self._unions)
-        else:
-            keys, unions = known.keys, known.unions
+        known, keys = self.tables, sorted(self._unions)
         self.tables = SetTables(
             _longer(known.start, self._start), _longer(known.single, self._single), _longer(known.first, self._first),
-            _longer(known.slots, self._slots), keys, unions,
+            _longer(known.slots, self._slots), np.array(keys, np.int64),
+            np.array([self._unions[key] for key in keys], np.int64),
         )  # fmt: skip
-
-    def _hashed(self) -> tuple[np.ndarray, np.ndarray]:
-        """The unions as a table of hashes."""
-        size = 4
-        while size < 3 * len(self._unions):
-            size *= 2
-        keys, unions = np.full(size, -1, np.int64), np.zeros(size, np.int64)
-        for key, number in self._unions.items():
-            at = (31 * (key >> 32) + (key & NODE_MASK)) % size
-            while keys[at] >= 0:
-                at = (at + 1) % size
-            keys[at], unions[at] = key, number
-        return keys, unions
 
 
 def _longer(column: np.ndarray, values: list[Any]) -> np.ndarray:

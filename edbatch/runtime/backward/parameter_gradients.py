@@ -106,14 +106,11 @@ def _add_product(parameter: Parameter, left: Any, right: Any, backend: Backend) 
     copied = sum(part.nbytes for part in (left, right) if not _is_matrix(part))
     step = max(1, n * COPIED // copied) if copied else max(1, n)
     for begin in range(0, n, step):
-        x, y = (_as_matrix(part[begin : begin + step]) for part in (left, right))
+        parts = [part[begin : begin + step] for part in (left, right)]
+        x, y = (part if part.ndim == 2 else part.reshape(-1, part.shape[-1]) for part in parts)
         backend.add_product(x, y, *parameter.accumulator())
 
 
 def _is_matrix(part: Any) -> bool:
     """Whether matrices of nodes lie in memory as one does."""
     return part.ndim == 2 or part.strides[0] == part.shape[1] * part.strides[1]
-
-
-def _as_matrix(part: Any) -> Any:
-    return part if part.ndim == 2 else part.reshape(-1, part.shape[-1])

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
+from edbatch.memory.plan.addresses import ROWS
+from edbatch.memory.plan.arenas import Arenas
+from edbatch.memory.plan.pool import BufferPool
+from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.backward.out import Out
 from edbatch.runtime.backward.records import NODES, OWN, SAVED, RouteTables, route_in
+from edbatch.runtime.store import KeptBuffer
 
 LINE = 16  # entries: what is computed of a set begins with a line of the cache
 
@@ -19,12 +26,9 @@ def measure(
     """Fill in where everything begins.
 
     Args:
-        plan: what is gone back through.
         rows: per set, how many nodes have it.
         touched: per arena of values, whether gradients are read or written there.
-        values, gradients: the arenas, records `Rows`.
-        width: bytes of an entry.
-        route: of the way back.
+        values, gradients: the arenas, records `Rows`; width: bytes of an entry.
 
     Returns:
         How many entries hold gradients of values, which come first, and how many there are.
@@ -70,14 +74,11 @@ def _most(plan: Out, kind: int, rows: int) -> int:
 def place(
     base: int, width: int, values: np.ndarray, gradients: np.ndarray, begins: np.ndarray, route_tables: np.ndarray
 ) -> None:
-    """Fill in the addresses of what has been measured, and of the values.
+    """Fill in the addresses of what has been measured, from an address on, and of the values.
 
     Args:
-        base: address of the memory.
         width: bytes of an entry.
         values, gradients: the arenas, records `Rows`; those of gradients are filled in, too.
-        begins: what was measured, see `RouteTables`.
-        route_tables: directory of `RouteTables`.
     """
     route = route_in(route_tables)
     memory, n = route.memory, len(values)
@@ -92,3 +93,72 @@ def place(
         if begins[n + at] >= 0:
             memory[2 * n + at]["address"] = base + width * begins[n + at]
             memory[2 * n + at]["stride"] = width * route.buffers[at]["width"]
+
+
+_NONE = np.zeros(0, ROWS)
+
+
+class GradientArenas:
+    """Gradients of the values in a graph's arenas: the same rows, all zeros at first, made when first touched.
+
+    Args:
+        windows, arenas: of the values.
+        pool: where memory comes from and goes to, but for that which is needed first.
+        kept: that memory, which stays with the graph; nobody else has it as long as these arenas have.
+    """
+
+    def __init__(self, windows: Windows, arenas: Arenas, pool: BufferPool, kept: KeptBuffer) -> None:
+        self._windows = windows
+        self._arenas = arenas
+        self._pool = pool
+        self._kept = kept
+        self._rows = _NONE
+        self._flats: list[tuple[int, Any]] = []  # what was acquired, by address
+        self._arrays: dict[int, Any] = {}
+
+    def rows(self, n: int) -> np.ndarray:
+        """Per arena, of which there are n, a record `Rows`: as many as its values had; values may come later."""
+        known = self._rows
+        if len(known) < n:
+            self._rows = np.zeros(n, ROWS)
+            if len(known):
+                self._rows[: len(known)] = known
+        return self._rows[:n]
+
+    def acquire(self, entries: int, zeros: int, dtype: np.dtype) -> tuple[int, Any]:
+        """Memory, which is kept as long as these arenas; the first entries are zeros. With its address."""
+        if self._flats:
+            flat = self._pool.acquire(max(1, entries), dtype)
+            found = self._pool.address(flat), flat
+        else:
+            found = self._kept.take(max(1, entries), dtype)
+        self._flats.append(found)
+        found[1][:zeros] = 0
+        return found
+
+    def array(self, window: int) -> Any:
+        """The gradients that a window shows [rows, *shape]."""
+        found = self._arrays.get(window)
+        if found is None:
+            seen = self._windows.windows[window]
+            shape, dtype = self._windows.layouts[seen.arena]
+            size = self._windows.widths()[seen.arena]
+            address, _, rows, _ = self.rows(len(self._windows.layouts)).item(seen.arena)
+            if not address:
+                rows = int(self._arenas.rows[seen.arena]["used"])
+                address, _ = self.acquire(rows * size, rows * size, dtype)
+                self._rows[seen.arena]["address"], self._rows[seen.arena]["used"] = address, rows
+            base, flat = next(one for one in self._flats if 0 <= address - one[0] < one[1].nbytes)
+            begin = (address - base) // dtype.itemsize
+            array = flat[begin : begin + rows * size].reshape(rows, *shape)
+            found = self._arrays[window] = seen.view(array)
+        return found
+
+    def release(self) -> None:
+        """Give all memory back to the pool; the gradients are gone."""
+        self._arrays.clear()
+        self._rows = _NONE
+        while len(self._flats) > 1:
+            _, flat = self._flats.pop()
+            self._pool.release(flat)
+        self._flats.clear()

@@ -17,10 +17,9 @@ from edbatch.graph.node_type import parameter_of
 from edbatch.graph.sources import PARAMETER
 from edbatch.memory.plan.format import Plan
 from edbatch.memory.plan.growing import GrowingPlan
-from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.loops import plan_back
 from edbatch.runtime.backward.parameter_gradients import TypeRows, add_sum
-from edbatch.runtime.backward.placing import place
+from edbatch.runtime.backward.placing import GradientArenas, place
 from edbatch.runtime.backward.records import OWN, SAVED
 from edbatch.runtime.backward.route import Route
 from edbatch.runtime.backward.saving import Ran
@@ -33,15 +32,12 @@ _BYTES = np.dtype(np.uint8)
 
 
 class Way(NamedTuple):
-    """The way back through a stretch of runs.
+    """The way back through a stretch of runs: the same whenever the same has run, and gradients flow as they did.
 
     Attributes:
-        plan: the batches. Types are those of the route.
+        plan: the batches. Types are those of the route; the numbers of programs are those of `ready`.
         route: by which rules gradients flow, while there are no new windows; a way that is remembered outlives them.
-        ready: the programs, whose numbers are in the plan.
-        batches: of the plan.
-        arena: of the gradient that is given.
-        begins: see `RouteTables`.
+        arena: of the gradient that is given; begins: see `RouteTables`.
         zeros, entries: of memory: the first hold gradients of values; how many there are.
         rows: of the sets that leave something for parameters how many nodes have each.
         parts: the batches that gradients flow into; none if no node is a parameter.

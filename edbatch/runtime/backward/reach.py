@@ -24,9 +24,8 @@ class SetTables(NamedTuple):
         single: per type, whether there is but one: whatever is read, gradients flow into it.
         first: per set, where the type's operands begin in `slots`; -1: gradients flow into all of them.
         slots: whether gradients flow on to the operand.
-        keys, unions: a hash table, from a set and what reads of the node (-1: nothing is there) to the set with what is
-            read added to it; see `union`. What reads is the code of a view or, of the whole row, ROW + the place
-            in `slots`.
+        keys, unions: from a set and what reads of the node, in order, to the set with what is read added to it; see
+            `union`. What reads is the code of a view or, of the whole row, ROW + the place in `slots`.
     """
 
     start: np.ndarray
@@ -67,9 +66,8 @@ def flow_from(
         root, number: the node, and the set of its outputs that has a gradient.
         at: -1; or what was returned, to go on from there.
         all_wanted: whether the gradient of every node is wanted.
-        plan, node_tables: directories of a `GrowingPlan` and of its graph's nodes.
-        way_tables: directory of a `Ways`, whose sets come last one by one.
-        flow_tables: directory of `FlowColumns`, whose `requires` and `sets` are filled in.
+        plan, ...: directories of a `GrowingPlan`, of nodes, of a `Ways`, whose sets come last one by one, and of
+            `FlowColumns`, whose `requires` and `sets` are filled in.
 
     Returns:
         -1; or the place, in the plan's order, of a node whose operands get a set that has no number yet.
@@ -147,12 +145,8 @@ def _flow(order: np.ndarray, last: int, nodes: NodeColumns, ways: Ways, flowing:
 def union(keys: np.ndarray, unions: np.ndarray, before: int, read: int) -> int:
     """The set with outputs that are read added to it, by number; -1 if that is not known yet."""
     key = before << 32 | read
-    at = (31 * before + read) & (len(keys) - 1)
-    while keys[at] != key:
-        if keys[at] < 0:
-            return -1
-        at = (at + 1) & (len(keys) - 1)
-    return int(unions[at])
+    at = np.searchsorted(keys, key)
+    return int(unions[at]) if at < len(keys) and keys[at] == key else -1
 
 
 @compiled(small=True)
@@ -160,13 +154,9 @@ def divide(
     first: int, stop: int, first_node: int, n_sets: int, plan: np.ndarray, node_tables: np.ndarray,
     way_tables: np.ndarray, flow_tables: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
-    """Divide batches of a plan by the sets of their nodes.
+    """Divide the batches of a plan from `first` to `stop`, whose nodes begin there, by the sets of their nodes.
 
-    Args:
-        first, stop: the batches, and the batch after them; `first_node`: where their nodes begin among the plan's.
-        n_sets: that there are.
-        plan, node_tables, way_tables: see `flow_from`.
-        flow_tables: the same, whose `parts`, `rows` and `present` are filled in.
+    `parts`, `rows` and `present` of the flow tables are filled in.
 
     Returns:
         How many parts there are, and of how many sets: these are in the order in which the parts have them, for their

@@ -12,7 +12,6 @@ from edbatch.compiling.directory import Directory
 from edbatch.graph.cell.derivative import Given
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.program import TASK
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Columns
 from edbatch.runtime.backward.records import (
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from edbatch.runtime.backward.routes import StaticWindows
 
 _NOWHERE = Computed(-1, 0, 0)
-_ADDING = Rule._fields.index("adding")
 
 
 class Route:
@@ -61,7 +59,7 @@ class Route:
         terms: the sets whose derivatives leave something for parameters; reads: the parameters whose values are needed.
         kinds: per program of the table, the set.
         of_types: per type, the number of the set that it computes; -1: none.
-        programs, version: of the types.
+        programs: of the types.
         memory: where everything is; the arenas are filled in; words: the fields of these.
         has_parameters: whether some nodes are parameters.
     """
@@ -77,12 +75,17 @@ class Route:
         self._given: list[tuple[int, int]] = []
         self._computed: list[Computed] = []
         self._windows_of: dict[int, int] = {}  # per set, the window of what is computed of it
+        self.programs = programs = table.derivative_programs
         dtypes = dict.fromkeys(self._type(number).type.out.dtype for number in operands)
-        self._dtypes = {dtype: at for at, dtype in enumerate(dtypes)}
+        self._adding = {dtype: programs.number(table.adding_rows(dtype)) for dtype in dtypes}
         self.kinds: dict[int, int] = {}  # per program of the table, the set
         rules = {number: self._rule(number) for number in operands}
         self._rules = np.zeros((1 + max(operands), len(Rule._fields)), np.int64)
         self._rules[list(rules)] = list(rules.values())
+        self.of_types = np.full(1 + max([*self.kinds, *self._adding.values()]), -1, np.int64)
+        self._results = np.zeros(len(self.of_types), np.int32)
+        for kind, number in self.kinds.items():
+            self.of_types[kind], self._results[kind] = number, self._windows_of.get(number, 0)
         self.columns = records(self._columns, COLUMNS)
         self._arenas = np.zeros(2 * windows.n_arenas + len(self.buffers), ROWS)
         self.words = words_of(self._arenas)
@@ -96,8 +99,7 @@ class Route:
         self.terms = [number for number, how in self.hows.items() if how.terms]
         self.reads = frozenset().union(*(how.reads for how in self.hows.values()))
         self.has_parameters = any(self._type(number).type.op is PARAMETER for number in operands)
-        self.version = -1
-        self.memory: Directory[Memory]
+        self.memory = self._placed(table.scattered.tables(adding=True))
 
     def fill(self) -> bool:
         """Have the windows of its buffers after those of gradients; returns whether they are where they were."""
@@ -106,32 +108,16 @@ class Route:
 
     def prepare(self) -> list[Any]:
         """Have the programs ready; returns what is to be held while they run."""
-        programs = self._table.derivative_programs
-        held: list[Any] = programs.prepare(self.kinds, programs)
+        held = self.programs.prepare((*self.kinds, *self._adding.values()), self.programs)
         self.windows.fill(self.columns)
-        scattered = self._table.scattered.tables(adding=True)
-        if programs.version != self.version:
-            self._number(programs)
-        elif scattered[1] is self.memory.tables.words and self.windows.columns is self.memory.tables.windows:
-            return held
-        kept = np.zeros(len(self.of_types), KEPT)
-        self.memory = Directory(Memory(self.windows.columns, self._arenas, self._results, kept, *scattered))
-        self.version = programs.version
+        scattered, known = self._table.scattered.tables(adding=True), self.memory.tables
+        if scattered[1] is not known.words or self.windows.columns is not known.windows:
+            self.memory = self._placed(scattered)
         return held
 
-    def _number(self, programs: Any) -> None:
-        """Number what is no program after these."""
-        n, adding = len(programs.directory.tables.tasks), self._table.adding_rows
-        tasks = [adding(dtype) for dtype in self._dtypes]
-        self.programs = programs.having(np.array(tasks, TASK))
-        self.of_types = np.full(n + len(tasks), -1, np.int64)
-        self._results = np.zeros(len(self.of_types), np.int32)
-        if self.kinds:
-            kinds, numbers = list(self.kinds), list(self.kinds.values())
-            self.of_types[kinds] = numbers
-            self._results[kinds] = [self._windows_of.get(number, 0) for number in numbers]
-        dtypes = [self._dtypes[self._type(number).type.out.dtype] for number in self._operands]
-        self._rules[list(self._operands), _ADDING] = np.array(dtypes) + n
+    def _placed(self, scattered: tuple[np.ndarray, np.ndarray]) -> Directory[Memory]:
+        kept = np.zeros(len(self.of_types), KEPT)
+        return Directory(Memory(self.windows.columns, self._arenas, self._results, kept, *scattered))
 
     def _type(self, number: int) -> BoundType:
         return self._table.bound[self._table.output_sets.sets[number].kind]
@@ -146,7 +132,7 @@ class Route:
             role, program = self._of_nodes(type, number)
         return Rule(
             role, program, type.window, begins[0], len(self._given), begins[1], len(self._computed),
-            type.type.op.payload, type.type.op.singles, 0,
+            type.type.op.payload, type.type.op.singles, self._adding[type.type.out.dtype],
         )  # fmt: skip
 
     def _of_nodes(self, type: BoundType, number: int) -> tuple[int, int]:

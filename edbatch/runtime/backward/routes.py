@@ -25,17 +25,12 @@ _ROOM = 64
 
 
 class StaticWindows:
-    """Those of a type table, as long as it has no new ones.
-
-    Args:
-        table: of the graphs.
+    """The windows of values and of their gradients, as long as a type table has no new ones, and room for others.
 
     Attributes:
         n_windows, n_arenas: of values.
         columns: records `Columns`: of the values, of their gradients, of what was filled in last.
-        scattered: per window of values, whether the entries of its rows do not lie side by side.
-        stopped: per window of values, whether no gradient flows to what is read through it: each view has its own.
-        arenas: per window of values, its arena.
+        scattered, stopped, arenas: per window of values, see `RouteTables`.
     """
 
     def __init__(self, table: TypeTable) -> None:

@@ -44,13 +44,9 @@ class Saved:
 class SavingTable:
     """The programs of a run that saves: those of types of which something is worth saving, and of the others.
 
-    Args:
-        table: of the graph.
-        batches: that will run.
-
     Attributes:
         programs, kept: in the places of those that a `TypeTable` has.
-        saved: per number of a type what was saved, if something is.
+        saved: per number of a type what was saved, if something is, by these batches.
     """
 
     def __init__(self, table: TypeTable, batches: np.ndarray) -> None:

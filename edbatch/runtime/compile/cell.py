@@ -7,6 +7,7 @@ It joins what must not know each other: the body (graph), the search for the few
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from edbatch.base.stopwatch import Clock
 from edbatch.graph.cell.batches import batch_kind, computing, operand_nodes, split_clashing, split_repeats
@@ -14,12 +15,11 @@ from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.passes import prepare_for_batching, prepare_for_kernels, prepare_for_splitting
 from edbatch.graph.cell.passes.merge_batches import merge_batches
 from edbatch.graph.cell.stacking import stacked
-from edbatch.graph.cell.tables import Compiled
+from edbatch.graph.cell.tables import Compiled, Row
 from edbatch.graph.options import Options
-from edbatch.memory.layout import Layout, Reach, clashing, plan_layout
+from edbatch.memory.layout import RESULT, Layout, Reach, clashing, plan_layout
 from edbatch.runtime.compile.fewest_batches import Batching, fewest_batches
 from edbatch.runtime.compile.layout import Model, describe, in_order_of_batches
-from edbatch.runtime.compile.tables import operand_rows, storage_rows
 
 
 def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Compiled:
@@ -97,3 +97,58 @@ def _stack_overlapping(model: Model, layout: Layout) -> None:
     for variables, runs in stacks:
         if runs > 1:
             stacked([specs[variable] for variable in sorted(variables, key=lambda at: layout.offsets[at])])
+
+
+WORDS = {Reach.VIEW: "contiguous", Reach.BROADCAST: "broadcast", Reach.GATHER: "gathered"}
+_STORAGE = "variable", "is", "space", "place", "size", "bytes"
+_OPERANDS = "batch", "operand", "variables", "reached", "bytes", "stopped by"
+
+
+def storage_rows(model: Model, layout: Layout, itemsize: int) -> list[Row]:
+    """Every variable in memory order: the row of a call first, then constants, copies, and where parameters are now."""
+    copied = {model.concatenations[v.op] for v in layout.verdicts if v.op in model.concatenations and v.moved}
+    rows: list[Row] = []
+    for index in layout.order:
+        variable, role, begin = model.variables[index], model.roles[index], layout.offsets[index]
+        stored = role in ("argument", "intermediate", "output", "constant") or (role == "copy" and index in copied)
+        if stored or index in model.copied:
+            place = f"columns {begin}:{begin + variable.size}"
+            rows.append(_row(variable.name, role, variable.space, place, variable.size, itemsize))
+    planned = {index: at for at, index in enumerate(layout.order)}
+    for spec in sorted(model.parameters, key=lambda spec: planned[model.parameters[spec]]):
+        parameter = spec.parameter()
+        stack = None if parameter is None else parameter.stack
+        if stack is None:
+            space, place = "its own", ""
+        else:
+            begin = sum(part.shape[0] for part in stack.parts[: stack.parts.index(spec)])
+            space, place = stack.name, f"rows {begin}:{begin + spec.shape[0]}"
+        rows.append(_row(spec.name, "parameter", space, place, spec.size, itemsize))
+    return rows
+
+
+def _row(name: str, role: str, space: str, place: str, size: int, itemsize: int) -> Row:
+    return dict(zip(_STORAGE, (name, role, space, place, size, size * itemsize), strict=True))
+
+
+def operand_rows(model: Model, layout: Layout, itemsize: int) -> list[Row]:
+    """Every result and operand of every batch, then every concatenation."""
+    found: list[tuple[str, str, list[int], Reach, int, str]] = []
+    for verdict, why in zip(layout.verdicts, layout.stopped_by, strict=True):
+        op = layout.ops[verdict.op]
+        is_concatenation = verdict.op in model.concatenations
+        if not (verdict.op < model.n_batches or (is_concatenation and verdict.slot != RESULT)):
+            continue
+        slot = op.result if verdict.slot == RESULT else op.operands[verdict.slot]
+        order = [slot[at] for at in layout.batch_orders[verdict.op]]
+        name = "result" if verdict.slot == RESULT else "parts" if is_concatenation else str(verdict.slot)
+        found.append((op.name, name, order, verdict.reach, verdict.moved, why))
+    for whole, (operands, why) in model.copied.items():
+        variable = model.variables[whole]
+        found.append((variable.name, "parts", operands, Reach.GATHER, variable.size, why))
+    rows: list[Row] = []
+    for batch, operand, read, reach, moved, why in found:
+        names = ", ".join(dict.fromkeys(model.variables[index].name for index in read))
+        row: tuple[Any, ...] = batch, operand, names, WORDS[reach], moved * itemsize, why
+        rows.append(dict(zip(_OPERANDS, row, strict=True)))
+    return rows

@@ -49,12 +49,9 @@ class CompiledDerivative(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """The forward computation of a cell that keeps intermediate values.
+    """The forward computation of a cell that keeps intermediate values: rows [calls, width] of the result, then of these.
 
-    Attributes:
-        program: fills rows [calls, width]: the row of the result, and after it what is saved.
-        places: per saved node of the body, where it begins in a row, and its spec.
-        width: entries of a row.
+    `places`: per saved node of the body, where it begins in a row, and its spec.
     """
 
     program: Program
@@ -69,8 +66,7 @@ def compiled(
 
     Args:
         needed: per operand that is a node, whether its gradient is asked for.
-        saving: whether the forward run has saved what is worth it.
-        live: the outputs that gradients flow into, by number.
+        saving: whether the forward run has saved what is worth it; live: the outputs that gradients flow into.
     """
     plain = current_options().plain
 

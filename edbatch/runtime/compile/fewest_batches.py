@@ -10,12 +10,7 @@ LARGEST = 500  # nodes; beyond, the search does not start
 
 
 class Batching(NamedTuple):
-    """Batches, and how good they are.
-
-    Attributes:
-        batches: node numbers, batch by batch, in an order in which operands precede their users.
-        least: no batching has fewer batches.
-    """
+    """Node numbers, batch by batch, operands before their users; and how many batches each batching has at `least`."""
 
     batches: list[list[int]]
     least: int
@@ -27,16 +22,11 @@ class Batching(NamedTuple):
 
 
 def fewest_batches(kinds: Sequence[Hashable], operands: Sequence[Sequence[int]], budget: int = BUDGET) -> Batching:
-    """Batch a graph whose nodes are numbered so that operands precede their users.
+    """Batch a graph whose nodes are numbered so that operands precede their users; nodes of one kind may run together.
 
     A batch is all ready nodes of one kind: to run only some of them is never better. Bounded by equation (2) of
     appendix A.3 on what is left, in the path reading; what brings that bound down is tried first, so the first sequence
-    found is mostly the best, and known to be so.
-
-    Args:
-        kinds: per node; nodes of one kind may run together.
-        operands: per node, node numbers.
-        budget: bounds the search.
+    found is mostly the best, and known to be so. `budget` bounds the search.
 
     Example:
         >>> fewest_batches(["a", "b", "b", "a"], [[], [0], [], [2]])

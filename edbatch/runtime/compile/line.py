@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -27,28 +28,6 @@ class Sample(NamedTuple):
 _AT = attrgetter("at")
 
 
-class Fitted:
-    """What lies between two samples that are alike.
-
-    Args:
-        form: of it; what does not vary is filled in.
-        polynomials: coefficients [degree + 1, integers], from the lowest on, of polynomials in the distance from...
-        origin: a place on the line.
-    """
-
-    def __init__(self, form: Form, polynomials: np.ndarray, origin: int) -> None:
-        self._make, self._polynomials, self._origin = maker_of(form), polynomials, origin
-        self._is_whole = bool((polynomials == np.rint(polynomials)).all())
-
-    def made(self, at: int) -> Any:
-        """What is made there; `NOTHING`: an integer would be none."""
-        found = _at(self._polynomials, at - self._origin)
-        if self._is_whole:
-            return self._make(found.astype(np.int64))
-        integers = np.rint(found)
-        return self._make(integers.astype(np.int64)) if np.abs(found - integers).max() < ALMOST else NOTHING
-
-
 class Line:
     """Types of one structure whose sizes lie on a line.
 
@@ -62,7 +41,7 @@ class Line:
         self.samples: list[Sample] = []  # in order; another list whenever there are more
         self._direction, self._base = direction, base
         self._first = next(axis for axis, slope in enumerate(direction) if slope)
-        self._fitted: dict[int, Fitted | None] = {}
+        self._fitted: dict[int, Callable[[int], Any] | None] = {}
 
     def add(self, sample: Sample) -> None:
         """One more type."""
@@ -90,11 +69,14 @@ class Line:
         if key not in self._fitted:
             self._fitted[key] = _fitted([one for one in samples if one.form is form], samples[0].at)
         fitted = self._fitted[key]
-        return NOTHING if fitted is None else fitted.made(at)
+        return NOTHING if fitted is None else fitted(at)
 
 
-def _fitted(samples: list[Sample], origin: int) -> Fitted | None:
-    """What lies between samples of one form; None: no polynomials of degree 2 say it."""
+def _fitted(samples: list[Sample], origin: int) -> Callable[[int], Any] | None:
+    """Makes what lies at a place between samples of one form (`NOTHING`: an integer would be none).
+
+    None: no polynomials of degree 2 say it.
+    """
     if len(samples) < LEAST:
         return None
     (a, form, first), (b, _, middle), (c, _, last) = samples[0], samples[len(samples) // 2], samples[-1]
@@ -107,7 +89,18 @@ def _fitted(samples: list[Sample], origin: int) -> Fitted | None:
     varies = (found[1] != 0) | (found[2] != 0)
     form, left = with_known(form, first.astype(np.int64), varies)
     degree = 2 if found[2].any() else 1
-    return Fitted(form, np.ascontiguousarray(found[: degree + 1, left]), origin)
+    # Coefficients [degree + 1, integers], from the lowest on; what does not vary is in the form.
+    make, polynomials = maker_of(form), np.ascontiguousarray(found[: degree + 1, left])
+    is_whole = bool((polynomials == np.rint(polynomials)).all())
+
+    def made(at: int) -> Any:
+        found = _at(polynomials, at - origin)
+        if is_whole:
+            return make(found.astype(np.int64))
+        integers = np.rint(found)
+        return make(integers.astype(np.int64)) if np.abs(found - integers).max() < ALMOST else NOTHING
+
+    return made
 
 
 def _at(polynomials: np.ndarray, x: int) -> np.ndarray:

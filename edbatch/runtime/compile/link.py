@@ -164,9 +164,7 @@ class Link:
         """The step of a kernel.
 
         Args:
-            sizes: of its axes.
-            places: slot and column of each place.
-            words: strides, then columns.
+            places: slot and column of each; words: strides, then columns.
             integers: which of the calls' integers it takes.
         """
         numbers = [*sizes, *words, *integers]

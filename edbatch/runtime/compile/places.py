@@ -22,9 +22,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Parts:
-    """Values that are computed, or gathered, right where they are wanted, instead of copied there.
+    """Values that are computed, or gathered, right where they are wanted.
 
-    Args:
+    Attributes:
         in_result: nodes that are part of the cell's result, and their column there.
         homes: per node that is part of a concatenation's value, the concatenation's node and the column in it.
     """

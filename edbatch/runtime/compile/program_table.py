@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
 
-from edbatch.base.records import joined, record_type, words_of
+from edbatch.base.records import record_type, records, words_of
 from edbatch.compiling.compiled import compiled
 from edbatch.compiling.directory import Directory, Told
 from edbatch.graph.spec import ParameterSpec
@@ -48,14 +47,7 @@ _OTHERS = [Extent._fields.index(name) for name in ("calls", "itemsize", "lists")
 
 
 class Size(NamedTuple):
-    """The scratch that a type needs.
-
-    Attributes:
-        width: bytes for a call.
-        calls: of a block, at most.
-        list_width: bytes for an element of a list; 0: it reads none, or where they are.
-        list_at: the operand that has the elements.
-    """
+    """Bytes of scratch for a call, of at most so many in a block; and for an element of the list of operand `list_at`."""
 
     width: int
     calls: int
@@ -64,7 +56,7 @@ class Size(NamedTuple):
 
 
 SIZE = record_type(Size._fields)
-_NO_TASK, _PROGRAM = np.array([Task(NONE)], TASK), Task._fields.index("program")
+_PROGRAM = Task._fields.index("program")
 
 
 class Ready(NamedTuple):
@@ -165,13 +157,9 @@ class ProgramTable:
         programs = self.directory.tables.tasks["program"][kinds]
         return bool(((programs < 0) | (batches["n"] <= self._sizes[kinds]["calls"])).all())
 
-    def having(self, more: np.ndarray) -> Self:
-        """The same programs, and the tasks of more types, which are no programs."""
-        other = copy.copy(self)
-        tables = self.directory.tables
-        other.directory = Directory(tables._replace(tasks=joined(tables.tasks, more)))
-        other._sizes = joined(self._sizes, np.zeros(len(more), SIZE))
-        return other
+    def task(self, kind: int) -> Task:
+        """What a type is that has no program."""
+        return Task(NONE)
 
     def _begin(self) -> None:
         """Have none joined."""
@@ -183,9 +171,9 @@ class ProgramTable:
         if len(self._extents) + len(self._new) > MOST_GONE + 2 * len(self._tables):  # most are of what is gone
             self._new = dict.fromkeys(self._tables)
             self._begin()
-        for table, nothing in ((self._tasks, _NO_TASK), (self._all_sizes, np.zeros(1, SIZE))):
-            # Each by what it misses itself: an interrupt may have left one longer than the other.
-            table.append([nothing.repeat(max(0, types - len(table)))])
+        # Each by what it misses itself: an interrupt may have left one longer than the other.
+        self._tasks.append([records([self.task(kind) for kind in range(len(self._tasks), types)], TASK)])
+        self._all_sizes.append([np.zeros(max(0, types - len(self._all_sizes)), SIZE)])
         kinds = [kind for kind in self._new if kind in self._tables]  # others failed
         if kinds:
             self._append(kinds)
@@ -222,15 +210,15 @@ class ProgramTable:
 
 
 class DerivativePrograms(ProgramTable):
-    """The programs of derivatives, numbered as they are first used."""
+    """The programs of derivatives, and the tasks of what adds rows, numbered as they are first used."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._numbers: dict[Program | ListProgram, int] = {}
-        self._programs: list[Program | ListProgram] = []
+        self._numbers: dict[Program | ListProgram | Task, int] = {}
+        self._programs: list[Program | ListProgram | Task] = []
 
-    def number(self, program: Program | ListProgram) -> int:
-        """The number of a program."""
+    def number(self, program: Program | ListProgram | Task) -> int:
+        """The number of a program, or of a task."""
         found = self._numbers.get(program)
         if found is None:
             self._programs.append(program)  # before its number is known: an interrupt leaves one that nobody uses
@@ -239,12 +227,18 @@ class DerivativePrograms(ProgramTable):
 
     @property
     def count(self) -> int:
-        """Of all programs."""
+        """Of all programs and tasks."""
         return len(self._programs)
 
-    def program(self, number: int) -> Program | ListProgram:
-        """The program of a number."""
-        return self._programs[number]
+    def program(self, number: int) -> Program | ListProgram | None:
+        """The program of a number; None: it is a task's."""
+        found = self._programs[number]
+        return None if isinstance(found, Task) else found
+
+    def task(self, kind: int) -> Task:
+        """The task of a number."""
+        found = self._programs[kind]
+        return found if isinstance(found, Task) else Task(NONE)
 
 
 @compiled(small=True)

@@ -26,13 +26,7 @@ PRODUCTS = ("matmul", "affine", "matmul_stack")
 
 @dataclass(frozen=True)
 class CellStep:
-    """A step of a program.
-
-    Args:
-        encode: makes its record, given the `Link` that knows where values lie.
-        operands: what it reads.
-        computes: nodes whose values it writes.
-    """
+    """A step that reads operands and computes nodes; `encode`: makes its record, given the `Link` that knows places."""
 
     encode: Callable[[Any], Step]
     operands: tuple[Operand, ...]

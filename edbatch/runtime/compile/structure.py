@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from functools import cache
 from itertools import combinations, count
 from math import comb, prod
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -38,12 +38,10 @@ class Structure:
     """What types have in common that differ in sizes alone.
 
     Args:
-        op: of the types, if it is one.
         form, pattern: of the types: for each integer which of the sizes it is, or (it,) if it is below 2.
 
     Attributes:
-        families: what is made of the types, see `runtime.compile.families`.
-        of_backends: the same, where it is another for each.
+        families, of_backends: what is made of the types, see `runtime.compile.families`; what is another for each.
         is_open: whether what the types are made of is known of one of them, and the others can be opened, too.
         is_ours: whether all ops in it are written here. What others write may ask of a size whatever they like.
     """
@@ -67,17 +65,10 @@ class Structure:
             return None
         if shape != out.shape or max(x.size for x in (*operands, out)) > MOST_ENTRIES:
             return None
-        return made if structure_of(made).structure is self else None
+        return made if structure_of(made)[0] is self else None
 
 
-class OfSizes(NamedTuple):
-    """A type as a structure and sizes."""
-
-    structure: Structure
-    sizes: tuple[int, ...]
-
-
-def structure_of(type: NodeType) -> OfSizes:
+def structure_of(type: NodeType) -> tuple[Structure, tuple[int, ...]]:
     """The structure of a type, and its sizes."""
     if type.sizes is None:
         number, integers, fixed = _taken_apart(type)
@@ -94,7 +85,7 @@ def structure_of(type: NodeType) -> OfSizes:
             for spec in type.parameters:
                 spec.enters(_structures, key)
             _structures[key] = found
-        type.sizes = OfSizes(found, sizes)
+        type.sizes = found, sizes
     return type.sizes
 
 

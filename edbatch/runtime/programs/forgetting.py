@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -101,25 +101,15 @@ _OF_CELLS = (Entry, LastCall, Variant, NodeType, Op)
 _PLAIN = frozenset([int, float, str, bytes, bool, complex, type(None), range])
 
 
-class Reached(NamedTuple):
-    """What can be reached.
-
-    Attributes:
-        expressions, lists: of a graph, and lists of them.
-        looks: how many objects were looked at; of numbers and texts, an eighth.
-    """
-
-    expressions: list[Expression]
-    lists: list[ExpressionList]
-    looks: float
-
-
-def reachable(roots: Iterable[Any], graph: Columns) -> Reached | None:
+def reachable(roots: Iterable[Any], graph: Columns) -> tuple[list[Expression], list[ExpressionList], float] | None:
     """All expressions of a graph, and lists of them, that can be reached from some objects; None: arrays of them, too.
 
     Args:
         roots: programs that wait, what they wait for, what others have returned.
         graph: expressions of others are not looked at.
+
+    Returns:
+        These, and how many objects were looked at; of numbers and texts, an eighth.
     """
     expressions: list[Expression] = []
     lists: list[ExpressionList] = []
@@ -141,7 +131,7 @@ def reachable(roots: Iterable[Any], graph: Columns) -> Reached | None:
         if isinstance(found, ExpressionList) and found.graph is graph:
             lists.append(found)
         waiting.extend(_held(found))
-    return Reached(expressions, lists, len(seen) + looks / 8)
+    return expressions, lists, len(seen) + looks / 8
 
 
 def _held(found: Any) -> Iterator[Any]:

@@ -24,7 +24,6 @@ class Rounds:
     """Programs that run together; others may join between two rounds, and leave when they end.
 
     Args:
-        graph: that they record into.
         ended: called with a program's number, what it returned, and what it raised, if it did; may begin others. What
             it raises ends the round.
         forgets: whether the graph is nobody else's: values that cannot be reached are given back.

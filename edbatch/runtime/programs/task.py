@@ -22,34 +22,16 @@ class Task:
 
     Attributes:
         sample: number of the program that it is, or is a part of.
-        parent: the task that waits for it; None of a program itself.
-        place: which of the parent's parts it is.
-        asked: the expression that it waits for, or several.
-        answer: their values, or what its parts have returned.
-        error: raised where it waits, in place of an answer.
-        running: how many of its parts have not ended.
+        parent, place: the task that waits for it (None of a program itself), and which of the parent's parts it is.
+        asked: the expression that it waits for, or several; error: raised where it waits, in place of an answer.
+        answer: their values, or what its parts have returned; running: how many of its parts have not ended.
         closed: whether it was ended from outside.
     """
 
     __slots__ = (
-        "_begun",
-        "_drawn",
-        "_enter",
-        "_parts",
-        "_program",
-        "_send",
-        "_stream",
-        "_streams",
-        "answer",
-        "asked",
-        "closed",
-        "context",
-        "error",
-        "parent",
-        "place",
-        "running",
-        "sample",
-    )
+        "_begun", "_drawn", "_enter", "_parts", "_program", "_send", "_stream", "_streams", "answer", "asked", "closed",
+        "context", "error", "parent", "place", "running", "sample",
+    )  # fmt: skip
 
     def __init__(
         self, program: Any, context: Context, stream: int, sample: int, parent: Task | None = None, place: int = 0
