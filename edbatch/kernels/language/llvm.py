@@ -26,8 +26,7 @@ from edbatch.kernels.language.ir import (
     StoreLargest,
 )
 from edbatch.kernels.language.llvm_code import Value, pointer, whole
-from edbatch.kernels.language.llvm_largest import Entries, Heap
-from edbatch.kernels.language.llvm_reductions import Accumulator
+from edbatch.kernels.language.llvm_reductions import Accumulator, Entries, Heap
 from edbatch.kernels.language.llvm_values import Values
 
 BLOCK = 128
