@@ -296,11 +296,6 @@ class _Disk(NullCache):
     def __init__(self, function: Compiled) -> None:
         self._made_of = function
 
-    @property
-    def cache_path(self) -> str:
-        """The folder."""
-        return str(cache.cache_folder())
-
     def _keys(self, signature: Any) -> list[bytes]:
         """Of the versions that serve, best last: one for Python serves callers that are compiled, too."""
         digest = hashlib.blake2b(cache.environment(), digest_size=DIGEST)

@@ -94,11 +94,6 @@ def derivative(lines: Lines, needed: frozenset[str]) -> tuple[Line, ...]:
 
     Raises:
         EdBatchError: a line has no derivative.
-
-    Example:
-        >>> lines = Lines(("x[e,d]",), "total[d] = sum_e(x * x)")
-        >>> [line.target for line in derivative(lines, frozenset({"x"}))]
-        ['gradient of x']
     """
     depends = set(needed)
     for line in lines.lines:

@@ -56,10 +56,6 @@ def function(name: str, operands: Sequence[str], dtype: str = "float32") -> str:
 
     Raises:
         EdBatchError: there is none of this name, or of so many operands.
-
-    Example:
-        >>> function("tanh", ["v0"]), function("select", ["v0", "v1", "v2"])
-        ('tanhf(v0)', '(v0 ? v1 : v2)')
     """
     known = FUNCTIONS.get(name)
     if known is None or len(known.arguments) != len(operands):

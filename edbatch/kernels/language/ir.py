@@ -202,11 +202,6 @@ class Kernel:
         dtype: of all numbers in memory; computed in it, too, if the function table says nothing else.
         index_bits: of lists, offsets and integers in memory: 32 or 64.
         long: whether rows have many thousand entries: a CPU then computes several vectors of one at a time.
-
-    Example:
-        >>> steps = (Load(0, (NEXT,)), Constant((2.0).hex()), Compute("multiply", (0, 1)))
-        >>> Kernel(1, 0, (Place(), Place()), steps, (Store(2, 1, (NEXT,)),)).dtype
-        'float32'
     """
 
     outer: int

@@ -74,14 +74,6 @@ class PQTree(Generic[T]):
 
         Raises:
             EdBatchError: an element is not in the tree.
-
-        Example:
-            >>> tree = PQTree([1, 2, 3])
-            >>> tree.reduce([3, 1, 3]), tree
-            (True, PQTree({2 {1 3}}))
-            >>> tree.reduce([4])
-            Traceback (most recent call last):
-            edbatch.errors.EdBatchError: PQTree.reduce: 4 is no element of the tree
         """
         wanted = set(subset)
         inside, leaves = [0] * len(self.nodes), [1] * len(self.nodes)
