@@ -178,7 +178,6 @@ def _in_python(function: Small, args: tuple[Any, ...]) -> Any:
 
 
 def _is_callable(result: Any) -> bool:
-    """Whether Python can call a version."""
     return bool(result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name))
 
 

@@ -389,7 +389,6 @@ class Trainer:
         return found
 
     def _refuse(self) -> None:
-        """A gradient is not finite: raise or skip."""
         bad = [repr(p.name) for p in self._group_of() if p.has_grad and not is_finite(p)]
         message = f"{self._name}.update: NaN or infinite gradient of {_listed(bad)} after {self.steps} updates"
         if self.on_bad_gradient == "raise":
@@ -401,7 +400,6 @@ class Trainer:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 

@@ -89,8 +89,11 @@ def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: i
 
 
 @compiled(error_model="numpy")
-def multiply_each(gemm: Gemm, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices) -> None:
-    """out_i = a_i @ b_i for every call i."""
+def multiply_each(
+    device: np.ndarray, itemsize: int, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices
+) -> None:
+    """out_i = a_i @ b_i for every call i; see `Emitter`."""
+    gemm = Gemm(device[itemsize // 8], itemsize)
     for i in range(calls):
         _multiply(gemm, sizes, _of(a, i), _of(b, i), _of(out, i), 0)
 

@@ -92,7 +92,6 @@ class _Writer(Values):
 
     @contextmanager
     def _along(self, axis: int, parallel: bool) -> Iterator[None]:
-        """A loop along an axis."""
         before = self.known.copy()
         with self.code.loop(self.sizes[axis], parallel, single=not self.kernel.long) as at:
             self.enter(axis, at)
@@ -120,7 +119,6 @@ class _Writer(Values):
                 self._nest(self.vector_last(axes), wanted, partial(self.write, stores), not analysis.ordered)
 
     def _largest(self, store: StoreLargest) -> None:
-        """The largest entries of a group."""
         load, axis = self.kernel.instructions[store.value], self.kernel.outer
         assert isinstance(load, Load)
         entries, numbers = (
@@ -177,7 +175,6 @@ class _Writer(Values):
                 one.end_block()
 
     def _entry(self, number: int, sums: dict[int, Accumulator]) -> None:
-        """What a pass does with an entry."""
         for value in self.analysis.roots(number):
             self.value(value)
         for one in sums.values():

@@ -163,7 +163,6 @@ class _Reduction:
         return len(self._nodes) - 1
 
     def _chain(self, node: PQNode) -> list[int] | None:
-        """A partial node below the root as a chain."""
         if node.kind == "P":
             empty, partial, full = self._parted(node.children)
             inner = [part for child in partial for part in self._chains[child]]
@@ -175,7 +174,6 @@ class _Reduction:
         return None
 
     def _root(self, node: PQNode) -> PQNode | None:
-        """The root, changed."""
         if node.kind == "P":
             empty, partial, full = self._parted(node.children)
             if len(partial) > 2:
