@@ -170,7 +170,6 @@ def with_known(form: Form, integers: np.ndarray, varies: np.ndarray) -> tuple[Fo
 
 
 def _count(form: Form) -> int:
-    """How many integers a form has."""
     if form is int:
         return 1
     if form[0] is Same:

@@ -36,13 +36,7 @@ def records(fields: Sequence[int] | Sequence[Sequence[int]], kind: np.dtype) -> 
 
 
 def joined(first: np.ndarray, then: np.ndarray) -> np.ndarray:
-    """Records of int64, and after them others of one type; NumPy would compare the fields first.
-
-    Example:
-        >>> pairs = records([1, 2], record_type(("a", "b")))
-        >>> joined(pairs, pairs)["b"]
-        array([2, 2])
-    """
+    """Records of int64, and after them others of one type; NumPy would compare the fields first."""
     return np.frombuffer(np.concatenate([words_of(first).reshape(-1), words_of(then).reshape(-1)]), first.dtype)
 
 
@@ -50,11 +44,6 @@ def words_of(table: np.ndarray) -> np.ndarray:
     """The fields of records of int64, [records, fields]: these are read and written in less time than records.
 
     Of an array as bytes: for a view NumPy asks Python whether it is safe.
-
-    Example:
-        >>> words_of(records([(1, 2), (3, 4)], record_type(("a", "b"))))
-        array([[1, 2],
-               [3, 4]])
     """
     return np.frombuffer(table, np.int64).reshape(len(table), table.dtype.itemsize // 8)
 
@@ -65,12 +54,6 @@ def packing(code: str, count: int) -> Struct:
 
     Args:
         code: "i" of 32 bits, "q" of 64.
-
-    Example:
-        >>> array = np.zeros(3, np.int64)
-        >>> packing("q", 2).pack_into(array, 8, *[5, 6])
-        >>> array
-        array([0, 5, 6])
     """
     return Struct(f"{count}{code}")
 

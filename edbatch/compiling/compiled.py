@@ -178,7 +178,6 @@ def _in_python(function: Small, args: tuple[Any, ...]) -> Any:
 
 
 def _is_callable(result: Any) -> bool:
-    """Whether Python can call a version."""
     return bool(result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name))
 
 
@@ -295,11 +294,6 @@ class _Disk(NullCache):
 
     def __init__(self, function: Compiled) -> None:
         self._made_of = function
-
-    @property
-    def cache_path(self) -> str:
-        """The folder."""
-        return str(cache.cache_folder())
 
     def _keys(self, signature: Any) -> list[bytes]:
         """Of the versions that serve, best last: one for Python serves callers that are compiled, too."""

@@ -121,7 +121,6 @@ def interpreter(emitter: Emitter) -> Callable[..., None]:
 
 
 def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[..., None]:
-    """What runs a batch of a program."""
     move, flush, read_scattered = emitter.move, emitter.flush, emitter.read_scattered
     run_steps = _step_runner(emitter)
 

@@ -18,13 +18,6 @@ class Due:
         alike: one for all that are updated with the same constants, and the number of their group.
         applied: owners, themselves or a part of each, and the one whose constants are taken: storages are updated as a
             whole where all their members are, and alike.
-
-    Example:
-        >>> import edbatch as eb
-        >>> W, b = list(eb.ParameterCollection().add_parameters(2, name=name) for name in "Wb")
-        >>> due = Due([W, b], {W: 0, b: 1}, {}, lambda owner: Storage(owner, eb.SGD.rule))
-        >>> due.alike == {W: 0, b: 1}, due.applied == [(W, W, W), (b, b, b)]
-        (True, True)
     """
 
     def __init__(

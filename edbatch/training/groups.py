@@ -24,15 +24,6 @@ def groups_of(place: str, given: Any, allowed: Iterable[str]) -> list[Group]:
 
     Raises:
         EdBatchError: there are no parameters, or a group sets what it cannot.
-
-    Example:
-        >>> import edbatch as eb
-        >>> model = eb.ParameterCollection()
-        >>> W, b = model.add_parameters((2, 3)), model.add_parameters(2)
-        >>> [len(parameters_of(group)) for group in groups_of("Adam", [W, b], ["lr"])]
-        [2]
-        >>> [group.get("lr") for group in groups_of("Adam", [{"params": W, "lr": 0.1}, {"params": [b]}], ["lr"])]
-        [0.1, None]
     """
     whole = isinstance(given, ParameterCollection | Parameter)
     try:

@@ -17,13 +17,6 @@ def total_of(losses: Losses, batch: list[Any]) -> tuple[Expression, int]:
 
     Raises:
         EdBatchError: they are no losses, or there are none.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     total, n = total_of(lambda xs: [eb.square(eb.scalar(x)) for x in xs], [1.0, 2.0])
-        >>> total.value(), n
-        (np.float32(5.0), 2)
     """
     found = losses(batch)
     if not isinstance(found, Expression | Sequence):

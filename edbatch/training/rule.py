@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, shown
@@ -47,25 +47,15 @@ class Rule:
         except (EdBatchError, SyntaxError) as error:
             raise EdBatchError(f"the update rule {self.body!r}: {error}") from None
 
-    @cached_property
-    def _expected(self) -> dict[str, None] | None:
-        """The names of the constants that an optimizer gives; None if gradients are not scaled."""
-        names = dict.fromkeys(self.constants)
-        return None if "scale" not in names else {name: None for name in names if name != "scale"}
-
     def ordered(self, place: str, scale: float, given: object) -> list[float]:
         """What the kernel is given: the constants in order, "scale" and those that an optimizer gives by name.
 
         Raises:
             EdBatchError: they are not those of the rule, or no numbers.
-
-        Example:
-            >>> Rule((), ("scale", "lr"), "p = p - lr * (scale * g)").ordered("SGD", 1.0, {"lr": 0.1})
-            [1.0, 0.1]
         """
-        expected = self._expected
-        if expected is None:
+        if "scale" not in self.constants:
             raise EdBatchError(f"{place}.rule: expected a constant 'scale', which it multiplies the gradient by")
+        expected = dict.fromkeys(name for name in self.constants if name != "scale")
         if not isinstance(given, dict) or given.keys() != expected.keys():
             got = ", ".join(map(str, given)) or "none" if isinstance(given, dict) else shown(given)
             names = ", ".join(expected)
@@ -87,11 +77,6 @@ def kernel_of(rule: Rule, dtype: str, long: bool) -> Kernel:
     Args:
         dtype: of all.
         long: see `Kernel`.
-
-    Example:
-        >>> kernel = kernel_of(Rule((), ("lr",), "p = p - lr * g"), "float64", long=True)
-        >>> len(kernel.places), [store.place for store in kernel.stores]  # the parameter, the gradient
-        (3, [2, 1])
     """
     make = Builder()
     names = (*rule.constants, "p", "g", *rule.slots)

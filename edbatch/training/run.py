@@ -210,7 +210,6 @@ class Run:
                 raise EdBatchError("Run.epochs: another call has gone on with this run; go on with what that one gave")
 
     def _train(self, epoch: int, doing: Doing) -> None:
-        """What is left of an epoch."""
         n, size = self.steps_per_epoch, self.batch_size
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.data))
         disable = None if self.progress is None else not self.progress
@@ -227,7 +226,6 @@ class Run:
                     self._save()
 
     def _steps(self, batches: list[list[int]]) -> Generator[float]:
-        """Do mini-batches here."""
         for numbers in batches:
             with Whole():  # a mini-batch that an error or an interrupt ended in its midst leaves nothing behind
                 if self._drawn is not None:

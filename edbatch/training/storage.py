@@ -18,13 +18,6 @@ class Storage:
     Attributes:
         slots: for each slot of the rule an array like the owner's. All that is remembered of a row of a table, or of
             any other storage as a whole, lies side by side.
-
-    Example:
-        >>> import edbatch as eb
-        >>> W = eb.ParameterCollection().add_parameters((2, 3), init=1.0)
-        >>> storage = Storage(W, eb.Adam.rule)
-        >>> len(storage.slots), storage.slot(0, W).shape
-        (2, (2, 3))
     """
 
     def __init__(self, owner: Parameter, rule: Rule) -> None:

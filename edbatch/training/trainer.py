@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from operator import is_
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -106,18 +105,14 @@ class Trainer:
         self._storages: dict[Parameter, Storage] = {}  # by owner
         self._due: Due | None = None  # at the last update
         self._told = False  # of leftovers
-        self._names = [field.name for field in fields(self) if field.name != "model"]
-        self._in_range: list[Any] = []  # of these names, what was last found to be
         self._grouped: tuple[list[list[Parameter]], dict[Parameter, int]] = [], {}  # what is in each group, and back
         allowed = [field.name for field in fields(self) if field.name not in ("model", "clip", "on_bad_gradient")]
         self.groups: list[Group] = groups_of(self._name, self.model, allowed)
         self._group_of()
         self._ignores_decay = False
-        for group in self.groups:
-            self._with(group).check()
+        self._checked()
         self._ignores_decay = not self._decays()
-        for group in self.groups:
-            self._with(group).check()
+        self._checked()
 
     def check(self) -> None:
         """Make all hyper-parameters that are numbers Python's; an `EdBatchError` unless they are in range."""
@@ -137,8 +132,11 @@ class Trainer:
             raise EdBatchError(f"{self._name}: on_bad_gradient={shown(found)}; expected 'raise' or 'skip'")
 
     def constants(self, lr: float, updates: int) -> dict[str, float]:
-        """The rule's constants but "scale", by name, at a parameter's update number `updates`, which counts from 1."""
-        raise NotImplementedError
+        """The rule's constants but "scale", by name, at a parameter's update number `updates`, which counts from 1.
+
+        Those of a rule that has no others: lr and weight decay.
+        """
+        return {"lr": lr, "decay": self.weight_decay}
 
     def _constants_of(self, lr: float, updates: int, scale: float) -> list[float]:
         """All constants in the rule's order; errors as of `Rule.ordered`."""
@@ -356,21 +354,10 @@ class Trainer:
         return found
 
     def _checked(self) -> list[Self]:
-        """The optimizer of each group; hyper-parameters may have been set since the last update.
-
-        To check all of them takes as long as a small update: those that are the same objects as then are in range.
-        """
-        given = [getattr(self, name) for name in self._names]
-        found = self._in_range
-        is_same = (
-            type(self.steps) is int and self.steps >= 0 and len(found) == len(given) and all(map(is_, given, found))
-        )
-        if is_same and len(self.groups) == 1 and len(self.groups[0]) == 1:
-            return [self]
+        """The optimizer of each group; hyper-parameters may have been set since the last update."""
         optimizers = [self._with(group) for group in self.groups]
         for optimizer in optimizers:
             optimizer.check()
-        self._in_range = [getattr(self, name) for name in self._names] if optimizers == [self] else []
         return optimizers
 
     def _group_of(self) -> dict[Parameter, int]:
@@ -402,7 +389,6 @@ class Trainer:
         return found
 
     def _refuse(self) -> None:
-        """A gradient is not finite: raise or skip."""
         bad = [repr(p.name) for p in self._group_of() if p.has_grad and not is_finite(p)]
         message = f"{self._name}.update: NaN or infinite gradient of {_listed(bad)} after {self.steps} updates"
         if self.on_bad_gradient == "raise":
@@ -414,7 +400,6 @@ class Trainer:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edbatch.kernels.cuda.source import common
+from edbatch.kernels.cuda.backend import COMMON, text_of
 from tests.emulated import libraries
 from tests.emulated.arrays import plain
 from tests.emulated.driver import EmulatedDriver
@@ -69,7 +69,7 @@ def launch(kernel):
 def kernels():
     """All of them by name."""
     bodies = {"right": RIGHT} | {name: body for name, (_, body) in FAULTS.items()}
-    source = common() + "".join(KERNEL.format(name=name, body=body) for name, body in bodies.items())
+    source = text_of(COMMON) + "".join(KERNEL.format(name=name, body=body) for name, body in bodies.items())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(libraries, "checks", True)
         return dict(zip(bodies, EmulatedDriver().load(source, list(bodies)), strict=True))
@@ -101,4 +101,4 @@ def test_parameters_are_not_written(monkeypatch, body, message):
     """A GPU would copy them for each thread."""
     monkeypatch.setattr(libraries, "checks", True)
     with pytest.raises(RuntimeError, match=message):
-        EmulatedDriver().load(common() + KERNEL.format(name="kernel", body=body), ["kernel"])
+        EmulatedDriver().load(text_of(COMMON) + KERNEL.format(name="kernel", body=body), ["kernel"])

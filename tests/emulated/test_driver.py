@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edbatch.kernels.cuda.backend import COMMON, text_of
 from edbatch.kernels.cuda.driver import Driver
-from edbatch.kernels.cuda.source import common
 from tests.emulated import libraries
 from tests.emulated.driver import EmulatedDriver, parameters_of
 from tests.emulated.libraries import core, reports, with_cpp
@@ -200,7 +200,7 @@ def test_kernels_that_are_compiled_together(driver):
     x = driver.xp.zeros(1, np.int64)
     given = Given(x.ctypes.data)
     with driver.together():
-        handles = [driver.load(common() + written(name, at), [name])[0] for at, name in enumerate("ab")]
+        handles = [driver.load(text_of(COMMON) + written(name, at), [name])[0] for at, name in enumerate("ab")]
         driver.run(handles[1], (1,), (1,), 5, given)
         assert driver.launches == x.get() == 0
     for at, handle in enumerate(handles):
@@ -211,9 +211,9 @@ def test_kernels_that_are_compiled_together(driver):
 def test_a_generated_kernel_is_compiled_once_whatever_its_name(driver, monkeypatch, tmp_path):
     monkeypatch.setattr(libraries, "folder", lambda: tmp_path)
     x = driver.xp.zeros(1, np.int64)
-    driver.load(common() + written("one", 7) + written("two", 8), ["one", "two"])
+    driver.load(text_of(COMMON) + written("one", 7) + written("two", 8), ["one", "two"])
     monkeypatch.setattr(libraries, "built", None)
-    (handle,) = driver.load(common() + written("three", 8), ["three"])
+    (handle,) = driver.load(text_of(COMMON) + written("three", 8), ["three"])
     driver.run(handle, (1,), (1,), 0, Given(x.ctypes.data))
     assert x.get() == 8
 

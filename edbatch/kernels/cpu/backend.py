@@ -28,7 +28,6 @@ _pointers = Later("edbatch.kernels.cpu.pointers")
 _pool = Later("edbatch.kernels.cpu.pool")
 _products = Later("edbatch.kernels.cpu.products")
 _tables = Later("edbatch.kernels.tables")
-_updates = Later("edbatch.kernels.cpu.updates")
 
 
 def open_backend(number: int) -> Backend:
@@ -92,7 +91,7 @@ class NumPyBackend:
 
         def run(rows: Sequence[int]) -> None:
             calls[:, 1] = rows
-            _updates.call_kernels(calls)
+            _products.call_kernels(calls)
 
         return run
 
@@ -186,7 +185,7 @@ class _Squares:
         self._lists, self._sums = np.array(found, np.int64).reshape(-1, 3), np.empty(len(arrays))
 
     def __call__(self) -> Any:
-        _updates.sum_squares(_products.dots(), self._lists, self._sums)
+        _products.sum_squares(_products.dots(), self._lists, self._sums)
         return self._sums
 
 

@@ -32,7 +32,6 @@ from edbatch.kernels.tables import (
     PLACE,
     Integers,
     Listed,
-    Matrices,
     Matrix,
     Memory,
     Rows,
@@ -53,13 +52,6 @@ def multiply_rows(device: np.ndarray, itemsize: int, sizes: Sizes, x: Matrix, w:
         multiply(Gemm(device[itemsize // 8], itemsize), sizes, x, w, out, add)
     else:
         share(device, Job(PRODUCT, parts, device[itemsize // 8], itemsize, sizes, x, w, out, add))
-
-
-@compiled(small=True, error_model="numpy")
-def _multiply_each(
-    device: np.ndarray, itemsize: int, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices
-) -> None:
-    multiply_each(Gemm(device[itemsize // 8], itemsize), calls, sizes, a, b, out)
 
 
 @compiled(small=True, error_model="numpy")
@@ -157,7 +149,7 @@ def _add_to_operand(device: np.ndarray, task: np.void, one: np.void, sources: So
 run_batches = interpreter(
     Emitter(
         multiply=multiply_rows,
-        multiply_each=_multiply_each,
+        multiply_each=multiply_each,
         kernel=_kernel,
         move=_move,
         flush=_flush,

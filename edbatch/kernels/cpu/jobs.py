@@ -138,7 +138,6 @@ def _multiply_part(job: Job, part: int) -> None:
 
 @compiled(error_model="numpy")
 def _rows_from(given: Matrix, width: int, first: int) -> Listed:
-    """Rows of a copy from number `first` on."""
     address, stride, listed = given
     if listed != 0:
         return Listed(Rows(address, stride, width), listed + 4 * first)

@@ -75,7 +75,6 @@ def optimized(text: str) -> Any:
 
 
 def _object_of(text: str, name: str) -> bytes:
-    """Machine code, as an object file."""
     found: bytes = _machine().emit_object(optimized(text.replace("@kernel", f"@{name}")))
     return found
 
@@ -88,7 +87,6 @@ def _c_library() -> Any:
 
 @cache
 def _known(function: str) -> None:
-    """Have machine code find a function of the C library."""
     import llvmlite.binding as llvm
 
     address = ctypes.cast(getattr(_c_library(), function), ctypes.c_void_p).value

@@ -1,4 +1,4 @@
-"""Matrix products with few rows, at the speed of products with many."""
+"""BLAS: matrix products with few rows, at the speed of products with many; and what an update of parameters does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cpu.pointers import c_function
+from edbatch.kernels.cpu.pointers import c_function, call_kernel
 from edbatch.kernels.tables import Matrices, Matrix, Sizes
 
 # OpenBLAS multiplies small matrices (up to a million multiplications) as they lie in memory and copies larger ones
@@ -23,6 +23,8 @@ LEAST_PIECE = 16
 LEAST_PIECE_TRANSPOSED = 256
 
 
+MOST = 1 << 30  # entries that BLAS, which counts in 32 bits, is given at a time
+_sdot, _ddot = c_function("plplp", "f"), c_function("plplp", "d")
 _gemm = c_function("ppppp" + "plplp" + "plp")
 TURNED, AS_IT_IS = map(ord, "TN")
 # The bits of 1 as a number of either size, the least significant first.
@@ -87,8 +89,11 @@ def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: i
 
 
 @compiled(error_model="numpy")
-def multiply_each(gemm: Gemm, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices) -> None:
-    """out_i = a_i @ b_i for every call i."""
+def multiply_each(
+    device: np.ndarray, itemsize: int, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices
+) -> None:
+    """out_i = a_i @ b_i for every call i; see `Emitter`."""
+    gemm = Gemm(device[itemsize // 8], itemsize)
     for i in range(calls):
         _multiply(gemm, sizes, _of(a, i), _of(b, i), _of(out, i), 0)
 
@@ -97,3 +102,31 @@ def multiply_each(gemm: Gemm, calls: int, sizes: Sizes, a: Matrices, b: Matrices
 def _of(matrices: Matrices, call: int) -> Matrix:
     first = matrices.first
     return Matrix(first.address + call * matrices.stride, first.distance, first.turned)
+
+
+@compiled(small=True)
+def call_kernels(calls: np.ndarray) -> None:
+    """Call kernels, one after the other; `calls` [n, 3]: the kernel's address, rows, address of what else is given."""
+    for at in range(len(calls)):
+        if calls[at, 1]:
+            call_kernel(calls[at, 0], 0, calls[at, 1], calls[at, 2])
+
+
+@compiled(small=True)
+def sum_squares(dots: np.ndarray, lists: np.ndarray, found: np.ndarray) -> None:
+    """Fill in the sums of the squares of lists of numbers.
+
+    Args:
+        dots: see `products.dots`.
+        lists: [n, 3], of each list the address, how many numbers it has, and their size.
+        found: [n].
+    """
+    for at in range(len(lists)):
+        begin, n, itemsize = lists[at, 0], lists[at, 1], lists[at, 2]
+        found[at] = 0.0
+        for first in range(0, n, MOST):
+            entries, some = begin + itemsize * first, min(n - first, MOST)
+            if itemsize == 8:
+                found[at] += _ddot(dots[1], some, entries, 1, entries, 1)
+            else:
+                found[at] += _sdot(dots[0], some, entries, 1, entries, 1)

@@ -102,7 +102,6 @@ def attend(shared: int, number: int) -> None:
 
 @compiled(error_model="numpy")
 def _is_left(word: int) -> bool:
-    """Whether a job has parts that nobody does yet."""
     return word & 0xFFFF < word >> 16 & 0xFFFF
 
 
@@ -125,7 +124,6 @@ def _now(shared: int) -> int:
 
 @compiled(error_model="numpy")
 def _may_try(shared: int) -> bool:
-    """Whether jobs are shared now."""
     if word_at(shared + LIMIT) > 1:
         return True
     if _now(shared) < word_at(shared + UNTIL):

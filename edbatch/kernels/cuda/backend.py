@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from threading import local
 from typing import Any
 
@@ -19,14 +21,14 @@ from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver, Recording
 from edbatch.kernels.cuda.geometry import lanes_of_lists
 from edbatch.kernels.cuda.recordings import Recordings
-from edbatch.kernels.cuda.source import common
-from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.language import cuda
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.row_kernels import sum_lists
 from edbatch.kernels.tables import INTEGER_BYTES, Matrix, Memory, Sizes
 from edbatch.memory.plan.format import Plan
 
+COMMON = ("common.cu",)  # of written and generated kernels
+BY_HAND = (*COMMON, "rows.cu", "lists.cu")
 #: Those that are written by hand, and where compiled code finds them.
 KERNELS = {
     "gather": Gpu.GATHER, "add_all_float": Gpu.ADD_ALL_FLOAT, "add_all_double": Gpu.ADD_ALL_DOUBLE,
@@ -56,7 +58,7 @@ class CudaBackend(CudaArrays):
     def __init__(self, driver: Driver) -> None:
         super().__init__(driver)
         with driver.active():
-            by_hand = driver.load(rows_source(), list(KERNELS))
+            by_hand = driver.load(text_of(BY_HAND), list(KERNELS))
         self.recordings = Recordings(driver)
         self._made: dict[Kernel, int] = {}
         gpu = np.zeros(len(Gpu), np.int64)
@@ -216,6 +218,12 @@ def _by_rows(x: Any) -> bool:
     return bool(x.strides[1] == x.itemsize and x.strides[0] >= x.itemsize * x.shape[1])
 
 
+@cache
+def text_of(names: tuple[str, ...]) -> str:
+    """CUDA C++ of this folder, one file after the other."""
+    return "\n".join(files("edbatch.kernels.cuda").joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
 def source_of(kernels: Mapping[str, Kernel]) -> str:
     """CUDA C++ of generated kernels by name."""
-    return common() + "".join(cuda.source_of(kernel, name) for name, kernel in kernels.items())
+    return text_of(COMMON) + "".join(cuda.source_of(kernel, name) for name, kernel in kernels.items())

@@ -125,11 +125,9 @@ class CuPyDriver:
             return self.xp.empty(entries, dtype)
 
     def address(self, array: Any) -> int:
-        """Where an array's entries begin."""
         return array.data.ptr
 
     def upload(self, host: np.ndarray, target: Any) -> None:
-        """Enqueue a copy to the device."""
         if host.nbytes != target.nbytes or not target.flags.c_contiguous:
             raise EdBatchError(
                 f"{self.name}: {host.nbytes} bytes cannot be copied to an array of {target.nbytes} "
@@ -139,12 +137,10 @@ class CuPyDriver:
             self._uploads.send(host, self.address(target))
 
     def download(self, array: Any) -> np.ndarray:
-        """A copy on the host."""
         with self.active():
             return array.get(stream=self._stream)
 
     def synchronize(self) -> None:
-        """Wait for all that was enqueued."""
         self._stream.synchronize()
 
     def active(self) -> AbstractContextManager[Any]:
@@ -187,7 +183,6 @@ class CuPyRecording:
         self._driver = driver
 
     def launch(self) -> None:
-        """Enqueue all of it."""
         if self.graph is None:
             raise EdBatchError(f"{self._driver.name}: a recording can be launched once its block has ended")
         with self._driver.active():

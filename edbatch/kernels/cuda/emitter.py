@@ -6,7 +6,7 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cuda.calls import Gpu, multiply, multiply_each
-from edbatch.kernels.cuda.enqueue import add_all, each_entry, gather, groups, in_entries, note, read_scattered
+from edbatch.kernels.cuda.enqueue import add_all, each_entry, gather, groups, note, read_scattered
 from edbatch.kernels.cuda.geometry import lanes_of_lists
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.program import OVER_ELEMENTS, OVER_LISTS
@@ -62,9 +62,8 @@ def _add_to_operand(gpu: np.ndarray, task: np.void, one: np.void, sources: Sourc
     scattered = memory.windows[operand["window"]]["scattered"]  # never of what is `SHARED`, see `backward_out`
     entries, axes = rows.width // task["itemsize"], 1
     if access == SHARED:
-        source = in_entries(rows, task["itemsize"])
-        target = operand_rows(operand, 0, memory)
-        add_all(gpu, task["itemsize"], n, source.address, source.stride, target.address, source.width)
+        target, itemsize = operand_rows(operand, 0, memory), task["itemsize"]
+        add_all(gpu, itemsize, n, rows.address, rows.stride // itemsize, target.address, rows.width // itemsize)
         return
     if access == GATHER_MANY:
         kernel, some, members = task["to_groups"], int(operand["segments"]), first + INDEX * (operand["segments"] + 1)

@@ -18,7 +18,7 @@ from edbatch.kernels.cuda.geometry import (
     spread,
 )
 from edbatch.kernels.interpreter import MOVE, MOVES
-from edbatch.kernels.tables import PLACE, Listed, Memory, Rows, placed
+from edbatch.kernels.tables import PLACE, Listed, Memory, placed
 
 # Numba takes plain integers for constants.
 _PROCESSORS, _GATHER_KERNEL, _ADD_ALL_FLOAT, _ADD_ALL_DOUBLE, _SQUARES = map(
@@ -59,12 +59,6 @@ def note(moves: np.ndarray, at: int, source: Listed, target: Listed, n: int) -> 
     moves[at, 4], moves[at, 5], moves[at, 6] = n, written.address, written.stride // WORD
     moves[at, 7] = written.width // WORD
     return at + 1
-
-
-@compiled
-def in_entries(rows: Rows, itemsize: int) -> Rows:
-    """Rows with distances and widths in entries, as the kernels that are written by hand take them."""
-    return Rows(rows.address, rows.stride // itemsize, rows.width // itemsize)
 
 
 @compiled

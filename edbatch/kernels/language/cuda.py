@@ -132,7 +132,6 @@ class _Writer(Values):
                 self.defined.add(number_)
 
     def _entry(self) -> None:
-        """Of a kernel without reductions."""
         analysis = self.analysis
         self.need([store.value for store in self.kernel.stores])
         for store in (*analysis.entry_stores, *analysis.group_stores):

@@ -67,12 +67,7 @@ def terms(text: str) -> tuple[Term, ...]:
 
 
 def polynomial(x: str, *coefficients: float) -> str:
-    """The text of a polynomial by Horner, highest power first.
-
-    Example:
-        >>> polynomial("x", 3.0, 2.0, 1.0)
-        '((3.0 * x + 2.0) * x + 1.0)'
-    """
+    """The text of a polynomial by Horner, highest power first."""
     text = repr(coefficients[0])
     for coefficient in coefficients[1:]:
         text = f"({text} * {x} + {coefficient!r})"

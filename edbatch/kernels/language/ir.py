@@ -13,9 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from edbatch.errors import EdBatchError
-from edbatch.kernels.language.functions import FUNCTIONS
-
 #: Distances between neighbours along an axis, in entries: the value is the same for all; they are neighbours in memory;
 #: the distance is given when the kernel runs.
 SAME, NEXT, RUN = 0, 1, 2
@@ -205,14 +202,6 @@ class Kernel:
         dtype: of all numbers in memory; computed in it, too, if the function table says nothing else.
         index_bits: of lists, offsets and integers in memory: 32 or 64.
         long: whether rows have many thousand entries: a CPU then computes several vectors of one at a time.
-
-    Raises:
-        EdBatchError: it makes no sense.
-
-    Example:
-        >>> steps = (Load(0, (NEXT,)), Constant((2.0).hex()), Compute("multiply", (0, 1)))
-        >>> Kernel(1, 0, (Place(), Place()), steps, (Store(2, 1, (NEXT,)),)).dtype
-        'float32'
     """
 
     outer: int
@@ -246,43 +235,6 @@ class Kernel:
     def integers(self) -> int:
         """How many integers rows have."""
         return max((step.number + 1 for step in self.instructions if isinstance(step, Integer)), default=0)
-
-    def __post_init__(self) -> None:
-        self._expect(self.dtype in ("float32", "float64"), f"no dtype {self.dtype!r}")
-        self._expect(self.index_bits in (32, 64), f"integers of {self.index_bits} bits")
-        self._expect(self.list_axis is None or 0 <= self.list_axis < self.axes, f"no axis {self.list_axis}")
-        for number, step in enumerate(self.instructions):
-            self._expect(all(0 <= value < number for value in operands_of(step)), f"operands of {step} come later")
-            match step:
-                case Load(place, strides) | LoadAt(place, strides):
-                    self._expect_place(step, place, strides)
-                case Index(axis) | Count(axis):
-                    self._expect(0 <= axis < self.axes, f"no axis {axis}")
-                case Compute(function, operands):
-                    known = function in FUNCTIONS and len(FUNCTIONS[function].arguments) == len(operands)
-                    self._expect(known, f"no function {function!r} of {len(operands)} operands")
-                case Reduce(function):
-                    self._expect(function in REDUCTIONS and self.inner > 0, f"no reduction {function!r} of groups")
-        for store in self.stores:
-            self._expect(all(0 <= value < len(self.instructions) for value in store.reads), f"{store} has no value")
-            self._expect_place(store, store.place, store.strides)
-            in_order = self.inner == 1 and store.strides[-1] == SAME
-            self._expect(in_order or not isinstance(store, StoreAt), f"{store} has entries along other axes than one")
-            self._expect(not isinstance(store, StoreLargest) or self._is_of_largest(store), f"{store} is not alone")
-
-    def _is_of_largest(self, store: StoreLargest) -> bool:
-        loaded = isinstance(self.instructions[store.value], Load)
-        of_group = self.inner == 1 and self.list_axis != self.outer and store.strides[-1] != SAME
-        return loaded and of_group and len(self.stores) == 1 and not store.add
-
-    def _expect_place(self, what: Access, place: int, strides: Strides) -> None:
-        self._expect(0 <= place < len(self.places), f"{what} has no place")
-        self._expect(len(strides) == self.axes and set(strides) <= {SAME, NEXT, RUN}, f"the strides of {what}")
-        self._expect(not self.places[place].elements or self.list_axis is not None, f"{what} is of no list")
-
-    def _expect(self, condition: bool, what: str) -> None:
-        if not condition:
-            raise EdBatchError(f"a kernel of {self.outer} + {self.inner} axes: {what}")
 
 
 def operands_of(step: Instruction) -> tuple[int, ...]:

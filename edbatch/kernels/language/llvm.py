@@ -26,8 +26,7 @@ from edbatch.kernels.language.ir import (
     StoreLargest,
 )
 from edbatch.kernels.language.llvm_code import Value, pointer, whole
-from edbatch.kernels.language.llvm_largest import Entries, Heap
-from edbatch.kernels.language.llvm_reductions import Accumulator
+from edbatch.kernels.language.llvm_reductions import Accumulator, Entries, Heap
 from edbatch.kernels.language.llvm_values import Values
 
 BLOCK = 128
@@ -93,7 +92,6 @@ class _Writer(Values):
 
     @contextmanager
     def _along(self, axis: int, parallel: bool) -> Iterator[None]:
-        """A loop along an axis."""
         before = self.known.copy()
         with self.code.loop(self.sizes[axis], parallel, single=not self.kernel.long) as at:
             self.enter(axis, at)
@@ -121,7 +119,6 @@ class _Writer(Values):
                 self._nest(self.vector_last(axes), wanted, partial(self.write, stores), not analysis.ordered)
 
     def _largest(self, store: StoreLargest) -> None:
-        """The largest entries of a group."""
         load, axis = self.kernel.instructions[store.value], self.kernel.outer
         assert isinstance(load, Load)
         entries, numbers = (
@@ -178,7 +175,6 @@ class _Writer(Values):
                 one.end_block()
 
     def _entry(self, number: int, sums: dict[int, Accumulator]) -> None:
-        """What a pass does with an entry."""
         for value in self.analysis.roots(number):
             self.value(value)
         for one in sums.values():

@@ -90,7 +90,6 @@ class Calls:
         self._write(symbol, function, text, kind)
 
     def _write(self, symbol: str, function: Function, text: str, kind: str) -> None:
-        """A function's definition."""
         number, code = self.number, Code()
         given = ", ".join(f"{kind} %{argument}" for argument in function.arguments)
 

@@ -52,10 +52,5 @@ RESULT = -1  # as number of an operand: the result
 
 
 def slot_name(slot: int) -> str:
-    """What reports call a result or an operand.
-
-    Example:
-        >>> slot_name(RESULT), slot_name(0)
-        ('result', 'operand 0')
-    """
+    """What reports call a result or an operand."""
     return "result" if slot == RESULT else f"operand {slot}"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from edbatch.errors import EdBatchError
 from edbatch.memory.layout.batched_op import BatchedOp, Variable
 
 
@@ -52,9 +51,6 @@ def verify(
     Returns:
         Per operation, the order of its batch; and verdicts, operation by operation, the result first.
 
-    Raises:
-        EdBatchError: variables overlap.
-
     Example:
         >>> variables = [Variable(name, 4) for name in "abcd"]
         >>> orders, verdicts = verify(variables, [BatchedOp("add", (3, 2), ((0, 1), (1, 1)))], [0, 4, 8, 12])
@@ -63,7 +59,6 @@ def verify(
         >>> [(verdict.reach.value, verdict.moved) for verdict in verdicts]
         [('view', 0), ('gather', 8), ('broadcast', 0)]
     """
-    _check_overlap(variables, offsets)
     orders, verdicts = [], []
     for number, op in enumerate(ops):
         sizes = {slot: sum(variables[index].size for index in indices) for slot, indices in op.slots()}
@@ -98,15 +93,3 @@ def _view_order(
             return None
         end += variables[indices[i]].size
     return tuple(order)
-
-
-def _check_overlap(variables: Sequence[Variable], offsets: Sequence[int]) -> None:
-    if len(offsets) != len(variables):
-        raise EdBatchError(f"verify: {len(offsets)} offsets for {len(variables)} variables")
-    ends: dict[str, tuple[int, int]] = {}  # per space: (end so far, whose it is)
-    for index in sorted(range(len(variables)), key=lambda index: offsets[index]):
-        variable = variables[index]
-        end, before = ends.get(variable.space, (0, -1))
-        if offsets[index] < end:
-            raise EdBatchError(f"verify: variables {before} and {index} overlap at {offsets[index]}")
-        ends[variable.space] = offsets[index] + variable.size, index

@@ -86,13 +86,7 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> Layo
 
 
 def lay_out(variables: Sequence[Variable], ops: Sequence[BatchedOp], order: Sequence[int]) -> Layout:
-    """The layout with variables in a given order, to compare with: verified like a planned one.
-
-    Example:
-        >>> variables = [Variable(name, 1) for name in "abc"]
-        >>> lay_out(variables, [BatchedOp("neg", (0, 2), ((1, 1),))], [0, 1, 2]).stopped_by[0]
-        'the order that was given'
-    """
+    """The layout with variables in a given order, to compare with: verified like a planned one."""
     return _checked(variables, ops, order, {}, "the order that was given", False)
 
 

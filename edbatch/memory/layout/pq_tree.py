@@ -74,14 +74,6 @@ class PQTree(Generic[T]):
 
         Raises:
             EdBatchError: an element is not in the tree.
-
-        Example:
-            >>> tree = PQTree([1, 2, 3])
-            >>> tree.reduce([3, 1, 3]), tree
-            (True, PQTree({2 {1 3}}))
-            >>> tree.reduce([4])
-            Traceback (most recent call last):
-            edbatch.errors.EdBatchError: PQTree.reduce: 4 is no element of the tree
         """
         wanted = set(subset)
         inside, leaves = [0] * len(self.nodes), [1] * len(self.nodes)
@@ -171,7 +163,6 @@ class _Reduction:
         return len(self._nodes) - 1
 
     def _chain(self, node: PQNode) -> list[int] | None:
-        """A partial node below the root as a chain."""
         if node.kind == "P":
             empty, partial, full = self._parted(node.children)
             inner = [part for child in partial for part in self._chains[child]]
@@ -183,7 +174,6 @@ class _Reduction:
         return None
 
     def _root(self, node: PQNode) -> PQNode | None:
-        """The root, changed."""
         if node.kind == "P":
             empty, partial, full = self._parted(node.children)
             if len(partial) > 2:

@@ -32,7 +32,7 @@ class GrowingPlan:
     """Tables with room for more.
 
     Attributes:
-        types: of the batches, also of those that are not there yet.
+        batches, indices, integers: these tables, with all their room; types: of the batches.
         bytes: of all tables, with their room.
     """
 
@@ -57,21 +57,6 @@ class GrowingPlan:
     def tables(self) -> Plan:
         """Those in use."""
         return Plan(*(table[:n] for table, n in zip(self._tables[:5], self._counts.tolist(), strict=False)))
-
-    @property
-    def batches(self) -> np.ndarray:
-        """Also those that are not there yet."""
-        return self._tables[0]
-
-    @property
-    def indices(self) -> np.ndarray:
-        """Also those that are not there yet."""
-        return self._tables[3]
-
-    @property
-    def integers(self) -> np.ndarray:
-        """Also those that are not there yet."""
-        return self._tables[4]
 
     @property
     def nodes(self) -> np.ndarray:
@@ -134,7 +119,8 @@ class GrowingPlan:
 
     def _hold(self, tables: list[np.ndarray]) -> None:
         self._directory = Directory((*tables, self._used))  # at once: an interrupt leaves no address of what is gone
-        self.types = tables[0]["type"]
+        self.batches, self.indices, self.integers = tables[0], tables[3], tables[4]
+        self.types = self.batches["type"]
         self.bytes = sum(table.nbytes for table in tables)
         batches, operands, segments, indices, integers, nodes = map(len, tables)
         n = min(batches, nodes)

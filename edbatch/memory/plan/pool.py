@@ -22,13 +22,6 @@ class BufferPool:
         limit: bytes kept for reuse at most; what is released beyond that goes back to the system.
         empty: makes an array of a number of entries and a dtype.
         address: of an array's first entry.
-
-    Example:
-        >>> pool = BufferPool()
-        >>> first = pool.acquire(1000, np.dtype("float32"))
-        >>> pool.release(first)
-        >>> pool.acquire(900, np.dtype("float32")) is first
-        True
     """
 
     poisons = False  # fills what is free with NaN: see `edbatch.testing`

@@ -14,8 +14,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import NodeType
 from edbatch.kernels.backend import Backend
-from edbatch.kernels.equation_axes import check_axes
-from edbatch.kernels.equation_gradients import derivative, names_read, passes_on
+from edbatch.kernels.equation_gradients import check_axes, derivative, names_read, passes_on
 from edbatch.kernels.equations import (
     GRADIENT,
     GRADIENT_OF_EACH,

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edbatch.kernels.cuda.backend import KERNELS
-from edbatch.kernels.cuda.source import rows as rows_source
+from edbatch.kernels.cuda.backend import BY_HAND, KERNELS, text_of
 from tests.emulated.arrays import plain
 from tests.emulated.driver import EmulatedDriver
 from tests.emulated.libraries import with_cpp
@@ -21,7 +20,7 @@ class Gpu:
 
     def __init__(self):
         self.driver = EmulatedDriver()
-        self.kernels = dict(zip(KERNELS, self.driver.load(rows_source(), KERNELS), strict=True))
+        self.kernels = dict(zip(KERNELS, self.driver.load(text_of(BY_HAND), KERNELS), strict=True))
 
     def array(self, values, skip=0):
         """A copy in its memory, that begins `skip` entries beyond a multiple of 256 bytes; NaN behind the last."""

@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from edbatch.kernels.cuda.backend import KERNELS
-from edbatch.kernels.cuda.source import rows as rows_source
+from edbatch.kernels.cuda.backend import BY_HAND, KERNELS, text_of
 from tests.kernels import nvrtc
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="NVIDIA makes no compiler for macOS")
@@ -19,7 +18,7 @@ def ptx():
 
     def of(capability):
         if capability not in made:
-            made[capability] = nvrtc.compile_for(capability, rows_source())
+            made[capability] = nvrtc.compile_for(capability, text_of(BY_HAND))
         return made[capability]
 
     return of
@@ -38,7 +37,7 @@ def test_nvrtc_compiles(ptx, capability):
 
 @pytest.mark.parametrize("capability", [80, 90, 100])
 def test_no_kernel_spills_and_all_can_be_launched(capability):
-    for name, found in nvrtc.resources(capability, rows_source()).items():
+    for name, found in nvrtc.resources(capability, text_of(BY_HAND)).items():
         assert (found.stack, found.spilled) == (0, 0), name
         assert found.registers * (1024 if name.startswith("add_all") else 256) <= 65536, name
         assert found.registers <= (48 if name.endswith("float") else 80), name

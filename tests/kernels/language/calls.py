@@ -7,8 +7,8 @@ import numpy as np
 
 from edbatch.kernels.cpu.machine_code import address_of
 from edbatch.kernels.cpu.pointers import call_kernel
+from edbatch.kernels.cuda.backend import COMMON, text_of
 from edbatch.kernels.cuda.geometry import spread
-from edbatch.kernels.cuda.source import common
 from edbatch.kernels.language import cuda
 from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.functions import FUNCTIONS
@@ -43,7 +43,7 @@ def on_cpu(kernel, call):
 
 def module_of(kernels):
     """CUDA C++ of kernels by name."""
-    return common() + "".join(cuda.source_of(kernel, name) for name, kernel in kernels.items())
+    return text_of(COMMON) + "".join(cuda.source_of(kernel, name) for name, kernel in kernels.items())
 
 
 def geometries(kernel, call):

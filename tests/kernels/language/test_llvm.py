@@ -5,9 +5,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from edbatch.errors import EdBatchError
 from edbatch.kernels.language.build import Builder
-from edbatch.kernels.language.ir import NEXT, RUN, SAME, Compute, Constant, Kernel, Load, Place, Reduce, Store
+from edbatch.kernels.language.ir import NEXT, RUN, SAME, Constant, Kernel, Load, Place, Store
 from tests.kernels.language.calls import on_cpu, run
 from tests.kernels.language.interpreter import Call, Rows, interpret
 from tests.kernels.language.random_kernels import Maker, copied
@@ -84,27 +83,3 @@ def test_numbers_are_exact(value):
         want = np.full(3, value, np.float32)
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"dtype": "float16"},
-        {"index_bits": 16},
-        {"list_axis": 1},
-        {"instructions": (Load(2, (NEXT,)),)},
-        {"instructions": (Load(0, (NEXT, NEXT)),)},
-        {"instructions": (Load(0, (3,)),)},
-        {"instructions": (Compute("tanh", (0,)), Load(0, (NEXT,)))},
-        {"instructions": (Load(0, (NEXT,)), Compute("tan", (0,)))},
-        {"instructions": (Load(0, (NEXT,)), Compute("add", (0,)))},
-        {"instructions": (Load(0, (NEXT,)), Reduce("sum", 0))},
-        {"places": (Place(elements=True),)},
-        {"stores": (Store(3, 0, (NEXT,)),)},
-    ],
-)
-def test_kernels_that_make_no_sense_are_refused(wrong):
-    right = {"outer": 1, "inner": 0, "places": (Place(),), "instructions": (Load(0, (NEXT,)),), "stores": ()}
-    Kernel(**right)
-    with pytest.raises(EdBatchError, match="a kernel of 1"):
-        Kernel(**{**right, **wrong})

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edbatch.errors import EdBatchError
-from edbatch.memory.layout import BatchedOp, Reach, Variable, lay_out, plan_layout, verify
+from edbatch.memory.layout import BatchedOp, Reach, Variable, lay_out, plan_layout
 from edbatch.memory.layout.layout import NAMED
 from tests.memory.layout.cells import CELLS, Cell, least_moved, moved_by, names, paper_figure_3, random_case
 
@@ -172,12 +171,3 @@ def test_what_is_not_met_says_what_stands_against_it():
     found = plan_layout([Variable(f"v{at}", 1) for at in range(8)], pairs)
     assert found.moved == 2 * (len(pairs) - 7)  # seven pairs are neighbours
     assert found.stopped_by.count("conflicts with what moves more") == len(pairs) - 7 - NAMED
-
-
-def test_verify_refuses_offsets_that_overlap_or_are_missing():
-    variables = [Variable("a", 3), Variable("b", 2)]
-    with pytest.raises(EdBatchError, match="variables 0 and 1 overlap at 2"):
-        verify(variables, [], [0, 2])
-    with pytest.raises(EdBatchError, match="1 offsets for 2 variables"):
-        verify(variables, [], [0])
-    assert verify(variables, [], [2, 0]) == ([], [])
