@@ -47,7 +47,7 @@ _OTHERS = [Extent._fields.index(name) for name in ("calls", "itemsize", "lists")
 
 
 class Size(NamedTuple):
-    """Bytes of scratch for a call, of at most so many in a block; and for an element of the list of operand `list_at`."""
+    """Bytes of scratch for a call, of at most so many in a block, and for an element of the list `list_at`."""
 
     width: int
     calls: int
