@@ -66,40 +66,35 @@ def over(
         if one.__class__ is not ExpressionList or other.__class__ is not ExpressionList:
             one, other = _read(op.name, single, one, other)
         graph, ids = one.graph, one.ids
+        before = getattr(single, "spec", None)
+        key = argument, kinds, before, one.spec_of_each, other.spec_of_each
         try:
-            before = None if single is None else single.spec
-            type_id, spec = entries[argument, kinds, before, one.spec_of_each, other.spec_of_each]
-        except (KeyError, AttributeError, TypeError):
-            pass
+            type_id, spec = entries[key]
+        except (KeyError, TypeError):
+            is_known = False
         else:
-            if other.graph is graph and len(other) == len(ids) and graph.__class__ is not Trace:
-                operands = graph.operands
-                if before is None:
-                    operands.append(2 * len(ids))
-                elif single.graph is graph:
-                    operands += (1 + 2 * len(ids), single.id)
-                else:
-                    return remember(single, one, other, argument, kinds)
-                node = graph.n
-                graph.n = node + 1
-                graph.types.append(type_id)
-                operands += ids
-                operands += other.ids
-                handle = graph.handle
-                return handle(graph, node, spec)
-        return remember(single, one, other, argument, kinds)
-
-    def remember(
-        single: Any, one: ExpressionList, other: ExpressionList, argument: tuple[Any, ...], kinds: Any
-    ) -> Expression:
-        attributes = tuple(attributes_of(single, argument).items())
-        singles = (single,) if op.singles else ()
-        out = over_lists(op, singles, (one, other), attributes)
-        if is_told(argument) and all(isinstance(x, Expression) for x in singles):
-            specs = *(x.spec for x in singles), one.spec_of_each, other.spec_of_each
-            made = node_type(op, attributes, specs)
-            entries[argument, kinds, *(() if singles else (None,)), *specs] = made.id, made.out
-        return out
+            is_known = other.graph is graph and len(other) == len(ids) and graph.__class__ is not Trace
+        if not is_known or (before is not None and single.graph is not graph):
+            attributes = tuple(attributes_of(single, argument).items())
+            singles = (single,) if op.singles else ()
+            out = over_lists(op, singles, (one, other), attributes)
+            if is_told(argument) and all(isinstance(x, Expression) for x in singles):
+                specs = *(x.spec for x in singles), one.spec_of_each, other.spec_of_each
+                made = node_type(op, attributes, specs)
+                entries[key] = made.id, made.out
+            return out
+        operands = graph.operands
+        if before is None:
+            operands.append(2 * len(ids))
+        else:
+            operands += (1 + 2 * len(ids), single.id)
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        operands += ids
+        operands += other.ids
+        handle = graph.handle
+        return handle(graph, node, spec)
 
     return call
 

@@ -84,8 +84,7 @@ class Operand(methods.Methods):
     def __int__(self) -> int:
         return int(self.item())
 
-    def __trunc__(self) -> int:
-        return int(self.item())
+    __trunc__ = __int__
 
     def __round__(self, digits: int | None = None) -> float:
         return round(self.item(), digits)
