@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,10 +27,7 @@ _GROWING = re.compile(rf"({'|'.join(_OF_LISTS)})\((\[[\d,]*\]), \2\)")  # of two
 
 
 def advice(
-    uses: Mapping[str, Use],
-    graphs: Sequence[TypedGraph],
-    whole: Callable[[], TypedGraph],
-    once: Sequence[TypedGraph],
+    uses: Mapping[str, Use], graphs: Sequence[TypedGraph], whole: Callable[[], TypedGraph], once: Sequence[TypedGraph]
 ) -> list[str]:
     """Sentences; none where nothing is to be gained.
 
@@ -133,10 +129,10 @@ def _merged(graph: TypedGraph, apart: Mapping[str, Sequence[str]]) -> TypedGraph
 def _put_together_one_by_one(graphs: Sequence[TypedGraph]) -> str:
     """Totals, each of whose nodes waits for the one before."""
     joined = [_joined(graph) for graph in graphs]
-    gain = _gain_of(graphs, [one.graph for one in joined])
+    gain = _gain_of(graphs, [one for one, *_ in joined])
     if not gain:
         return ""
-    _, longest, name = max(joined, key=lambda one: one.longest)
+    _, longest, name = max(joined, key=lambda one: one[1])
     function = _OF_LISTS[name.partition("(")[0]]
     return (
         f"A total grows by one operand at a time: {longest:,} nodes {name} in a row, each a batch. Were it {function} "
@@ -144,20 +140,16 @@ def _put_together_one_by_one(graphs: Sequence[TypedGraph]) -> str:
     )
 
 
-class _Joined(NamedTuple):
-    """A graph as it would be if each total were computed by one node; how many nodes the longest has, of which type."""
+def _joined(graph: TypedGraph) -> tuple[TypedGraph, int, str]:
+    """Have one node for all of a total: for nodes of one type, each an operand of the next and of nothing else.
 
-    graph: TypedGraph
-    longest: int = 0
-    name: str = ""
-
-
-def _joined(graph: TypedGraph) -> _Joined:
-    """Have one node for all of a total: for nodes of one type, each an operand of the next and of nothing else."""
+    Returns:
+        The graph; how many nodes the longest total takes, and their type.
+    """
     n = len(graph)
     grows = np.array([_GROWING.fullmatch(name) is not None for name in graph.names], bool)
     if not grows.any():
-        return _Joined(graph)
+        return graph, 0, ""
     types, operands = graph.types, graph.operands
     users = np.repeat(np.arange(n), np.diff(graph.indptr))
     only = np.bincount(operands, minlength=n)[operands] == 1
@@ -168,7 +160,7 @@ def _joined(graph: TypedGraph) -> _Joined:
         last = last[last]
     sizes = np.bincount(last, minlength=n)
     if sizes.max(initial=0) < LEAST:
-        return _Joined(graph)
+        return graph, 0, ""
     last = np.where(sizes[last] >= LEAST, last, np.arange(n))
     kept = np.flatnonzero(last == np.arange(n))
     numbers = np.cumsum(last == np.arange(n)) - 1
@@ -180,7 +172,7 @@ def _joined(graph: TypedGraph) -> _Joined:
     longest = int(sizes.argmax())
     names = (*graph.names, *(f"{name} of a list" for name in graph.names))
     made = TypedGraph(of_list, indptr.astype(np.int64), operands[order], names)
-    return _Joined(made, int(sizes[longest]), graph.names[types[longest]])
+    return made, int(sizes[longest]), graph.names[types[longest]]
 
 
 def _gain_of(graphs: Sequence[TypedGraph], others: Sequence[TypedGraph]) -> str:

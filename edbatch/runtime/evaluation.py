@@ -25,10 +25,9 @@ from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable
 from edbatch.runtime.execute import Timed, run_plan
 from edbatch.runtime.learned import RULE, Choice, default_policy, waits
-from edbatch.runtime.lower import UNKNOWN, contract, decode
+from edbatch.runtime.lower import FEW, UNKNOWN, contract, decode, plan_batches, plan_few
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
-from edbatch.runtime.planning import FEW, plan_batches, plan_few
 from edbatch.runtime.split import split_nodes
 from edbatch.runtime.state import GraphState, outdated_nodes
 from edbatch.runtime.type_table import TypeTable
@@ -108,8 +107,12 @@ class Evaluation:
         nodes, table = self.nodes, self.table
         first, base = nodes.n, nodes.n_args
         nodes.reserve(len(types), len(operands) + len(integers))
-        own = self._room_for(len(integers))
-        given = first, base, self._n_integers, types, operands, integers, own
+        state, begin, end = self._state, self._n_integers, self._n_integers + len(integers)
+        if end > len(state.integers):
+            grown = np.empty(2 * end, np.int32)
+            grown[:begin] = state.integers[:begin]
+            state.integers = grown
+        given = first, base, begin, types, operands, integers, state.integers
         read = decode(*given, nodes.directory, table.directory)
         while read == UNKNOWN:
             table.number(types)
@@ -117,29 +120,15 @@ class Evaluation:
             read = decode(*given, nodes.directory, table.directory)
         if read != len(operands):
             raise EdBatchError(DAMAGED)
-        self._n_integers += len(integers)
-
-    def _room_for(self, more: int) -> np.ndarray:
-        """The integers of nodes, with room for more."""
-        state, begin, end = self._state, self._n_integers, self._n_integers + more
-        if end > len(state.integers):
-            grown = np.empty(2 * end, np.int32)
-            grown[:begin] = state.integers[:begin]
-            state.integers = grown
-        return state.integers
+        self._n_integers = end
 
     def split(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
         if not self._options.split:
             return self.nodes
         nodes = self.nodes.copy()  # the graph may grow, and then be split otherwise
-        split_nodes(nodes, self._integers, self.done, self.table)
+        split_nodes(nodes, self._state.integers[: self._n_integers], self.done, self.table)
         return nodes
-
-    @property
-    def _integers(self) -> np.ndarray:
-        """Of all nodes."""
-        return self._state.integers[: self._n_integers]
 
     def typed_graph(
         self, nodes: Nodes, first: int, end: int | None = None
@@ -223,7 +212,7 @@ class Evaluation:
         """The batches that a policy makes of the pending nodes."""
         clock = self.clock
         if self._options.split:
-            split_nodes(self.nodes, self._integers, self.done, self.table)
+            split_nodes(self.nodes, self._state.integers[: self._n_integers], self.done, self.table)
         _, chosen, graph = self.typed_graph(self.nodes, self.done)
         clock.stop("lowering")
         if not len(graph):

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
 
 backward = Later("edbatch.runtime.backward.backward")
-drawing = Later("edbatch.runtime.drawing")
 reporting = Later("edbatch.runtime.reporting")
 running = Later("edbatch.runtime.evaluation")
 tables = Later("edbatch.runtime.type_table")
@@ -303,7 +302,7 @@ class Graph(Columns):
             evaluation = self._taken_over()
         if not evaluation.nodes.n:
             raise EdBatchError("draw: expected a graph in which something was recorded, got an empty one")
-        drawing.diagram_of(evaluation, self._named_policy()).write(path)
+        reporting.diagram_of(evaluation, self._named_policy()).write(path)
 
     @exclusive
     def timeline(self, path: str | os.PathLike[str]) -> None:

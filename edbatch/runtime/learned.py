@@ -61,20 +61,17 @@ class _Types:
     def _learn(self, graphs: list[TypedGraph], came: int) -> None:
         """Learn if that pays; all that it takes is done in this thread, one at a time."""
         with _one, _short_turns():
-            self._learn_if_it_pays(graphs, came)
-
-    def _learn_if_it_pays(self, graphs: list[TypedGraph], came: int) -> None:
-        if savings(graphs[-1:], came) < TIMES * LEARNING_SECONDS:
-            return
-        least, taken = lower_bound(graphs[-1]), len(schedule_of(self.policy, graphs[-1]))
-        shown.say_once(
-            f"edbatch: learning to batch beside the program, for some {LEARNING_SECONDS:g} s; {RULE} takes {taken} "
-            f"batches where {least} may do",
-            _said,
-        )
-        learned = qlearning.learn(graphs, encoding="ahead", seconds=LEARNING_SECONDS, progress=False)
-        learned.schedule(graphs[0])  # what that needs is compiled here, so that no mini-batch waits for it
-        self.learned = learned
+            if savings(graphs[-1:], came) < TIMES * LEARNING_SECONDS:
+                return
+            least, taken = lower_bound(graphs[-1]), len(schedule_of(self.policy, graphs[-1]))
+            shown.say_once(
+                f"edbatch: learning to batch beside the program, for some {LEARNING_SECONDS:g} s; {RULE} takes {taken} "
+                f"batches where {least} may do",
+                _said,
+            )
+            learned = qlearning.learn(graphs, encoding="ahead", seconds=LEARNING_SECONDS, progress=False)
+            learned.schedule(graphs[0])  # what that needs is compiled here, so that no mini-batch waits for it
+            self.learned = learned
 
 
 @contextmanager

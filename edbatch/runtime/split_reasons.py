@@ -81,7 +81,6 @@ def recurrent_operands(
     both children may be either, even if the trees of one mini-batch happen to lean to one side.
 
     Args:
-        columns: the `NodeColumns` of these nodes.
         kinds: the types that are asked for, at most 63.
         recurrent: bool [kinds, operands], filled in; at least as many operands as any of the types has.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from functools import cache, partial
 from typing import Any
 
@@ -59,10 +58,8 @@ class TypeTable(ColumnsOfTypes):
         self.output_sets = OutputSets()
         self.adding_rows = cache(partial(adding_rows, backend=self.backend))
         self.routes: Any = None
-        # By whether programs are plain.
-        self._forward: dict[bool, ProgramTable] = defaultdict(ProgramTable)
-        self._saving: dict[bool, ProgramTable] = defaultdict(ProgramTable)
-        self._derivatives: dict[bool, DerivativePrograms] = defaultdict(DerivativePrograms)
+        # By whether they are plain.
+        self._programs = [(ProgramTable(), ProgramTable(), DerivativePrograms()) for _ in range(2)]
         self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
         self._directory: Directory[TypeColumns] | None = None
         super().__init__()
@@ -86,18 +83,18 @@ class TypeTable(ColumnsOfTypes):
 
     @property
     def programs(self) -> ProgramTable:
-        """Of the types that are compiled."""
-        return self._forward[current_options().plain]
+        """Of the types that are compiled, under the options in force."""
+        return self._programs[current_options().plain][0]
 
     @property
     def saving_programs(self) -> ProgramTable:
-        """Of the types that are compiled, in runs that save."""
-        return self._saving[current_options().plain]
+        """The same in runs that save."""
+        return self._programs[current_options().plain][1]
 
     @property
     def derivative_programs(self) -> DerivativePrograms:
         """Of what goes back through the types."""
-        return self._derivatives[current_options().plain]
+        return self._programs[current_options().plain][2]
 
     @property
     def count(self) -> int:

@@ -22,14 +22,9 @@ class Vertices:
     """
 
     def __init__(
-        self,
-        base: Columns,
-        graph: InputGraph,
-        recordings: np.ndarray,
-        made: list[Recording],
-        results: np.ndarray,
+        self, base: Columns, graph: InputGraph, recordings: np.ndarray, made: list[Recording], results: np.ndarray,
         kind: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._base = base
         self._graph = graph
         self._recordings = recordings

@@ -4,7 +4,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
-from edbatch.runtime import drawing
+from edbatch.runtime import reporting
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def chains(model, lengths):
 
 
 def diagram(graph):
-    return drawing.diagram_of(graph._evaluation, "sufficient")
+    return reporting.diagram_of(graph._evaluation, "sufficient")
 
 
 def test_nodes_have_the_colours_of_their_batches(model):

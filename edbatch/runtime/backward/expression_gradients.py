@@ -132,7 +132,7 @@ class ExpressionGradients:
         nodes, type = self._nodes, self._table.bound[self._nodes.types[node]]
         if place is None or how.program is None:
             return self._backend.zeros((1, *spec.shape), spec.dtype)
-        expect_unwritten(how.reads, self._time(node))
+        expect_unwritten(how.reads, next(ran.time for ran in self._ran if node < ran.end.nodes))
         begin, end = int(nodes.starts[node]), int(nodes.starts[node] + nodes.counts[node])
         given = []
         for source, number in how.given:
@@ -144,10 +144,6 @@ class ExpressionGradients:
         integers = self._graph.integers[nodes.args[end : end + type.type.n_integers]]
         run_program(how.program, row, given, integers, self._table.derivative_programs, self._backend)
         return row[:, place.column : place.column + spec.size].reshape(1, *spec.shape)
-
-    def _time(self, node: int) -> int:
-        """When a node has run."""
-        return next(ran.time for ran in self._ran if node < ran.end.nodes)
 
     def row(self, array: Callable[[int], Any], id: int) -> Any:
         """The row [1, *shape] of an id, of values or of gradients."""
@@ -175,13 +171,9 @@ def _is_only_returned(type: BoundType, output: int) -> bool:
 
 
 def run_program(
-    program: Program,
-    out: Any,
-    given: Sequence[Any],
-    integers: np.ndarray,
-    programs: DerivativePrograms,
+    program: Program, out: Any, given: Sequence[Any], integers: np.ndarray, programs: DerivativePrograms,
     backend: Backend,
-) -> None:
+) -> None:  # fmt: skip
     """Fill contiguous rows [n, *shape] by a program.
 
     Args:

@@ -9,7 +9,6 @@ import numpy as np
 from edbatch.compiling.compiled import compiled
 from edbatch.graph.cell.derivative import Given
 from edbatch.memory.plan.format import GATHER, SLICE
-from edbatch.runtime.backward.flow import flow_in
 from edbatch.runtime.backward.out import (
     Added,
     Out,
@@ -23,7 +22,7 @@ from edbatch.runtime.backward.out import (
     restrict,
 )
 from edbatch.runtime.backward.placing import measure
-from edbatch.runtime.backward.records import COMPUTE, NOTHING, RouteTables, route_in
+from edbatch.runtime.backward.records import COMPUTE, NOTHING, RouteTables, flow_in, route_in
 
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)
@@ -63,8 +62,6 @@ def plan_back(
             parts they were divided into.
         root: the arena of the gradient that is given, and the bytes of an entry.
         grouped: see `Targets`.
-        plan_tables: directory of the `GrowingPlan` that has run.
-        flow_tables, route_tables: directories of `FlowColumns` and of `RouteTables`.
         values, gradients: the arenas, records `Rows`.
         back: directory of a `GrowingPlan` without batches, which is filled in.
 

@@ -63,14 +63,9 @@ class Added(NamedTuple):
 def out_in(plan: np.ndarray) -> Out:
     """The tables of a `GrowingPlan`, given its directory."""
     return Out(
-        table(plan, 0, BATCH),
-        table(plan, 1, OPERAND),
-        table(plan, 2, SEGMENT),
-        table(plan, 3, INT32),
-        table(plan, 4, INT32),
-        table(plan, 5, INT32),
-        table(plan, 6, USED),
-    )
+        table(plan, 0, BATCH), table(plan, 1, OPERAND), table(plan, 2, SEGMENT), table(plan, 3, INT32),
+        table(plan, 4, INT32), table(plan, 5, INT32), table(plan, 6, USED),
+    )  # fmt: skip
 
 
 @compiled(small=True)

@@ -11,7 +11,7 @@ from edbatch.compiling.directory import BOOL, INT32, INT64, table
 from edbatch.memory.plan.columns import NodeColumns, nodes_in, span
 from edbatch.memory.plan.format import BATCH
 from edbatch.memory.plan.growing import USED
-from edbatch.runtime.backward.flow import FlowColumns, flow_in
+from edbatch.runtime.backward.records import FlowColumns, flow_in
 
 ROW = 1 << 31  # in the place of the code of a view: the row of all outputs, as an operand of a set of the reader's
 

@@ -49,7 +49,7 @@ class CompiledDerivative(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """The forward computation of a cell that keeps values: rows [calls, width] of the result, then of these.
+    """The forward computation of a cell that keeps intermediate values: rows [calls, width], the result and then these.
 
     `places`: per saved node of the body, where it begins in a row, and its spec.
     """

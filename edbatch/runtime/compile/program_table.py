@@ -47,7 +47,7 @@ _OTHERS = [Extent._fields.index(name) for name in ("calls", "itemsize", "lists")
 
 
 class Size(NamedTuple):
-    """Bytes of scratch for a call, of at most so many in a block, and for an element of the list `list_at`."""
+    """Bytes of scratch for a call, of at most so many a block, and for an element of the list of operand `list_at`."""
 
     width: int
     calls: int
@@ -102,10 +102,7 @@ class ProgramTable:
         self._publish()
 
     def prepare(self, kinds: Iterable[int], table: Any) -> list[Any]:
-        """Have the programs of these types ready.
-
-        Args:
-            table: a `TypeTable`, or what has its `count` and `program`.
+        """Have the programs of these types, of a table with `count` and `program`, ready.
 
         Returns:
             Arrays of parameters, to be held while the programs run: another thread may let go of a model.

@@ -144,11 +144,7 @@ def asked(request: Any) -> list[Expression]:
 
 
 def _checked(place: str, expressions: Any) -> list[Expression]:
-    """A list of expressions.
-
-    Raises:
-        EdBatchError: it is something else.
-    """
+    """A list of expressions, or an error."""
     try:
         listed = list(expressions)
     except TypeError:

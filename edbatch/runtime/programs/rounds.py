@@ -31,12 +31,9 @@ class Rounds:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        ended: Callable[[int, Any, Any], None],
-        forgets: bool = False,
+        self, graph: Graph, ended: Callable[[int, Any, Any], None], forgets: bool = False,
         catches: type[BaseException] = Exception,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._graph = graph
         self._ended = ended
         self._catches = catches

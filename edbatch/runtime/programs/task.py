@@ -114,11 +114,12 @@ class Task:
         and as nobody drives it any more, what it waits for would be computed there, and never end.
         """
         ignored: RuntimeError | None = None
+        frame = "gi_frame" if isinstance(self._program, GeneratorType) else "cr_frame"
         for _ in range(ATTEMPTS):
             try:
                 self._enter(self._program.close)
             except RuntimeError as error:
-                if self._has_ended():
+                if getattr(self._program, frame) is None:
                     raise
                 ignored = ignored or error
             else:
@@ -127,10 +128,6 @@ class Task:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._program))
         if ignored is not None:
             raise ignored
-
-    def _has_ended(self) -> bool:
-        frame = "gi_frame" if isinstance(self._program, GeneratorType) else "cr_frame"
-        return getattr(self._program, frame) is None
 
     def forget_parts(self) -> list[Task]:
         """Hold them no more, so that nothing but a reference is needed to give them back; returns them."""
