@@ -1,4 +1,4 @@
-"""Tables for a terminal, and for a notebook."""
+"""Tables for a terminal, and for a notebook; and text that others chose, there or in a log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edbatch.base.later import Later
-from edbatch.base.text import printable
 
 tabulate = Later("tabulate")
 
@@ -45,3 +44,18 @@ class Table:
     def _format(self, form: str) -> str:
         rows = [[printable(text, keeps="\n") for text in row] for row in self.rows]
         return tabulate.tabulate(rows, self.headers, form, colalign=self.align, disable_numparse=True)
+
+
+def printable(text: str, keeps: str = "") -> str:
+    r"""Text whose control characters are written as Python writes them: they are seen, and no terminal obeys them.
+
+    Args:
+        keeps: those that stay as they are: line ends, of a text that has lines.
+
+    Example:
+        >>> print(printable("lstm\x1b[2J\n"))
+        lstm\x1b[2J\n
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in keeps else one.encode("unicode_escape").decode() for one in text)

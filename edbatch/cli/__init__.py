@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 
 import edbatch
-from edbatch.base.text import printable
+from edbatch.base.table import printable
 from edbatch.cli import demo, inspect, learn, run, schedule, serve, train, warm_up
 from edbatch.errors import EdBatchError
 

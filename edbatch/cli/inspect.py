@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from edbatch.base.text import printable
+from edbatch.base.table import printable
 from edbatch.cli.arguments import Options, check_output, option
 from edbatch.cli.output import counted, print_table
 from edbatch.policy import Heuristic, get_policy

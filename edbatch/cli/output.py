@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from tabulate import SEPARATING_LINE, tabulate
 
-from edbatch.base.text import printable
+from edbatch.base.table import printable
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> None:

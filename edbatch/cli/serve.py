@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 
 import edbatch as eb
-from edbatch.base.text import printable
+from edbatch.base.table import printable
 from edbatch.cli.arguments import Options, flag, number, option
 from edbatch.cli.script import served
 from edbatch.errors import EdBatchError

@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from edbatch.base.text import printable
+from edbatch.base.table import printable
 from edbatch.serving.batcher import Batcher
 from edbatch.serving.errors import BatcherError, DeadlineError, OverloadError, RequestError
 from edbatch.serving.guard import LOCAL, Guard, failed, refused

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ import numpy as np
 from edbatch.base.drawing import missing, write_figure
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, warn
+from edbatch.graph.model.collection import ParameterCollection
+from edbatch.policy.policy import Policy, get_policy
 
 figures = Later("matplotlib.figure")
+blas_threads = Later("edbatch.kernels.cpu.blas_threads")
 
 
 MOST_INSIDE = 5  # figures whose legend leaves room for their curves
@@ -104,3 +108,27 @@ class Curve:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def conditions(model: ParameterCollection, policy: str | os.PathLike[str] | Policy) -> dict[str, str]:
+    """Conditions that decide the last bits of a run's curve, beside its settings; other machines may have others.
+
+    By name, as JSON can hold them; a policy that was learned, with a digest of what it chooses.
+    """
+    found: Any = get_policy(policy)
+    name = getattr(found, "name", type(found).__name__)
+    if hasattr(found, "table"):
+        choices = [(row["state"], row["choice"]) for row in found.table()]
+        name = f"{name} {blake2b(repr(choices).encode(), digest_size=4).hexdigest()}"
+    kernels = blas_threads.blas_kernels()
+    return {"BLAS": kernels, "device": model.device.name, "dtype": str(model.dtype), "policy": name}
+
+
+def warn_of_changes(place: object, before: dict[str, str], now: dict[str, str]) -> None:
+    """Say so where a run goes on under other conditions."""
+    differ = [f"{name} {before.get(name)}, now {now[name]}" for name in now if before.get(name) != now[name]]
+    if differ:
+        warn(
+            f"{place}: this run was computed with {'; '.join(differ)}; it goes on, but its curve is not to the last "
+            "bit what it would have been; under the same it is"
+        )

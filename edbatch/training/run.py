@@ -27,8 +27,7 @@ from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.options import options
 from edbatch.policy.policy import Policy, get_policy
 from edbatch.runtime.graph import Graph
-from edbatch.training.conditions import conditions, warn_of_changes
-from edbatch.training.curve import OWN, Curve
+from edbatch.training.curve import OWN, Curve, conditions, warn_of_changes
 from edbatch.training.mini_batch import Losses, total_of
 from edbatch.training.trainer import Trainer
 

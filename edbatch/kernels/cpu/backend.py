@@ -41,12 +41,10 @@ class NumPyBackend:
     adds_in_groups = False
     block_bytes = 1 << 20  # which stay in a core's second-level cache
 
-    @staticmethod
-    def empty(entries: int, dtype: np.dtype) -> Any:
+    def empty(self, entries: int, dtype: np.dtype) -> Any:
         return np.empty(entries, dtype)
 
-    @staticmethod
-    def zeros(shape: tuple[int, ...], dtype: np.dtype, order: Order = "C") -> Any:
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype, order: Order = "C") -> Any:
         return np.zeros(shape, dtype, order)
 
     @staticmethod
@@ -56,34 +54,28 @@ class NumPyBackend:
         address: int = array.ctypes.data
         return address
 
-    @staticmethod
-    def from_host(array: Any, order: Order = "C") -> Any:
+    def from_host(self, array: Any, order: Order = "C") -> Any:
         """The array itself, if it is in this order."""
         return np.asarray(array, order=order)
 
-    @staticmethod
-    def to_host(array: Any) -> np.ndarray:
+    def to_host(self, array: Any) -> np.ndarray:
         """The array itself."""
         return array
 
-    @staticmethod
-    def stage(out: Any, values: list[np.ndarray]) -> None:
+    def stage(self, out: Any, values: list[np.ndarray]) -> None:
         for row, value in enumerate(values):  # takes half the time of `np.stack`, or less
             out[row] = value
 
-    @staticmethod
-    def lists(plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
+    def lists(self, plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """Those of the host."""
         address = NumPyBackend.address(integers) - integers.itemsize * first_integer if len(integers) else 0
         return Lists(plan.entries.item(3)[0], address, integers)
 
-    @staticmethod
-    def handles(wanted: Sequence[Kernel]) -> list[int]:
+    def handles(self, wanted: Sequence[Kernel]) -> list[int]:
         """The addresses of kernels."""
         return [_machine_code.address_of(kernel) for kernel in wanted]
 
-    @staticmethod
-    def prepared(several: Sequence[KernelCall]) -> Callable[[Sequence[int]], None]:
+    def prepared(self, several: Sequence[KernelCall]) -> Callable[[Sequence[int]], None]:
         kernels = {id(one.kernel): one.kernel for one in several}  # to find one by all that it is made of takes 5 us
         at = {number: _machine_code.address_of(kernel) for number, kernel in kernels.items()}
         found = [(at[id(one.kernel)], 0, NumPyBackend.address(one.given)) for one in several]
@@ -95,13 +87,18 @@ class NumPyBackend:
 
         return run
 
-    @staticmethod
-    def squares(arrays: Sequence[Any]) -> Callable[[], Any]:
-        return _Squares(arrays)
+    def squares(self, arrays: Sequence[Any]) -> Callable[[], Any]:
+        found = [(NumPyBackend.address(x), len(x), x.itemsize) for x in arrays]
+        lists, sums = np.array(found, np.int64).reshape(-1, 3), np.empty(len(arrays))
 
-    @staticmethod
+        def run(held: Any = arrays) -> Any:  # as long as this is there, they are where they are
+            _products.sum_squares(_products.dots(), lists, sums)
+            return sums
+
+        return run
+
     def run_batches(
-        first: int, stop: int, plan: Told[Plan], lists: Lists, memory: Told[Memory], programs: ProgramTables,
+        self, first: int, stop: int, plan: Told[Plan], lists: Lists, memory: Told[Memory], programs: ProgramTables,
         scratch: int,
     ) -> None:  # fmt: skip
         tables = plan.entries, memory.entries, programs.directory.entries
@@ -155,38 +152,21 @@ class NumPyBackend:
         _call(_machine_code.address_of(kernel), len(found), given)
         return found.astype(np.int64), total
 
-    @staticmethod
-    def active() -> AbstractContextManager[Any]:
+    def active(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
-    @staticmethod
-    def computing(record: bool, precision: str, threads: int) -> AbstractContextManager[Any]:
+    def computing(self, record: bool, precision: str, threads: int) -> AbstractContextManager[Any]:
         """See `Backend`; the others are of GPUs."""
         return _pool.Computing(threads)
 
-    @staticmethod
-    def threads(asked: int) -> str:
+    def threads(self, asked: int) -> str:
         return _pool.said(asked)
 
-    @staticmethod
-    def synchronize() -> None:
+    def synchronize(self) -> None:
         """What has been called is done."""
 
 
 _ONE = np.ones(1, bool)
-
-
-class _Squares:
-    """Computes sums of squares of arrays, which it holds: as long as it is there, they are where they are."""
-
-    def __init__(self, arrays: Sequence[Any]) -> None:
-        self._arrays = arrays
-        found = [(NumPyBackend.address(x), len(x), x.itemsize) for x in arrays]
-        self._lists, self._sums = np.array(found, np.int64).reshape(-1, 3), np.empty(len(arrays))
-
-    def __call__(self) -> Any:
-        _products.sum_squares(_products.dots(), self._lists, self._sums)
-        return self._sums
 
 
 @cache

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cpu.gather import move_rows
 from edbatch.kernels.cpu.jobs import (
     COLUMNS,
     KERNEL,
@@ -19,6 +18,7 @@ from edbatch.kernels.cpu.jobs import (
     PRODUCT,
     Job,
     entry_parts,
+    move_rows,
     own_memory,
     product_parts,
     row_parts,

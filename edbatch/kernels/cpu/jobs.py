@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cpu.gather import move_rows
-from edbatch.kernels.cpu.pointers import call_kernel, int64s_at
+from edbatch.kernels.cpu.pointers import call_kernel, int64s_at, words_at
 from edbatch.kernels.cpu.products import Gemm, multiply
 from edbatch.kernels.tables import PLACE, Listed, Matrix, Rows, Sizes
 
@@ -29,6 +28,7 @@ MOST_PARTS, WIDE, FEW = 4, 1024, 128  # so many columns of so few rows, or twice
 ALIGNED = 16  # what parts begin at: a line of the cache, and the columns that a BLAS computes at a time
 # Entries of a kernel (about 10 us), and bytes of a copy; a part has half of that at least.
 LEAST_ENTRIES, LEAST_BYTES = 8192, 1 << 17
+WORD = 4  # bytes that rows are copied by
 LINE_WORDS = 8  # of a line of the cache
 
 
@@ -101,6 +101,31 @@ def cut(n: int, parts: int, part: int, aligned: int) -> int:
     """Where a part of n begins, and the one before it ends."""
     width = -(-n // (parts * aligned)) * aligned
     return min(n, part * width)
+
+
+@compiled(error_model="numpy")
+def move_rows(n: int, source: Listed, target: Listed) -> None:
+    """Copy n rows of the source to rows of the target, of its width; a stride of 0 repeats one row.
+
+    Rows are copied by words, entries of float32 or halves of float64. Arrays that Numba indexes with signed numbers
+    would be tested for counting from the end, which keeps the inner loop from being vectorised (measured: 2.5 GB/s,
+    without the test 20 GB/s).
+    """
+    words = target.rows.width // WORD
+    first, to, stride, distance = source.rows.address, target.rows.address, source.rows.stride, target.rows.stride
+    listed, positions = words_at(source.list), words_at(target.list)
+    if source.list != 0 and target.list == 0:  # by far the most: without a question for each row
+        for i in range(n):
+            read, written = words_at(first + listed[i] * stride), words_at(to + i * distance)
+            for j in range(words):
+                written[j] = read[j]
+        return
+    for i in range(n):
+        row = listed[i] if source.list != 0 else i
+        position = positions[i] if target.list != 0 else i
+        read, written = words_at(first + row * stride), words_at(to + position * distance)
+        for j in range(words):
+            written[j] = read[j]
 
 
 @compiled(error_model="numpy")

@@ -43,26 +43,23 @@ _cublas_gemm = c_function("liiiii" + "l" + "lii" + "lii" + "l" + "lii" + "ii", "
 _cublas_gemm_strided_batched = c_function("liiiii" + "l" + "liil" + "liil" + "l" + "liil" + "iii", "i")
 
 # Numba takes plain integers for constants.
-_LAUNCH, _GEMM, _GEMM_STRIDED, _BLAS, _STREAM, _COMPUTE, _STATUS, _ZERO, _ONE_FLOAT, _ONE_DOUBLE = map(
-    int,
-    (
-        Gpu.LAUNCH, Gpu.GEMM, Gpu.GEMM_STRIDED, Gpu.BLAS, Gpu.STREAM, Gpu.COMPUTE, Gpu.STATUS, Gpu.ZERO, Gpu.ONE_FLOAT,
-        Gpu.ONE_DOUBLE,
-    ),
-)  # fmt: skip
+(
+    LAUNCH, GEMM, GEMM_STRIDED, BLAS, STREAM, PROCESSORS, COMPUTE, GATHER_KERNEL, ADD_ALL_FLOAT, ADD_ALL_DOUBLE,
+    STATUS, ZERO, ONE_FLOAT, ONE_DOUBLE, SQUARES,
+) = map(int, Gpu)  # fmt: skip
 
 
 @compiled
 def _note(gpu: np.ndarray, status: int) -> None:
-    if status != 0 and gpu[_STATUS] == 0:
-        gpu[_STATUS] = status
+    if status != 0 and gpu[STATUS] == 0:
+        gpu[STATUS] = status
 
 
 @compiled
 def launch_given(gpu: np.ndarray, kernel: int, grid: Grid, given: np.ndarray) -> None:
     """Enqueue a kernel, given the addresses of its parameters."""
     status = _cu_launch_kernel(
-        gpu[_LAUNCH], kernel, grid.x, grid.y, grid.z, grid.along, grid.down, 1, 0, gpu[_STREAM], int64_address(given), 0
+        gpu[LAUNCH], kernel, grid.x, grid.y, grid.z, grid.along, grid.down, 1, 0, gpu[STREAM], int64_address(given), 0
     )
     _note(gpu, status)
 
@@ -88,17 +85,17 @@ def _numbers(gpu: np.ndarray, itemsize: int) -> tuple[int, int, int]:
     """cuBLAS' numbers of a dtype and of what products are computed in; and the address of 1."""
     begin = int64_address(gpu)
     if itemsize == 8:
-        return FLOAT64, COMPUTE_FLOAT64, begin + 8 * _ONE_DOUBLE
-    return FLOAT32, gpu[_COMPUTE], begin + 8 * _ONE_FLOAT
+        return FLOAT64, COMPUTE_FLOAT64, begin + 8 * ONE_DOUBLE
+    return FLOAT32, gpu[COMPUTE], begin + 8 * ONE_FLOAT
 
 
 @compiled
 def _multiply(gpu: np.ndarray, itemsize: int, sizes: Sizes, a: Matrix, b: Matrix, out: Matrix, add: int) -> None:
     """out = a @ b [+ out], by columns."""
     dtype, compute, one = _numbers(gpu, itemsize)
-    factor = one if add != 0 else int64_address(gpu) + 8 * _ZERO
+    factor = one if add != 0 else int64_address(gpu) + 8 * ZERO
     status = _cublas_gemm(
-        gpu[_GEMM], gpu[_BLAS], _order(a), _order(b), sizes.m, sizes.n, sizes.k, one, a.address, dtype, a.distance,
+        gpu[GEMM], gpu[BLAS], _order(a), _order(b), sizes.m, sizes.n, sizes.k, one, a.address, dtype, a.distance,
         b.address, dtype, b.distance, factor, out.address, dtype, out.distance, compute, DEFAULT_ALGORITHM,
     )  # fmt: skip
     _note(gpu, -status)
@@ -117,9 +114,9 @@ def multiply_each(
 ) -> None:
     """out_i = a_i @ b_i for every call i; arguments as of `kernels.cpu.products.multiply_each`."""
     dtype, compute, one = _numbers(gpu, itemsize)
-    x, w, to, zero = a.first, b.first, out.first, int64_address(gpu) + 8 * _ZERO
+    x, w, to, zero = a.first, b.first, out.first, int64_address(gpu) + 8 * ZERO
     status = _cublas_gemm_strided_batched(
-        gpu[_GEMM_STRIDED], gpu[_BLAS], _order(w), _order(x), sizes.n, sizes.m, sizes.k, one, w.address, dtype,
+        gpu[GEMM_STRIDED], gpu[BLAS], _order(w), _order(x), sizes.n, sizes.m, sizes.k, one, w.address, dtype,
         w.distance, b.stride // itemsize, x.address, dtype, x.distance, a.stride // itemsize, zero, to.address, dtype,
         to.distance, out.stride // itemsize, calls, compute, DEFAULT_ALGORITHM,
     )  # fmt: skip
@@ -137,8 +134,8 @@ def add_product(
 
 def check(gpu: np.ndarray) -> None:
     """Raise `EdBatchError` if a call that was enqueued has failed since the last check."""
-    status = int(gpu[_STATUS])
+    status = int(gpu[STATUS])
     if status:
-        gpu[_STATUS] = 0
+        gpu[STATUS] = 0
         library = "cuLaunchKernel" if status > 0 else "cuBLAS"
         raise EdBatchError(f"{library} failed with status {abs(status)}")

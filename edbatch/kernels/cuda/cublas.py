@@ -22,11 +22,6 @@ def loaded(major: int) -> ctypes.CDLL:
     return ctypes.CDLL(f"cublas64_{major}.dll" if sys.platform == "win32" else f"libcublas.so.{major}")
 
 
-def workspace_bytes(capability: int) -> int:
-    """What NVIDIA recommends for `cublasSetWorkspace`: 32 MiB since Hopper (compute capability 9), else 4 MiB."""
-    return (32 if capability >= 9 else 4) << 20
-
-
 def create(library: Any, stream: int, workspace: int, size: int) -> int:
     """A handle bound to a stream, that works in `size` bytes of device memory at the address `workspace`.
 

@@ -73,7 +73,7 @@ class CuPyDriver:
             self._recorded = cupy.cuda.Stream(non_blocking=True)
         self.stream = self._stream.ptr
         self._number, self._process = number, os.getpid()
-        size = cublas.workspace_bytes(int(device.compute_capability[:-1]))
+        size = (32 if int(device.compute_capability[:-1]) >= 9 else 4) << 20  # NVIDIA recommends 32 MiB since Hopper
         self._workspace = self.empty(size, np.dtype(np.uint8))
         with self.active():
             self.blas, self._recorded_blas = (

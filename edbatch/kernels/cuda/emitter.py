@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cuda.calls import Gpu, multiply, multiply_each
+from edbatch.kernels.cuda.calls import PROCESSORS, multiply, multiply_each
 from edbatch.kernels.cuda.enqueue import add_all, each_entry, gather, groups, note, read_scattered
 from edbatch.kernels.cuda.geometry import lanes_of_lists
 from edbatch.kernels.interpreter import Emitter, interpreter
@@ -24,8 +24,6 @@ from edbatch.kernels.tables import (
 )
 from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED
 
-_PROCESSORS = int(Gpu.PROCESSORS)  # Numba takes plain integers for constants
-
 
 @compiled
 def _kernel(gpu: np.ndarray, kernel: int, step: np.void, given: np.ndarray, integers: Integers) -> None:
@@ -33,7 +31,7 @@ def _kernel(gpu: np.ndarray, kernel: int, step: np.void, given: np.ndarray, inte
     items = integers.elements if step["over"] == OVER_ELEMENTS else m
     if step["over"] == OVER_LISTS:
         of_each = entries * (integers.elements // m)
-        lanes = lanes_of_lists(items * step["groups"], of_each, gpu[_PROCESSORS])
+        lanes = lanes_of_lists(items * step["groups"], of_each, gpu[PROCESSORS])
     if lanes > 0:
         groups(gpu, kernel, items * step["groups"], lanes, given)
     else:

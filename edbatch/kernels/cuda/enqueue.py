@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cpu.gather import WORD
+from edbatch.kernels.cpu.jobs import WORD
 from edbatch.kernels.cpu.pointers import int64_address
-from edbatch.kernels.cuda.calls import Gpu, launch, launch_given
+from edbatch.kernels.cuda.calls import (
+    ADD_ALL_DOUBLE,
+    ADD_ALL_FLOAT,
+    GATHER_KERNEL,
+    PROCESSORS,
+    SQUARES,
+    launch,
+    launch_given,
+)
 from edbatch.kernels.cuda.geometry import (
     MOST_BLOCKS_OF_X,
     THREADS,
@@ -19,11 +27,6 @@ from edbatch.kernels.cuda.geometry import (
 )
 from edbatch.kernels.interpreter import MOVE, MOVES
 from edbatch.kernels.tables import PLACE, Listed, Memory, placed
-
-# Numba takes plain integers for constants.
-_PROCESSORS, _GATHER_KERNEL, _ADD_ALL_FLOAT, _ADD_ALL_DOUBLE, _SQUARES = map(
-    int, (Gpu.PROCESSORS, Gpu.GATHER, Gpu.ADD_ALL_FLOAT, Gpu.ADD_ALL_DOUBLE, Gpu.SQUARES)
-)
 
 BLOCKS_PER_PROCESSOR = 16
 SOME, PARTS = 16, 32  # arrays whose squares a launch adds, and in how many parts each
@@ -42,12 +45,12 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
             down, across = max(down, x), max(across, z)
         if words == 0:
             continue
-        most = BLOCKS_PER_PROCESSOR * gpu[_PROCESSORS]
+        most = BLOCKS_PER_PROCESSOR * gpu[PROCESSORS]
         across = min(across, most)
         down = min(down, parts(most, across))
         given = np.empty(1, np.int64)
         given[0] = int64_address(moves) + 8 * MOVE * first
-        launch_given(gpu, gpu[_GATHER_KERNEL], Grid(down, some, across, THREADS, 1), given)
+        launch_given(gpu, gpu[GATHER_KERNEL], Grid(down, some, across, THREADS, 1), given)
         given[0] = moves[0, 0]  # or both would be freed before the call: Numba does not know that it reads them
 
 
@@ -64,7 +67,7 @@ def note(moves: np.ndarray, at: int, source: Listed, target: Listed, n: int) -> 
 @compiled
 def add_all(gpu: np.ndarray, itemsize: int, n: int, source: int, stride: int, target: int, width: int) -> None:
     """Enqueue the sum of rows; see `lists.cu`."""
-    kernel = gpu[_ADD_ALL_FLOAT] if itemsize == 4 else gpu[_ADD_ALL_DOUBLE]
+    kernel = gpu[ADD_ALL_FLOAT] if itemsize == 4 else gpu[ADD_ALL_DOUBLE]
     values = np.array([n, source, stride, target, width], np.int64)
     x, along, down = over_columns(width)
     launch(gpu, kernel, Grid(x, 1, 1, along, down), values, len(values))
@@ -82,7 +85,7 @@ def squares(gpu: np.ndarray, numbers: np.ndarray, count: int, sums: int) -> None
         given, target = np.empty(2, np.int64), np.empty(1, np.int64)
         target[0] = sums + 8 * PARTS * first
         given[0], given[1] = int64_address(numbers) + 8 * 3 * first, int64_address(target)
-        launch_given(gpu, gpu[_SQUARES], Grid(PARTS, min(SOME, count - first), 1, THREADS, 1), given)
+        launch_given(gpu, gpu[SQUARES], Grid(PARTS, min(SOME, count - first), 1, THREADS, 1), given)
         given[0] = numbers[0, 0] + target[0]  # or all would be freed before the call: Numba does not know what it reads
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from edbatch.errors import EdBatchError
 from edbatch.kernels.language.functions import as_float32
 
 
@@ -217,8 +216,3 @@ def _integer(text: str, type: str) -> str:
     bits = int(type[1:])
     number = int(text) % 2**bits
     return str(number - 2**bits if number >= 2 ** (bits - 1) else number)
-
-
-def unexpected(what: str) -> EdBatchError:
-    """Nothing that a user does leads here."""
-    return EdBatchError(f"LLVM's language has no {what}")

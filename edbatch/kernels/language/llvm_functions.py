@@ -8,7 +8,7 @@ from functools import cache, partial
 from edbatch.errors import EdBatchError
 from edbatch.kernels.language.expressions import evaluate
 from edbatch.kernels.language.functions import FUNCTIONS, Function
-from edbatch.kernels.language.llvm_code import INTEGERS, Code, Value, literal, pointer, unexpected
+from edbatch.kernels.language.llvm_code import INTEGERS, Code, Value, literal, pointer
 from edbatch.kernels.language.llvm_unusual import chosen, kept
 from edbatch.kernels.language.single import turns
 
@@ -61,7 +61,7 @@ class Calls:
                 self._defined[name] = _table(name)
             return found
         if name not in FUNCTIONS:
-            raise unexpected(f"function {name!r}")
+            raise EdBatchError(f"LLVM's language has no function {name!r}")
         arguments = FUNCTIONS[name].arguments
         kind = "i64" if arguments == ("seed", "position") else self.number
         self._define(f"ed_{name}", FUNCTIONS[name], kind)

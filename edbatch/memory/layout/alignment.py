@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import NamedTuple
 
 from edbatch.memory.layout.pq_tree import PQNode, PQTree
@@ -49,24 +50,20 @@ class Alignment:
     def __init__(self, variables: Iterable[int]) -> None:
         self.tree = PQTree(dict.fromkeys(variables))
         self.demands: list[Demand] = []
-        self._nodes = self.tree.nodes
         self._orders: dict[int, Permutation] = {}
 
     def extended(self, demands: Sequence[Demand]) -> Alignment | None:
         """The alignment that meets these demands too; None if there is none."""
         wider = Alignment(())
-        wider.tree = self.tree.copy()
+        wider.tree = copy(self.tree)
         wider.demands = [*self.demands, *demands]
         if not all(wider.tree.reduce(demand.variables) for demand in demands):
             return None
         batches: dict[int, list[Demand]] = {}
         for demand in wider.demands:
             batches.setdefault(demand.op, []).append(demand)
-        found = _broadcast(wider.tree, [batch for batch in batches.values() if len(batch) > 1])
-        if found is None:
-            return None
-        wider._nodes, spanned = found
-        orders = _decided_orders(spanned)
+        spanned = _broadcast(wider.tree, [batch for batch in batches.values() if len(batch) > 1])
+        orders = None if spanned is None else _decided_orders(spanned)
         if orders is None:
             return None
         wider._orders = orders
@@ -113,8 +110,8 @@ class Alignment:
     def order(self) -> list[int]:
         """`GetLeafOrder`: an order that meets all demands; smaller variables first where nothing else decides."""
         below: list[list[int]] = []  # per node, from the last on, its leaves in order
-        for number in range(len(self._nodes) - 1, -1, -1):
-            node, order = self._nodes[number], self._orders.get(number)
+        for number in range(len(self.tree.nodes) - 1, -1, -1):
+            node, order = self.tree.nodes[number], self._orders.get(number)
             parts = [below[number - child] for child in node.children]
             if order is not None:
                 parts = [parts[at] for at in order] if len(order) > 2 else parts[:: 1 if order == (0, 1) else -1]
@@ -151,7 +148,7 @@ class _Part(NamedTuple):
 Parts = dict[int, _Part]  # of one demand, by the bits of all leaves below
 
 
-def _broadcast(tree: PQTree[int], batches: list[list[Demand]]) -> tuple[list[PQNode[int]], list[list[Parts]]] | None:
+def _broadcast(tree: PQTree[int], batches: list[list[Demand]]) -> list[list[Parts]] | None:
     """`BroadcastConstraint`: make the subtrees of a batch's operands isomorphic, until nothing changes.
 
     A set of entries that is consecutive in one operand of a batch has to be so in all of them.
@@ -169,7 +166,7 @@ def _broadcast(tree: PQTree[int], batches: list[list[Demand]]) -> tuple[list[PQN
                     if not tree.reduce(v for entry, v in enumerate(demand.variables) if bits >> entry & 1):
                         return None
         if not changed:
-            return nodes, spanned
+            return spanned
 
 
 def _spanned(nodes: list[PQNode[int]], batches: list[list[Demand]]) -> list[list[Parts]]:

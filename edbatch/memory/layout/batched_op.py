@@ -31,9 +31,6 @@ class BatchedOp:
         operands: tuples of k variables; `operands[j][i]` belongs to operation i.
         ordered: whether operation i has to stand at place i: parts of a concatenation cannot be permuted.
         cost: of copying one entry, relative to other operations; what is dear yields last.
-
-    Example:
-        The gates of a GRU that have a sigmoid: `BatchedOp("sigmoid", (4, 5), ((2, 3),))`.
     """
 
     name: str

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from edbatch.errors import EdBatchError
-
 T = TypeVar("T", bound=Hashable)
 
 EMPTY, PARTIAL, FULL = range(3)  # of the subset are no leaves below a node, some, or all
@@ -39,10 +37,8 @@ class PQTree(Generic[T]):
         elements: hashable and distinct.
 
     Attributes:
-        nodes: a node comes before its children, leaves are in the order of `frontier`.
-
-    Raises:
-        EdBatchError: an element is there twice.
+        nodes: a node comes before its children, leaves are in the order of `frontier`. A reduction replaces them as a
+            whole: a shallow copy is a tree of its own.
 
     Example:
         >>> tree = PQTree("abcde")
@@ -60,20 +56,12 @@ class PQTree(Generic[T]):
 
     def __init__(self, elements: Iterable[T]) -> None:
         leaves = [PQNode("leaf", [], element) for element in elements]
-        seen = set()
-        for leaf in leaves:
-            if leaf.element in seen:
-                raise EdBatchError(f"PQTree: element {leaf.element!r} is there twice")
-            seen.add(leaf.element)
         self.nodes = leaves if len(leaves) == 1 else [PQNode("P", [*range(1, len(leaves) + 1)]), *leaves]
 
     def reduce(self, subset: Iterable[T]) -> bool:
         """Keep the orders in which the subset is consecutive; False, and no change, if there are none.
 
         An element named twice counts once; a subset of less than two elements is always consecutive.
-
-        Raises:
-            EdBatchError: an element is not in the tree.
         """
         wanted = set(subset)
         inside, leaves = [0] * len(self.nodes), [1] * len(self.nodes)
@@ -84,9 +72,6 @@ class PQTree(Generic[T]):
             else:
                 inside[number] = sum([inside[child] for child in node.children])
                 leaves[number] = sum([leaves[child] for child in node.children])
-        if inside[0] < len(wanted):
-            unknown = wanted.difference(self.frontier())
-            raise EdBatchError(f"PQTree.reduce: {next(iter(unknown))!r} is no element of the tree")
         if len(wanted) < 2:
             return True
         root = max(number for number, n in enumerate(inside) if n == len(wanted))
@@ -101,12 +86,6 @@ class PQTree(Generic[T]):
     def frontier(self) -> list[T]:
         """One of the orders: the leaves from left to right."""
         return [node.element for node in self.nodes if node.kind == "leaf"]  # type: ignore[misc]
-
-    def copy(self) -> PQTree[T]:
-        """An independent tree of the same orders."""
-        tree = PQTree[T](())
-        tree.nodes = self.nodes  # which a reduction replaces as a whole
-        return tree
 
     def __repr__(self) -> str:
         text: list[str] = []
