@@ -13,7 +13,6 @@ from edbatch.base.stopwatch import Clock
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import DAMAGED
 from edbatch.graph.model.writes import Source, now, running
-from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
@@ -302,10 +301,6 @@ class Evaluation:
         for window in np.unique(windows).tolist():
             chosen = np.flatnonzero(windows == window)
             yield chosen, rows_to_host(self.arenas.array(window), self.nodes.row[nodes[chosen]], table.backend)
-
-    def type_of(self, node: int) -> NodeType:
-        """The type of a node that was taken over."""
-        return self.table.bound[self.nodes.types[node]].type
 
     def backward(self, id: int, seed: np.ndarray) -> None:
         """Compute the gradients of an expression that has run, given its own."""

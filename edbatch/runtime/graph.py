@@ -422,7 +422,7 @@ class Graph(Columns):
         node, evaluation = expression.id & NODE_MASK, self._evaluation
         taken = 0 if evaluation is None else evaluation.nodes.n
         if evaluation is not None and node < taken:
-            return evaluation.type_of(node)
+            return evaluation.table.bound[evaluation.nodes.types[node]].type
         return TYPES[self.types[node - taken]]
 
     def _check_own(self, place: str, expression: Any) -> None:

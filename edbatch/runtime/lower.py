@@ -79,7 +79,7 @@ def contract(
             process has seen, and no order of batches, rows or sums may.
         kinds: per node the place of its type in `present`.
         nodes: its nodes, counted from `first`, by their ids; but an operand with a higher id (a part that was split
-            off, see `split_loops`) stands before its first user.
+            off, see `split`) stands before its first user.
         indptr, operands: their operands, as positions in `nodes`.
     """
     types, starts, counts, args = NodeColumns(*columns)

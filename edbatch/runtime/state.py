@@ -25,8 +25,7 @@ class GraphState:
     Attributes:
         nodes, plan: those that were taken over; what has run.
         recorded: by node "file:line" where it was recorded, under `options(trace_lines=True)`, else None.
-        known: the cached plan of its structure: nodes and plan are that one's; None: there was none, or the graph has
-            grown.
+        known: the cached plan of its structure, whose nodes and plan these are, as long as the graph has not grown.
         integers: those of its nodes, in the order of recording, and room for more (int32).
     """
 

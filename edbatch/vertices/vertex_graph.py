@@ -99,10 +99,8 @@ class VertexGraph(Columns):
     """Nodes of one vertex; operands from elsewhere are placeholders among them.
 
     Attributes:
-        name: of the vertex function.
         sources: by number of a node, what it stands for, if it is a placeholder.
-        drawn: how many numbers are drawn for a vertex.
-        vertices: how many there are of its kind.
+        drawn: how many numbers are drawn for a vertex; vertices: how many there are of its kind.
     """
 
     __slots__ = ("drawn", "name", "sources", "vertices")

@@ -101,11 +101,6 @@ class Route:
         self.has_parameters = any(self._type(number).type.op is PARAMETER for number in operands)
         self.memory = self._placed(table.scattered.tables(adding=True))
 
-    def fill(self) -> bool:
-        """Have the windows of its buffers after those of gradients; returns whether they are where they were."""
-        self.windows.fill(self.columns)
-        return self.windows.columns is self.memory.tables.windows
-
     def prepare(self) -> list[Any]:
         """Have the programs ready; returns what is to be held while they run."""
         held = self.programs.prepare((*self.kinds, *self._adding.values()), self.programs)

@@ -123,11 +123,11 @@ class Routes:
         if route is None or route.windows is not self.windows or self._columns is not self._table.windows.columns():
             return None
         held = way.ready.held(self._table.derivative_programs)
-        return (route, held) if held is not None and route.fill() else None
+        self.windows.fill(route.columns)
+        return (route, held) if held is not None and self.windows.columns is route.memory.tables.windows else None
 
 
 def routes_of(table: TypeTable) -> Routes:
     """The one collection of a table."""
-    if table.routes is None:
-        table.routes = Routes(table)
+    table.routes = table.routes or Routes(table)
     return table.routes
