@@ -54,7 +54,7 @@ def _stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec:
     begin = 0
     for member in members:
         rows = slice(begin, begin + len(member.array))
-        gradient = member.gradient_array() if member.has_grad else None
+        gradient = member._sum() if member._has_grad else None  # whatever graph is open: a replayed function may be
         member.array, member.stack, member.rows = stack.array[rows], stack, rows
         if gradient is not None:
             with device.backend.active():

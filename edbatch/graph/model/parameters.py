@@ -192,6 +192,9 @@ class Parameter(Operand):
     def has_grad(self) -> bool:
         """Whether a gradient has come since the last `zero_grad`."""
         refuse_in_trace("Parameter.has_grad")
+        return self._some_came()
+
+    def _some_came(self) -> bool:
         members = self.members()
         return members[0]._has_grad if len(members) == 1 else any(member._has_grad for member in members)
 
@@ -303,7 +306,7 @@ class Parameter(Operand):
 
         Of a stack, what is added to the rows of frozen parts is never read.
         """
-        fresh, source = not self.has_grad, running.get()
+        fresh, source = not self._some_came(), running.get()
         for member in self.members():
             member._note_source(source)
             member._has_grad = not member._frozen

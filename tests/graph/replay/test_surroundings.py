@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from tests.arrays import on_host
 from tests.graph.replay.models import Model, loss, same
 
 
@@ -155,3 +156,27 @@ def test_a_later_sample_may_be_the_first_that_draws():
             with pytest.raises(eb.EdBatchError, match="called twice, it records two different things"):
                 replayed(9.0)
         assert replayed(4.0).value() == 4
+
+
+@pytest.mark.parametrize("after_a_gradient", [False, True])
+def test_a_cell_may_be_called_first_in_a_replayed_function(after_a_gradient):
+    """Its parameters are put side by side then, with the gradients that they have."""
+    model = eb.ParameterCollection(seed=0)
+    W, U = (model.add_parameters((4, 4), name=name) for name in "WU")
+    cell = eb.cell(lambda x: eb.tanh(W @ x) * eb.sigmoid(U @ x))
+    gradients = np.zeros((2, 4, 4))
+    if after_a_gradient:
+        with eb.Graph():
+            eb.sum(W @ eb.ones(4)).backward()
+        gradients = np.array([W.grad(), U.grad()])
+    replayed = eb.replay(lambda n: eb.sum([eb.sum(cell(eb.ones(4) * k)) for k in range(n)]))
+    with eb.Graph():
+        y = replayed(3)
+    y.backward()
+    with eb.Graph():
+        z = eb.sum([eb.sum(eb.tanh(W @ (eb.ones(4) * k)) * eb.sigmoid(U @ (eb.ones(4) * k))) for k in range(3)])
+    np.testing.assert_allclose(on_host(y.value()), on_host(z.value()), rtol=1e-5)
+    found = np.array([W.grad(), U.grad()]) - gradients
+    model.zero_grad()
+    z.backward()
+    np.testing.assert_allclose(found, np.array([W.grad(), U.grad()]), rtol=1e-4, atol=1e-6)
