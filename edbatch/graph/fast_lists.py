@@ -38,7 +38,7 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
 
     def of_array(xs: ExpressionArray) -> Expression:
         if not len(xs):
-            raise EdBatchError(f"{op.name} of {xs!r}: expected at least one expression")
+            raise EdBatchError(f"{called or op.name} of {xs!r}: expected at least one expression")
         type, base = node_type(op, (), (xs.spec,)), xs.graph.base
         assert base is not None
         pairs = np.zeros((1 + len(xs), 2), np.int64)  # of which none is added to anything
