@@ -230,12 +230,11 @@ static void builder_dealloc(Builder *g) {
 // Before a graph goes, its method `_end` gives back what it holds. Nobody would hear what the handler of a signal raises
 // meanwhile: that is raised in what the thread does next, and the method called once more.
 static void builder_finalize(PyObject *g) {
-    PyObject *end = _PyType_Lookup(Py_TYPE(g), S.end), *kind, *value, *trace;
-    if (end == NULL) return;
-    PyErr_Fetch(&kind, &value, &trace);
-    Py_INCREF(end);
-    PyObject *found = PyObject_CallOneArg(end, g);
-    if (found == NULL) {
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);  // first: what looks a name up may clear it
+    PyObject *end = Py_XNewRef(_PyType_Lookup(Py_TYPE(g), S.end));
+    PyObject *found = end != NULL ? PyObject_CallOneArg(end, g) : NULL;
+    if (end != NULL && found == NULL) {
         PyObject *raised = Py_NewRef(PyErr_Occurred());
         PyErr_Clear();
         found = PyObject_CallOneArg(end, g);
@@ -244,7 +243,7 @@ static void builder_finalize(PyObject *g) {
         Py_DECREF(raised);
     }
     Py_XDECREF(found);
-    Py_DECREF(end);
+    Py_XDECREF(end);
     PyErr_Restore(kind, value, trace);
 }
 

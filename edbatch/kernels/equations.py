@@ -172,7 +172,7 @@ def _parsed(target: str, text: str) -> Line:
             return make.reduce(reduction[1], *operands)
         if function == "stop_gradient":
             return make.add(Compute("same", tuple(operands)))
-        return make.compute(function, *operands)
+        return make.called(function, operands)
 
     read = {name: make.add(Load(at, ())) for at, name in enumerate(names)}
     value = evaluate(text, read, lambda literal: make.number(float(literal)), called)

@@ -63,7 +63,7 @@ def products_of(graph: eb.Graph, policy: eb.Policy) -> Iterator[tuple[Spec, Spec
     # Names do not tell apart the types of two layers of one class, so the graph's own table is asked.
     evaluation = graph._taken_over()
     bound, nodes = evaluation.table.bound, evaluation.split()
-    chosen, typed = evaluation.typed_graph(nodes, 0)
+    _, chosen, typed = evaluation.typed_graph(nodes, 0)
     schedule = policy.schedule(typed)
     types = [bound[kind].type for kind in dict.fromkeys(nodes.types[chosen].tolist())]
     assert [type.name for type in types] == [name.partition(" #")[0] for name in typed.names]

@@ -88,14 +88,10 @@ def with_list(place: Any, x: Expression, key: tuple[Any, ...]) -> Expression | N
     return found if order is None else transpose(found, order)
 
 
-def several(x: Expression, chosen: Any) -> Expression:
-    """`x[chosen]` for a list or an array alone: of at least one entry, the quick way.
-
-    Raises:
-        EdBatchError: as `advanced_index`, which says it better.
-    """
-    numbers = integers("", chosen, x.spec.shape[0]) if x.spec.shape else None
-    return advanced_index("", x, chosen) if numbers is None or not len(numbers) else taken(x, numbers, 0)
+def several(place: Any, x: Expression, chosen: Any) -> Expression:
+    """`x[chosen]` for a list or an array alone: of at least one entry, the quick way; errors as of `advanced_index`."""
+    numbers = integers(place, chosen, x.spec.shape[0]) if x.spec.shape else None
+    return advanced_index(place, x, chosen) if numbers is None or not len(numbers) else taken(x, numbers, 0)
 
 
 def taken(x: Expression, chosen: np.ndarray, axis: int) -> Expression:

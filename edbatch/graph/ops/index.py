@@ -22,13 +22,12 @@ _PLAIN = frozenset([int, slice, type(...)])
 
 def _otherwise(x: Any, key: Any) -> Expression | None:
     """What is no view: an entry whose number is known at run time, or several by a list."""
-    kind = key.__class__
-    if kind is list or kind is np.ndarray:
-        return several(x, key)
+    kind, place = key.__class__, Place(lambda: _place(x, key))
+    if kind is list or (kind is np.ndarray and key.ndim):
+        return several(place, x, key)
     parts = key if isinstance(key, tuple) else (key,)
     if all([part.__class__ in _PLAIN or part is None for part in parts]):  # noqa: C419 (a generator takes longer)
         return None
-    place = Place(lambda: _place(x, key))
     if any(isinstance(part, Payload) for part in parts):
         return _index_at_run_time(place, x, parts)
     if not any(part is not None and is_advanced(part) for part in parts):

@@ -52,9 +52,10 @@ class Builder:
         Raises:
             EdBatchError: it reads a name that is not given, or calls a function that is not in the table.
         """
-        return evaluate(text, values, lambda literal: self.number(float(literal)), self._called)
+        return evaluate(text, values, lambda literal: self.number(float(literal)), self.called)
 
-    def _called(self, function: str, operands: list[int]) -> int:
+    def called(self, function: str, operands: list[int]) -> int:
+        """A function of values, or a reduction of one; an EdBatchError where there is none."""
         if function in REDUCTIONS and len(operands) == 1:
             return self.reduce(function, *operands)
         known = FUNCTIONS.get(function)
