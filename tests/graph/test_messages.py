@@ -290,7 +290,7 @@ ARRAYS = [
     ("eb.array([xs, eb.ones(3)])", Error, "array: expected parts of one shape, got [2] at 0 and [3] at 1"),
     ("xs + eb.ones(3)", Error, "add([2], [3]): shapes do not broadcast"),
     ("eb.array([])", Error, "array([]): expected at least one"),
-    ("eb.sum(xs[:0])", Error, "sum_list of ExpressionArray(0 expr…expected at least one"),
+    ("eb.sum(xs[:0])", Error, "sum of ExpressionArray(0 expr…expected at least one"),
     ("eb.pick(xs, np.array([0, 1, 5]))", Error, "the integer 5 of entry 2 is"),
     ("eb.lookup(E, np.array([5, 1, 10]))", Error, "the integer 5 of entry 0 is"),
     ("eb.cross_entropy(xs, np.array([0, 1, 5]))", Error, "the integer 5 of entry 2 is"),
