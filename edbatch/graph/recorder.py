@@ -205,9 +205,12 @@ def _fixed(
         if has_integer:
             rest, integers = rest[:arguments], rest[arguments:]
         try:
-            type, out, _, bound = entries[(*[x.spec for x in xs], 0, _told(rest, arguments, defaults))]
+            known = entries[(*[x.spec for x in xs], 0, _told(rest, arguments, defaults))]
         except (KeyError, AttributeError, TypeError):
+            known = None  # whose error would be the context of those of the slow function
+        if known is None:
             return slow(*given, **keywords)
+        type, out, _, bound = known
         ids, graph = [], None
         for x in xs:
             if x.graph is not None:
@@ -237,11 +240,12 @@ def _view(slow: Callable[..., Any], entries: dict[Any, Any], arguments: int, def
     def call(*given: Any, **keywords: Any) -> Any:
         try:
             x = given[0]
-            _, out, step, _ = entries[x.spec, x.id >> NODE_BITS, _told(given[1:], arguments, defaults)]
+            known = entries[x.spec, x.id >> NODE_BITS, _told(given[1:], arguments, defaults)]
         except (KeyError, AttributeError, IndexError, TypeError):
+            known = None
+        if known is None or keywords:
             return slow(*given, **keywords)
-        if keywords:
-            return slow(*given, **keywords)
+        _, out, step, _ = known
         handle = x.graph.handle
         if out.__class__ is tuple:  # several views
             return [handle(x.graph, x.id + step, spec) for step, spec in out]
@@ -263,7 +267,7 @@ def _list(slow: Callable[..., Any], entries: dict[Any, Any], kind: int, defaults
             else:
                 known = entries[(*specs, 0, _told(given[1:], 1, defaults))] if len(specs) == len(xs) else None
         except (KeyError, AttributeError, IndexError, TypeError):
-            return slow(*given)
+            graph = known = None
         if graph is None or known is None:
             return slow(*given)
         node = graph.n

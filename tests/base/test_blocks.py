@@ -155,6 +155,7 @@ def opened():
 
 
 @pytest.mark.cpu
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <function Builder.__del__")  # where there is no C extension
 @pytest.mark.parametrize("kind", INTERRUPTED)
 def test_an_interrupt_leaves_none_open(kind):
     """At any line, but those that only call the next: Python looks for signals where functions begin and calls end."""

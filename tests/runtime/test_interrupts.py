@@ -14,11 +14,16 @@ import pytest
 import edbatch as eb
 from edbatch.compiling import compiled
 from edbatch.graph.model import writes
+from edbatch.graph.recorder import IN_C
 from edbatch.testing import poisoned_memory
 from tests.interrupts import FOREVER, Interrupt, end_blocks
 
 pytestmark = [
     pytest.mark.cpu,  # signals of this process
+    # Without C, what is raised before a finalizer's first statement is lost: Python says so, and that is all.
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in. <function Builder.__del__:pytest.PytestUnraisableExceptionWarning"
+    ),
 ]
 MOST, OF_AN_UPDATE = 30, 200  # places of a scenario
 
@@ -312,6 +317,7 @@ def test_an_interrupt_at_any_line(scenario, tmp_path):
     check(scenario, tmp_path, FOREVER)
 
 
+@pytest.mark.skipif(not IN_C, reason="some are lost where there is no C extension")
 def test_an_interrupt_in_the_finalizer_of_a_graph_is_heard_of():
     """What Python would only print is raised in what runs next; and the graph gives back what it holds."""
     at, interrupted = 0, True
