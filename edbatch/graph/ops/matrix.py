@@ -188,8 +188,8 @@ def matmul(a: Any, b: Any) -> Attributes:
     """Matrix product `a @ b` of vectors, matrices and stacks of matrices.
 
     With the same parameter on one side (`W @ x`, and of matrices `X @ W.T`), a batch is ONE product of all rows; with
-    operands that differ per sample (`x @ y`) it is one batched product. Of stacks, the matrices are multiplied pair by pair, as NumPy does,
-    by one node; as one matrix, if only the left operand is a stack.
+    operands that differ per sample (`x @ y`) it is one batched product. Of stacks, the matrices are multiplied pair by
+    pair, as NumPy does, by one node; as one matrix, if only the left operand is a stack.
 
     Args:
         a: [m, k] or [k], or a stack [..., m, k].
