@@ -79,6 +79,7 @@ class Ready(NamedTuple):
 
 # Programs that have been joined and are no longer read: so many, and as many as are read, before all are joined anew.
 MOST_GONE = 64
+MOST_SETS = 1000  # of types that are remembered to have run
 
 
 class ProgramTable:
@@ -135,6 +136,8 @@ class ProgramTable:
             held += arrays
         if self._new or len(self._sizes) < table.count:
             self._join(table.count)
+        if len(self._prepared) >= MOST_SETS:
+            self._prepared.clear()
         self._prepared[prepared] = self.ready(prepared, 0)
         return held
 
