@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.base.records import record_type
-from edbatch.compiling.compiled import compiled
 
 # What the way back through batches of a type is: only parameters get gradients, from the rows that other batches leave;
 # the type's derivative, and additions of what it computes to the operands; or a derivative that reads lists, and
 # additions of what it computes to operands and elements.
-from edbatch.compiling.directory import BOOL, INT64, Directory, table
+from edbatch.compiling.directory import BOOL, INT64, Directory, reader
 from edbatch.memory.plan.addresses import ROWS
 
 NOTHING, COMPUTE, OVER_LISTS = range(3)
@@ -147,14 +146,7 @@ class RouteTables(NamedTuple):
     begins: np.ndarray
 
 
-@compiled(small=True)
-def route_in(route: np.ndarray) -> RouteTables:
-    """The tables of a directory of them."""
-    return RouteTables(
-        table(route, 0, RULE), table(route, 1, SOURCE), table(route, 2, COMPUTED), table(route, 3, BOOL),
-        table(route, 4, BOOL), table(route, 5, INT64), table(route, 6, ROWS), table(route, 7, BUFFER),
-        table(route, 8, INT64),
-    )  # fmt: skip
+route_in = reader(RouteTables, RULE, SOURCE, COMPUTED, BOOL, BOOL, INT64, ROWS, BUFFER, INT64)
 
 
 class FlowColumns(NamedTuple):
@@ -175,13 +167,7 @@ class FlowColumns(NamedTuple):
     present: np.ndarray
 
 
-@compiled(small=True)
-def flow_in(flow: np.ndarray) -> FlowColumns:
-    """The columns of a directory of them."""
-    return FlowColumns(
-        table(flow, 0, BOOL), table(flow, 1, INT64), table(flow, 2, PART), table(flow, 3, INT64),
-        table(flow, 4, PRESENT),
-    )  # fmt: skip
+flow_in = reader(FlowColumns, BOOL, INT64, PART, INT64, PRESENT)
 
 
 class Flow:
