@@ -103,7 +103,7 @@ def entry(given, at):
     return int(found) if np.issubdtype(np.asarray(found).dtype, np.integer) else Expression(found)
 
 
-class TooClose(Exception):
+class TooClose(ValueError):
     """Rounding decides what a program does: there is nothing to compare."""
 
 
