@@ -72,7 +72,7 @@ def test_every_policy_and_option_is_used(sources):
         r"\*, s0", r"k0: int", r"k1: int", r"class Nf", r"return u\d+, ", r"return .*a\d", r"g2 =", r"m1 =", r"\ndel ",
         "set_value", r"t\d.update", "zero_grad", r"\.backward\(\)", r"\.backward\(np", "float64", r"-0\.0",
         r"    u\d+(, u\d+)* = f\d+\(", r"check_nan", r"eb.replay\n", r"r0\(\(\(.*\n.*r0\(\(\(",
-        r"eb.vertex\n", r"pushed", r"scattered\[0\]", r"x\.gather\(\)\)", r"\.of\(0\)", r"x\.gather\(0\)",
+        r"eb.vertex\n", r"for _ in range\(3\)\]", r"pushed", r"scattered\[0\]", r"x\.gather\(\)\)", r"\.of\(0\)", r"x\.gather\(0\)",
         r"eb\.array\(",
         r"async def", r"eb\.all\(", r"eb\.values\(", r"yield \[", r"limit=1", r"show\('run'",
         r"(.*\.backward\(.*\))\n\1\n", r"\.backward\([\s\S]*\.backward\(",
