@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from weakref import ref
 
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.kernels.backend import KernelCall
@@ -23,14 +24,20 @@ class Storage:
     def __init__(self, owner: Parameter, rule: Rule) -> None:
         self.owner = owner
         array = owner.array
+        self._array = ref(array)
         rows = len(array) if isinstance(owner, LookupParameters) else 1
         state = backend_of(owner).zeros((rows, len(rule.slots), array.size // rows), owner.dtype)
         self.slots = [as_stored(state[:, number], array) for number in range(len(rule.slots))]
         self._rule = rule
         self._calls: dict[Parameter, Call] = {}  # of the owner and its parts
 
+    @property
+    def is_right(self) -> bool:
+        """Whether the array is where it was."""
+        return self.owner.array is self._array()
+
     def take_over(self, other: Storage) -> None:
-        """Copy what was remembered of a parameter while it had a storage of its own; it is now a part of this one's."""
+        """Copy what was remembered of a parameter in another storage, whose place this one takes, or of a part."""
         for number, slot in enumerate(other.slots):
             self.slot(number, other.owner)[...] = slot
 

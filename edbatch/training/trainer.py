@@ -380,6 +380,10 @@ class Trainer:
     def _storage(self, owner: Parameter) -> Storage:
         """The storage of an owner; parts that have become a stack since they were last seen bring what they had."""
         found = self._storages.get(owner)
+        if found is not None and not found.is_right:  # another's memory, which is elsewhere now
+            moved = Storage(owner, self.rule)
+            moved.take_over(found)
+            found = self._storages[owner] = moved
         if found is None:
             found = self._storages[owner] = Storage(owner, self.rule)
             for spec in owner.parts:
