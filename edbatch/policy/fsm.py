@@ -14,7 +14,7 @@ from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, warn
 from edbatch.policy.critical import NOT_CRITICAL
 from edbatch.policy.encodings import ENCODINGS, describe
-from edbatch.policy.fsm_loop import Deciding, follow, new_trajectory
+from edbatch.policy.loops import Deciding, follow, new_trajectory
 from edbatch.policy.policy_file import FSMFile, State, Training, write_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.state_table import StateTable, insert, new_table

@@ -13,7 +13,7 @@ from edbatch.policy.policy_file import HeuristicFile, Training, write_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.typed_graph import Int32s, TypedGraph, require_typed_graph
 
-loops, topology = Later("edbatch.policy.heuristic_loops"), Later("edbatch.policy.topology")
+loops, topology = Later("edbatch.policy.loops"), Later("edbatch.policy.topology")
 sparse, csgraph = Later("scipy.sparse"), Later("scipy.sparse.csgraph")
 
 

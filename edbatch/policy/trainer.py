@@ -16,8 +16,8 @@ from edbatch.policy.critical import Critical, new_critical
 from edbatch.policy.encodings import CRITICAL
 from edbatch.policy.frontier import new_frontier
 from edbatch.policy.fsm import FSM
-from edbatch.policy.fsm_loop import Deciding, Trajectory, follow, learn_from, new_trajectory, take_best
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
+from edbatch.policy.loops import Deciding, Trajectory, follow, learn_from, new_trajectory, take_best
 from edbatch.policy.policy_file import Training
 from edbatch.policy.state_table import StateTable, new_table
 from edbatch.policy.typed_graph import Columns, GraphColumns, TypedGraph, lower_bound

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from edbatch.errors import EdBatchError
 from edbatch.policy import FSM, Heuristic, TypedGraph, learn, lower_bound
 from edbatch.policy.encodings import PHASE, SORT
-from edbatch.policy.fsm_loop import learn_from
 from edbatch.policy.heuristics import RUN_TIME_RULES
+from edbatch.policy.loops import learn_from
 from edbatch.policy.state_table import new_table
 from edbatch.policy.trainer import Trainer
 
