@@ -96,14 +96,14 @@ def run_batch(
 
 
 @compiled(small=True)
-def ready_types(frontier: Frontier, kinds: np.ndarray) -> int:
-    """Fill `kinds` with the types on the frontier, ascending, and return how many there are."""
+def ready_types(frontier: Frontier, room: np.ndarray) -> np.ndarray:
+    """The types on the frontier, ascending, in the memory of `room`, int32[T]."""
     count = 0
     for kind in range(len(frontier.begin)):
         if frontier.end[kind] > frontier.begin[kind]:
-            kinds[count] = kind
+            room[count] = kind
             count += 1
-    return count
+    return room[:count]
 
 
 @compiled(small=True)
