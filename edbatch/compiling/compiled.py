@@ -210,17 +210,6 @@ def at_once() -> Iterator[None]:
         PATIENCE = before
 
 
-@contextmanager
-def in_python() -> Iterator[None]:
-    """In its block, small functions are interpreted; what they close over may be any functions of Python."""
-    token = _interpreting.set(True)
-    try:
-        with np.errstate(over="ignore"):  # compiled integers wrap around in silence
-            yield
-    finally:
-        _interpreting.reset(token)
-
-
 def _plain(result: Any) -> Any:
     """What compiled code gives back: Python's numbers instead of NumPy's."""
     if isinstance(result, np.generic):
