@@ -76,7 +76,7 @@ class Identity:
 
 
 def is_told(value: Any) -> bool:
-    """Whether only an exactly equal value is equal and of one class, entry by entry: not so of zeros, NaN, nested tuples.
+    """Whether what is equal and of one class, entry by entry, is exactly equal: not so of zeros, NaN and nested tuples.
 
     Example:
         >>> [is_told(value) for value in (1, 0, 0.5, 0.0, (1, True), (1, (2,)), [1])]
