@@ -96,23 +96,14 @@ def run_batch(
 
 
 @compiled(small=True)
-def topological_order(graph: GraphColumns) -> np.ndarray:
-    """int32[m]: operands before their users, of a graph of one type; where there is a cycle, not all n nodes."""
-    frontier, record, nothing = new_frontier(graph, 1), new_record(len(graph.types)), np.zeros((0, 0), np.int32)
-    while frontier.begin[0] < frontier.end[0]:
-        run_batch(graph, frontier, record, 0, nothing, nothing)
-    return record.order[: frontier.end[0]]
-
-
-@compiled(small=True)
-def ready_types(frontier: Frontier, kinds: np.ndarray) -> int:
-    """Fill `kinds` with the types on the frontier, ascending, and return how many there are."""
+def ready_types(frontier: Frontier, room: np.ndarray) -> np.ndarray:
+    """The types on the frontier, ascending, in the memory of `room`, int32[T]."""
     count = 0
     for kind in range(len(frontier.begin)):
         if frontier.end[kind] > frontier.begin[kind]:
-            kinds[count] = kind
+            room[count] = kind
             count += 1
-    return count
+    return room[:count]
 
 
 @compiled(small=True)

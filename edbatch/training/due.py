@@ -7,7 +7,7 @@ from typing import Any
 
 from edbatch.base.exclusive import Whole
 from edbatch.graph.model.parameters import LookupParameters, Parameter
-from edbatch.training.arrays import backend_of, gradient_of, norm, sent
+from edbatch.training.arrays import gradient_of, norm, sent
 from edbatch.training.storage import Storage, by_storage, is_whole
 
 
@@ -40,7 +40,7 @@ class Due:
             alike = {ways[x] for x in members}
             chosen = [(owner, members[0])] if whole and len(alike) == 1 else [(x, x) for x in members]
             self.applied += [(owner, x, one_of[ways[member]]) for x, member in chosen]
-        self._backend = backend_of(parameters[0])
+        self._backend = parameters[0].device.backend
         self._storages = [storage(owner) for owner in by_storage(parameters)]
         self._calls = [storage(owner).call(x) for owner, x, _ in self.applied]
         self._run = self._backend.prepared([call.of_kernel for call in self._calls])

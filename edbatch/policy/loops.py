@@ -1,11 +1,11 @@
-"""Algorithm 1 with a table of states, compiled: as it runs, and as it is learned."""
+"""Algorithm 1, compiled: with a fixed rule, and with a table of states, as it runs and as it is learned."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, complete, look_ahead, most_ahead, raise_reach
+from edbatch.policy.critical import Critical, complete, look_ahead, most_ahead, not_critical, raise_reach
 from edbatch.policy.encodings import AHEAD, CRITICAL, encode
 from edbatch.policy.frontier import (
     finished,
@@ -19,6 +19,54 @@ from edbatch.policy.frontier import (
 )
 from edbatch.policy.state_table import StateTable, insert
 from edbatch.policy.typed_graph import Columns, GraphColumns
+
+Made = tuple[np.ndarray, np.ndarray, np.ndarray]  # the arguments of Schedule
+
+
+@compiled(small=True)
+def by_rank(columns: Columns, rank: np.ndarray) -> Made:
+    """The ready type of smallest rank, float64[T]; the first of equals."""
+    graph = GraphColumns(*columns)
+    frontier, record = new_frontier(graph, len(rank)), new_record(len(graph.types))
+    nothing, room = not_critical(), np.empty(len(rank), np.int32)
+    while record.offsets[record.length[0]] < len(graph.types):
+        kinds = ready_types(frontier, room)
+        run_batch(graph, frontier, record, kinds[np.argmin(rank[kinds])], nothing.depths, nothing.reach)
+    return finished(record)
+
+
+@compiled(small=True)
+def by_critical_path(columns: Columns, type_count: int) -> Made:
+    """The rule of `critical.most_ahead`; what is ahead is looked at from the first frontier on that leaves a choice."""
+    graph = GraphColumns(*columns)
+    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
+    critical, room = not_critical(), np.empty(type_count, np.int32)
+    while record.offsets[record.length[0]] < len(graph.types):
+        kinds = ready_types(frontier, room)
+        position = complete(frontier, kinds)
+        if position < 0:
+            critical = look_ahead(critical, graph, frontier)
+            position = most_ahead(critical, frontier, kinds)
+        run_batch(graph, frontier, record, kinds[position], critical.depths, critical.reach)
+    return finished(record)
+
+
+@compiled(small=True)
+def by_path_ratio(columns: Columns, type_count: int) -> Made:
+    """The ready type of largest path ratio; ties go to the larger batch, then the first."""
+    graph = GraphColumns(*columns)
+    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
+    blockers, nothing = new_blockers(graph, type_count, True), not_critical()
+    room = np.empty(type_count, np.int32)
+    while record.offsets[record.length[0]] < len(graph.types):
+        best, best_ready, best_total = -1, 0, 1
+        for kind in ready_types(frontier, room):
+            ready, total = frontier.end[kind] - frontier.begin[kind], total_of(frontier, blockers, kind)
+            if (ready * best_total, ready) > (best_ready * total, best_ready):
+                best, best_ready, best_total = kind, ready, total
+        unblock(graph, frontier, blockers, best)
+        run_batch(graph, frontier, record, best, nothing.depths, nothing.reach)
+    return finished(record)
 
 
 class Trajectory(NamedTuple):
@@ -65,29 +113,25 @@ def follow(
     blockers = new_blockers(graph, type_count, alpha > 0)
     critical.reach[:] = 0
     raise_reach(critical, frontier, frontier.begin)
-    kinds, letters = np.empty(type_count, np.int32), np.empty(type_count, np.int32)
-    decisions, taught, unknown = 0, 0, False
+    room, decisions, taught, unknown = np.empty(type_count, np.int32), 0, 0, False
     while record.offsets[record.length[0]] < len(graph.types):
-        count = ready_types(frontier, kinds)
+        kinds = ready_types(frontier, room)
         while taught < len(sequence) and frontier.begin[sequence[taught]] == frontier.end[sequence[taught]]:
             taught += 1  # it ran earlier, without a choice
-        position = complete(frontier, kinds, count) if count == 1 or encoding == AHEAD else -1
+        position = complete(frontier, kinds) if len(kinds) == 1 or encoding == AHEAD else -1
         decides = position < 0
         if decides:
             if encoding >= CRITICAL:
                 critical = look_ahead(critical, graph, frontier)
-            before, state, known = table.size[0], -1, True
-            for index in range(count):
-                letters[index] = to_policy[kinds[index]]
-                known &= letters[index] >= 0
-            if known:
+            before, state, letters = table.size[0], -1, to_policy[kinds]
+            if (letters >= 0).all():
                 done = record.offsets[record.length[0]] / len(record.order)
-                mark = encode(encoding, frontier, critical, letters, kinds, count, done)
-                state = insert(table, letters, count, mark)
-            unknown |= not known
+                state = insert(table, letters, encode(encoding, frontier, critical, letters, kinds, done))
+            else:
+                unknown = True
             if state < 0 or table.size[0] > before:
                 critical = look_ahead(critical, graph, frontier)
-                position = most_ahead(critical, frontier, kinds, count)
+                position = most_ahead(critical, frontier, kinds)
             else:
                 position = table.choice[state]
             if table.size[0] > before:
@@ -97,7 +141,7 @@ def follow(
                 while kinds[position] != sequence[taught]:
                     position += 1
             elif epsilon > 0 and chances[2 * decisions] < epsilon:
-                position = int(chances[2 * decisions + 1] * count)
+                position = int(chances[2 * decisions + 1] * len(kinds))
             elif greedy and state >= 0:
                 position = int(np.argmax(table.q[table.start[state] : table.start[state + 1]]))
             trajectory.states[decisions], trajectory.positions[decisions] = state, position
