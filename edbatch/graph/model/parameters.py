@@ -207,23 +207,23 @@ class Parameter(Operand):
         return max(member.written for member in self.members())
 
     def move(self, array: Any) -> None:
-        """Have a shared parameter lie in other memory from now on, with the values that are there.
+        """Have the parameter lie in memory of somebody else's from now on, with the values that are there.
 
         Args:
             array: see `ParameterCollection.share`; of the parameter's shape and dtype.
 
         Raises:
-            EdBatchError: the parameter owns its memory, or `array` does not fit.
+            EdBatchError: a cell has put the parameter beside others, or `array` does not fit.
         """
-        if not self.is_shared:
-            raise EdBatchError(f"{self!r}.move: expected a parameter that `share` has made")
+        if self.stack is not None or self.parts:
+            raise EdBatchError(f"{self!r}.move: a cell has put it beside others; expected it before cells are called")
         found = shareable(array, self.device, f"{self!r}.move")
         if found.shape != self.shape or found.dtype != self.dtype:
             raise EdBatchError(
                 f"{self!r}.move: expected {self.dtype} of shape {self.shape}, got {found.dtype} of {found.shape}"
             )
         with lock, Whole(), self.device.backend.active():
-            self.array = found
+            self.array, self.is_shared = found, True
             self._stored = "C" if found.flags.c_contiguous else "F"
             if self._gradient is not None:  # it lies as the array does
                 before, self._gradient = self._gradient, self._zeros()

@@ -1,0 +1,115 @@
+"""The boundary between PyTorch's tape and a graph of EdBatch: a mini-batch is one node of the tape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+import edbatch as eb
+from edbatch.errors import EdBatchError, shown
+from edbatch.torch.inputs import Inputs
+from edbatch.torch.weights import Weight
+
+
+class Batch:
+    """A graph of n samples that has run.
+
+    Args:
+        outputs: arrays of expressions, of a shape each.
+        weights, inputs: what it computes with.
+        sparse: whether gradients of tables are sparse tensors.
+    """
+
+    def __init__(
+        self, graph: eb.Graph, outputs: Sequence[Any], weights: Sequence[Weight], inputs: Inputs, sparse: bool
+    ) -> None:
+        self._graph = graph
+        self._outputs = outputs
+        self._weights = weights
+        self._inputs = inputs
+        self._sparse = sparse
+
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """The values, as tensors that take part in autograd."""
+        needs = torch.is_grad_enabled() and (
+            bool(self._inputs.tensors) or any(weight.theirs.requires_grad for weight in self._weights)
+        )
+        self._graph.run(saving=needs)
+        if not needs:
+            return self.values()
+        found: tuple[torch.Tensor, ...] = _Node.apply(
+            self, *(weight.theirs for weight in self._weights), *self._inputs.tensors
+        )
+        return found
+
+    def values(self) -> tuple[torch.Tensor, ...]:
+        """The values as tensors of their own."""
+        return tuple(torch.from_numpy(output.value()) for output in self._outputs)
+
+    def gradients(self, given: Sequence[torch.Tensor | None], needed: Sequence[bool]) -> list[torch.Tensor | None]:
+        """Gradients of the weights and inputs that need some, given those of the outputs."""
+        pairs = [(x, g.numpy()) for x, g in zip(self._outputs, given, strict=True) if g is not None]
+        all_of = [*(weight.ours for weight in self._weights), *self._inputs.expressions]
+        found: list[torch.Tensor | None] = [None] * len(all_of)
+        places = [at for at, need in enumerate(needed) if need]
+        if pairs and places:
+            outputs, gradients = zip(*pairs, strict=True)
+            wanted = [all_of[at] for at in places]
+            returned = eb.gradients(list(outputs), wanted, list(gradients), sparse=self._sparse)
+            for at, x, gradient in zip(places, wanted, returned, strict=True):
+                found[at] = _as_tensor(x, gradient)
+        return found
+
+
+def _as_tensor(x: Any, gradient: Any) -> torch.Tensor | None:
+    if isinstance(gradient, tuple):
+        rows, values = map(torch.from_numpy, gradient)
+        return torch.sparse_coo_tensor(rows[None], values, x.shape, is_coalesced=True)
+    return None if gradient is None else torch.from_numpy(gradient)
+
+
+class _Node(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, batch: Batch, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ctx.batch = batch
+        ctx.save_for_backward(*tensors)  # PyTorch itself sees writes to them, and a second backward pass
+        ctx.set_materialize_grads(False)
+        return batch.values()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        _ = ctx.saved_tensors
+        return None, *ctx.batch.gradients(gradients, ctx.needs_input_grad[1:])
+
+
+def outputs_of(place: str, results: list[Any]) -> tuple[list[Any], Any]:
+    """What n samples have returned, side by side by shape.
+
+    Returns:
+        Arrays of expressions; and what puts tensors in their place (see `in_place`).
+
+    Raises:
+        EdBatchError: a sample has returned something that is no expression.
+    """
+    leaves, tree = (results, None) if isinstance(results[0], eb.Expression) else tree_flatten(results)
+    groups: dict[Any, list[int]] = {}
+    for at, leaf in enumerate(leaves):
+        if isinstance(leaf, eb.Expression) and not isinstance(leaf, eb.ExpressionArray):
+            groups.setdefault(leaf.spec, []).append(at)
+        elif leaf is not None and not isinstance(leaf, bool | int | float | str):
+            raise EdBatchError(f"{place}: a sample gave {shown(leaf)}: expected expressions, in tuples, lists or dicts")
+    return [eb.array([leaves[at] for at in places]) for places in groups.values()], (leaves, tree, groups)
+
+
+def in_place(returned: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    """What n samples have returned, with tensors instead of expressions."""
+    leaves, tree, groups = returned
+    found = list(leaves)
+    for places, tensor in zip(groups.values(), tensors, strict=True):
+        for at, one in zip(places, tensor.unbind(0), strict=True):
+            found[at] = one
+    return found if tree is None else tree_unflatten(found, tree)

@@ -1,0 +1,154 @@
+"""A function of one sample, written with EdBatch, as a module of PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import edbatch as eb
+from edbatch.errors import EdBatchError, checked_flag, shown
+from edbatch.torch.boundary import Batch, in_place, outputs_of
+from edbatch.torch.inputs import Inputs, current
+from edbatch.torch.weights import Weight
+
+
+class Module(nn.Module):
+    """An `nn.Module` of n samples, made of a function of one sample and the parameters that it computes with.
+
+    `module(samples)` calls the function with each sample, runs what all of them have recorded in batches, and returns a
+    list with the result of each: ordinary tensors, with gradients. Of a function of several arguments,
+    `module(xs, ys)` takes a list for each. The module's parameters are those of the collection, under their names, and
+    share their memory: whatever trains, saves, loads, clips or freezes parameters of PyTorch does so here.
+
+    What a sample holds is given to the function as it is; but a tensor, also in a tuple, list or dictionary that is an
+    argument, becomes an expression, to which gradients flow, one of integers becomes an array of NumPy or a number.
+    Deeper inside, `edbatch.torch.input(tensor)` makes an expression.
+
+    In `eval()` dropout is off. Its masks follow from `torch.manual_seed`. Gradients of look-up tables are sparse with
+    `sparse=True`, as `torch.optim.SparseAdam` takes them.
+
+    Args:
+        function: of one sample; it returns an expression, or tuples, lists and dictionaries of some. To copy or pickle
+            the module it has to be a method of an object that has the parameters, or such an object.
+        collection: its parameters, before a cell has been called with them.
+        stack: whether results of one shape are returned as one tensor [n, *shape] instead of a list.
+        sparse: see above.
+        policy: see `edbatch.Graph`.
+
+    Attributes:
+        last: the graph of the last call; `module.last.report()` tells what has run in which batches.
+
+    Raises:
+        EdBatchError: `function` is no function, `collection` none of parameters, or they lie where cells have put them.
+            When called: lists of several lengths, tensors on a GPU, a parameter that has another shape or dtype now.
+
+    Example:
+        >>> import torch, edbatch as eb, edbatch.torch
+        >>> model = eb.ParameterCollection(seed=0)
+        >>> table, W = model.add_lookup_parameters((10, 4), "table"), model.add_parameters((2, 4), "W")
+        >>> def scores(words):
+        ...     return W @ eb.sum([eb.lookup(table, word) for word in words])
+        >>> module = edbatch.torch.Module(scores, model, stack=True)
+        >>> optimizer = torch.optim.Adam(module.parameters())
+        >>> y = module([[3, 7, 9], [1], [4, 4]])
+        >>> loss = torch.nn.functional.cross_entropy(y, torch.tensor([0, 1, 1]))
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> y.shape, [name for name, _ in module.named_parameters()]
+        (torch.Size([3, 2]), ['table', 'W'])
+    """
+
+    last: eb.Graph | None
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        collection: eb.ParameterCollection,
+        *,
+        stack: bool = False,
+        sparse: bool = False,
+        policy: Any = None,
+    ) -> None:
+        super().__init__()
+        if not callable(function) or isinstance(function, type):
+            raise EdBatchError(f"edbatch.torch.Module: expected a function of a sample, got {shown(function)}")
+        if not isinstance(collection, eb.ParameterCollection):
+            raise EdBatchError(f"edbatch.torch.Module: expected an eb.ParameterCollection, got {shown(collection)}")
+        self.function = function
+        self.collection = collection
+        self.stack = checked_flag("edbatch.torch.Module: stack", stack)
+        self.sparse = checked_flag("edbatch.torch.Module: sparse", sparse)
+        self.policy = policy
+        self.last = None
+        for ours in collection:
+            *path, name = ours.name.split(".")
+            place: nn.Module = self
+            for part in path:
+                if part not in place._modules:
+                    place.add_module(part, nn.Module())
+                place = place._modules[part]  # type: ignore[assignment]
+            value = torch.from_numpy(np.array(ours.value(), order="C"))
+            place.register_parameter(name, nn.Parameter(value, requires_grad=not ours.frozen))
+        self._bind()
+
+    def _bind(self) -> None:
+        weights = []
+        for ours in self.collection:
+            path, _, name = ours.name.rpartition(".")
+            weights.append(Weight(ours, self.get_submodule(path), name))
+            weights[-1].follow()
+        self.__dict__["_weights"] = weights
+
+    def forward(self, *lists: Any) -> Any:
+        """The results of n samples; see the class."""
+        for weight in self._weights:
+            weight.follow()
+        inputs = Inputs()
+        token = current.set(inputs)
+        seed = int(torch.empty((), dtype=torch.int64).random_())
+        try:
+            with eb.options(training=self.training), eb.Graph(self.policy, self.collection.dtype, seed=seed) as graph:
+                results = [self.function(*map(inputs.lifted, one)) for one in _samples(lists)]
+                if not results:
+                    return []
+                outputs, returned = outputs_of("edbatch.torch.Module", results)
+            self.last = graph
+            tensors = Batch(graph, outputs, self._weights, inputs, self.sparse).tensors()
+        finally:
+            current.reset(token)
+        if self.stack and len(tensors) == 1 and returned[1] is None:
+            return tensors[0]
+        return in_place(returned, tensors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if isinstance(self.function, FunctionType):
+            raise EdBatchError(
+                f"edbatch.torch.Module of {self.function.__qualname__}: a copy of a function computes with the "
+                "parameters of the original; expected a method of an object that has the parameters, "
+                "Module(network.loss, network.model), or an object that is called"
+            )
+        state = self.__dict__.copy()
+        del state["_weights"]
+        state["last"] = None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._bind()
+
+
+def _samples(lists: tuple[Any, ...]) -> Any:
+    """The arguments of each call of the function."""
+    if not lists:
+        raise EdBatchError("edbatch.torch.Module: expected a list of samples")
+    try:
+        return zip(*lists, strict=True)
+    except TypeError:
+        raise EdBatchError(
+            f"edbatch.torch.Module: expected lists of samples, got {', '.join(map(shown, lists))}"
+        ) from None
