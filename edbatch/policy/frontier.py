@@ -96,14 +96,14 @@ def run_batch(
 
 
 @compiled(small=True)
-def ready_types(frontier: Frontier, room: np.ndarray) -> np.ndarray:
-    """The types on the frontier, ascending, in the memory of `room`, int32[T]."""
+def ready_types(frontier: Frontier, kinds: np.ndarray) -> int:
+    """Fill `kinds` with the types on the frontier, ascending, and return how many there are."""
     count = 0
     for kind in range(len(frontier.begin)):
         if frontier.end[kind] > frontier.begin[kind]:
-            room[count] = kind
+            kinds[count] = kind
             count += 1
-    return room[:count]
+    return count
 
 
 @compiled(small=True)
