@@ -62,7 +62,6 @@ class Evaluation:
         self.arenas = store.arenas
         self.done = 0
         self.is_scheduling = False  # a policy is asked, which may ask for values
-        self._args_done = 0
         self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
         self.key: Hashable = None
         self.fixes_device = False
@@ -179,18 +178,18 @@ class Evaluation:
         self._execute(begin, self.plan.used, n_sources, inputs, saving)
         self._n_sources += n_sources
         clock.stop("execution")
-        self.done, self._args_done = nodes.n, nodes.n_args
+        self.done = nodes.n
 
     def _planned(self, policy: Policy | None) -> int:
         """Plan what is pending; how many batches are of sources."""
         first, nodes, plan = self.done, self.nodes, self.plan
         n_sources, has_room, key = -1, True, self.key
         if nodes.n - first <= FEW and (policy is None or is_known(policy)):
-            plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
+            plan.reserve(nodes.n, nodes.n_args)
             n_sources, has_room = plan_few(self._options.split, first, *self._tables())
         if n_sources < 0:
             order, offsets = self._scheduled(policy)
-            plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
+            plan.reserve(nodes.n, nodes.n_args)
             n_sources, has_room = plan_batches(order, offsets, first, *self._tables())
         if not has_room:
             self.arenas.make_room()
