@@ -76,7 +76,7 @@ class Nodes:
 
     def _renew(self) -> None:
         self._entries = Directory((self.types, self.starts, self.counts, self.args, self.row)).entries
-        self._lengths = self._entries["length"]
+        self._lengths = self._entries[:, 1]
 
     def copy(self) -> Nodes:
         """The same nodes in arrays of their own, without room for more."""

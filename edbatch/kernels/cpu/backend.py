@@ -69,7 +69,7 @@ class NumPyBackend:
     def lists(self, plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """Those of the host."""
         address = NumPyBackend.address(integers) - integers.itemsize * first_integer if len(integers) else 0
-        return Lists(plan.entries.item(3)[0], address, integers)
+        return Lists(plan.entries.item(3, 0), address, integers)
 
     def handles(self, wanted: Sequence[Kernel]) -> list[int]:
         """The addresses of kernels."""
