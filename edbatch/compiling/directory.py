@@ -116,7 +116,7 @@ def reader(form: Any, *dtypes: np.dtype) -> Any:
 
     def in_python(entries: np.ndarray) -> Any:
         pairs = zip(entries, dtypes, strict=False)
-        return form(*(_array_at(*entry, dtype) for entry, dtype in pairs))
+        return form(*(_array_at(entry[0], entry[1], dtype) for entry, dtype in pairs))
 
     @intrinsic(python=in_python)
     def read(context, entries):

@@ -19,11 +19,11 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.kernels.backend import Backend
 from edbatch.memory.plan.growing import Used
 from edbatch.policy.policy import Policy, get_policy, is_known, schedule_of
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import Successors, TypedGraph
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable
 from edbatch.runtime.execute import Timed, run_plan
-from edbatch.runtime.learned import RULE, Choice, default_policy, waits
+from edbatch.runtime.learned import RULE, Choice, default_policy
 from edbatch.runtime.lower import FEW, UNKNOWN, contract, decode, plan_batches, plan_few
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
@@ -137,9 +137,11 @@ class Evaluation:
             The numbers of the types in the table; which nodes, counted from `first`; and their graph.
         """
         table = self.table
-        present, kinds, chosen, indptr, operands = contract(first, nodes.columns(first, end), table.is_source)
+        end = nodes.n if end is None else end
+        present, kinds, chosen, indptr, operands, *users = contract(first, end, nodes.directory, table.directory)
         graph = TypedGraph(kinds, indptr, operands, table.names(present))
         graph.topological = np.arange(len(kinds), dtype=np.int32)  # it is found out by `contract`
+        graph.successors = Successors(*users)
         return present, chosen, graph
 
     def whole_graph(self) -> TypedGraph:
@@ -188,9 +190,9 @@ class Evaluation:
             plan.reserve(nodes.n, nodes.n_args)
             n_sources, has_room = plan_few(self._options.split, first, *self._tables())
         if n_sources < 0:
-            order, offsets = self._scheduled(policy)
+            chosen, order, offsets = self._scheduled(policy)
             plan.reserve(nodes.n, nodes.n_args)
-            n_sources, has_room = plan_batches(order, offsets, first, *self._tables())
+            n_sources, has_room = plan_batches(chosen, order, offsets, first, *self._tables())
         if not has_room:
             self.arenas.make_room()
         if key is not None and first == 0 and plans.has_seen(key):
@@ -206,21 +208,19 @@ class Evaluation:
         self.arenas.see_layouts()
         return len(table.windows.windows), self.nodes.directory, table.directory, self.plan.entries, self.arenas.rows
 
-    def _scheduled(self, policy: Policy | None) -> tuple[np.ndarray, np.ndarray]:
-        """The batches that a policy makes of the pending nodes."""
+    def _scheduled(self, policy: Policy | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The pending nodes that have to be scheduled, and the batches that a policy makes of them."""
         clock = self.clock
         if self._options.split:
             split_nodes(self.nodes, self._state.integers[: self._n_integers], self.done, self.table)
         _, chosen, graph = self.typed_graph(self.nodes, self.done)
         clock.stop("lowering")
         if not len(graph):
-            return chosen, np.zeros(1, np.int64)
+            return chosen, chosen, np.zeros(1, np.int64)
         if policy is None and self.choice is not None:
             policy = get_policy(RULE)  # of programs any round may have types of its own
         if policy is None:  # what is new may have types that the last policy does not know
-            policy = default_policy(graph)
-            names = frozenset(graph.names)
-            self._waiting = names if waits(names) else None
+            policy, self._waiting = default_policy(graph)
             clock.stop("learning")
         if self.choice is not None:
             policy = self.choice.of(policy, graph)
@@ -233,7 +233,7 @@ class Evaluation:
             self.is_scheduling = False
         self.fallbacks += getattr(policy, "fallbacks", 0) - before
         clock.stop("scheduling")
-        return chosen[schedule.order], schedule.offsets
+        return chosen, schedule.order, schedule.offsets
 
     def _execute(self, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None, saving: bool) -> None:
         time, plan = now(), self.plan
