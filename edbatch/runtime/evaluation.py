@@ -237,7 +237,7 @@ class Evaluation:
 
     def _execute(self, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None, saving: bool) -> None:
         time, plan = now(), self.plan
-        types = SavingTable(self.table, plan.tables.batches[begin.batches : end.batches]) if saving else self.table
+        types = SavingTable(self.table, plan.batches[begin.batches : end.batches]) if saving else self.table
         with self._computing():
             run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
         self.ran.append(Ran(begin, end, n_sources, types.saved if isinstance(types, SavingTable) else {}, time))
