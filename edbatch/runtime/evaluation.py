@@ -39,7 +39,8 @@ class Evaluation:
     """What has become of the nodes that a graph recorded.
 
     Args:
-        known, integers: the plan of a graph of the same structure, and the nodes' integers; None: there was none.
+        integers: of the nodes that are taken over first.
+        known: the plan of a graph of the same structure, which has these nodes; None: there was none.
 
     Attributes:
         policy: that was used last; fallbacks: steps at which one did not know the state.
@@ -53,8 +54,8 @@ class Evaluation:
     """
 
     def __init__(
-        self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, known: CachedPlan | None = None,
-        integers: Any = (),
+        self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, integers: np.ndarray,
+        known: CachedPlan | None = None,
     ) -> None:  # fmt: skip
         self.policy: Policy | None = None
         self.table = table
@@ -76,7 +77,7 @@ class Evaluation:
         self.nodes, self.plan = records.nodes, records.plan
         recorded = self.lines if options.trace_lines else None
         given = np.array(integers, np.int32)
-        self._n_integers = len(given)
+        self._n_integers = 0 if known is None else len(given)
         self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, recorded, known, given)
         self.profile: list[Timed] | None = [] if options.profile else None
         self._backward: Any = None
@@ -138,9 +139,9 @@ class Evaluation:
         """
         table = self.table
         end = nodes.n if end is None else end
-        present, kinds, chosen, indptr, operands, *users = contract(first, end, nodes.directory, table.directory)
+        present, chosen, kinds, indptr, operands, *more = contract(first, end, nodes.directory, table.directory)
         graph = TypedGraph(kinds, indptr, operands, table.names(present))
-        graph.topological = np.arange(len(kinds), dtype=np.int32)  # it is found out by `contract`
+        graph.topological, *users = more
         graph.successors = Successors(*users)
         return present, chosen, graph
 

@@ -66,7 +66,8 @@ def decode(
     return at if integer == n_integers else -1
 
 
-Contracted = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+_Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+Contracted = tuple[*_Arrays, *_Arrays]
 
 
 @compiled(small=True)
@@ -80,10 +81,11 @@ def contract(first: int, end: int, node_tables: np.ndarray, type_tables: np.ndar
     Returns:
         present: the types that occur, in the order in which the graph has them: their numbers follow from what the
             process has seen, and no order of batches, rows or sums may.
-        kinds: per node the place of its type in `present`.
         nodes: its nodes, counted from `first`, by their ids; but an operand with a higher id (a part that was split
             off, see `split`) stands before its first user.
+        kinds: per node the place of its type in `present`.
         indptr, operands: their operands, as positions in `nodes`.
+        order: operands before their users.
         user_indptr, users: who reads them, see `policy.typed_graph.Successors`.
     """
     columns, is_source = nodes_in(node_tables), types_in(type_tables).is_source
@@ -133,8 +135,9 @@ def contract(first: int, end: int, node_tables: np.ndarray, type_tables: np.ndar
             present[n_present] = kind
             n_present += 1
         kinds[v] = number[kind]
-    indptr, operands = indptr[: n + 1].copy(), operands[:used].copy()
-    return present[:n_present].copy(), kinds, nodes[:n].copy(), indptr, operands, *successors(indptr, operands)
+    indptr, operands, order = indptr[: n + 1].copy(), operands[:used].copy(), np.arange(np.int32(n), dtype=np.int32)
+    found = present[:n_present].copy(), nodes[:n].copy(), kinds, indptr, operands, order
+    return *found, *successors(indptr, operands)
 
 
 FEW = 63  # nodes: as many as a set in an integer may have
