@@ -24,7 +24,7 @@ from weakref import WeakSet
 import numpy as np
 
 from edbatch.base.exclusive import Whole
-from edbatch.base.records import ENTRY
+from edbatch.base.records import WORD
 from edbatch.base.stopwatch import compiling, processor_time
 from edbatch.errors import EdBatchError
 
@@ -225,7 +225,7 @@ def _entries(values: tuple[Any, ...]) -> int:
     total = 0
     for value in values:
         if isinstance(value, np.ndarray):
-            total += int(value["length"].sum()) if value.dtype == ENTRY else value.size
+            total += int(value[:, 1].sum()) if value.dtype == WORD and value.ndim == 2 else value.size
         elif isinstance(value, tuple):
             total += _entries(value)
     return total

@@ -71,27 +71,27 @@ def raise_reach(critical: Critical, frontier: Frontier, since: np.ndarray) -> No
 
 
 @compiled(small=True)
-def is_critical(critical: Critical, frontier: Frontier, kinds: np.ndarray, kind: int) -> bool:
-    """Whether a batch of type `kind`, of the ready `kinds`, lowers the bound of what remains (by one).
+def is_critical(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int, kind: int) -> bool:
+    """Whether a batch of type `kind`, of the ready `kinds[:count]`, lowers the bound of what remains (by one).
 
     It does when every path with the most nodes of that type starts in the batch.
     """
     column, reach = critical.column[kind], critical.reach
     if column < 0:
         return bool(frontier.end[kind] == frontier.last[kind])
-    for other in kinds:  # noqa: SIM110 - Numba compiles the loop, not all(...)
+    for other in kinds[:count]:  # noqa: SIM110 - Numba compiles the loop, not all(...)
         if other != kind and reach[other, column] >= reach[kind, column]:
             return False
     return True
 
 
-@compiled(small=True)
-def complete(frontier: Frontier, kinds: np.ndarray) -> int:
+@compiled(small=True, inline="always")
+def complete(frontier: Frontier, kinds: np.ndarray, count: int) -> int:
     """The position in `kinds` of a type that runs without a choice, or -1: of the only one, or of one all of whose
     remaining nodes are ready. Its batch has to run some time, and nothing can join it, so it may as well run now.
     """
-    for index, kind in enumerate(kinds):
-        if len(kinds) == 1 or frontier.end[kind] == frontier.last[kind]:
+    for index in range(count):
+        if count == 1 or frontier.end[kinds[index]] == frontier.last[kinds[index]]:
             return index
     return -1
 
@@ -104,17 +104,17 @@ def work_ahead(critical: Critical, frontier: Frontier, kind: int) -> float:
 
 
 # The record is taken apart first: Numba counts a reference to every array of one that is handed on.
-@compiled(small=True)
-def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray) -> int:
+@compiled(small=True, inline="always")
+def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
     """The rule `critical-path`: the position in `kinds` of the critical type (of all, if none is) with most ahead."""
     column, reach, begin, end, last = critical.column, critical.reach, frontier.begin, frontier.end, frontier.last
     best, best_critical, best_work = 0, False, 0.0
-    for index, kind in enumerate(kinds):
+    for index in range(count):
+        kind = kinds[index]
         its = column[kind]
         now = its >= 0 or end[kind] == last[kind]
-        if its >= 0:
-            for other in kinds:
-                now &= other == kind or reach[other, its] < reach[kind, its]
+        for other in range(count if its >= 0 else 0):
+            now &= other == index or reach[kinds[other], its] < reach[kind, its]
         work = reach[kind, -1] + (end[kind] - begin[kind]) / (last[kind] - begin[kind])
         if (now, work, -kind) > (best_critical, best_work, -kinds[best]):
             best, best_critical, best_work = index, now, work

@@ -27,26 +27,27 @@ MARKED_TYPES = 30  # marks are of the first of the types; the mark is an int32
 
 @compiled(small=True)
 def encode(
-    encoding: int, frontier: Frontier, critical: Critical, letters: np.ndarray, kinds: np.ndarray, done: float
-) -> int:
-    """Order `kinds`, the ready types by the graph's numbers, and `letters`, the same by the policy's.
+    encoding: int, frontier: Frontier, critical: Critical, letters: np.ndarray, kinds: np.ndarray, count: int,
+    done: float,
+) -> int:  # fmt: skip
+    """Order kinds[:count], ready types by the graph's numbers, and letters[:count], the same by the policy's.
 
     Returns the state's mark; `done` is the share of the nodes that have run.
     """
     amount = np.zeros(len(frontier.begin))  # what comes first
-    for kind in kinds:
+    for kind in kinds[:count]:
         if encoding == AHEAD:
             amount[kind] = work_ahead(critical, frontier, kind)
         elif encoding != BASE:
             amount[kind] = frontier.end[kind] - frontier.begin[kind]
     if encoding == MAX:
         most = 0
-        for index in range(1, len(kinds)):
+        for index in range(1, count):
             if (amount[kinds[index]], -letters[index]) > (amount[kinds[most]], -letters[most]):
                 most = index
         amount[:] = 0
         amount[kinds[most]] = 1
-    for last in range(1, len(kinds)):  # insertion sort: a frontier rarely holds more than ten types
+    for last in range(1, count):  # insertion sort: a frontier rarely holds more than ten types
         letter, kind = letters[last], kinds[last]
         place = last
         while place > 0 and (amount[kinds[place - 1]], -letters[place - 1]) < (amount[kind], -letter):
@@ -57,8 +58,8 @@ def encode(
     if encoding == PHASE:
         mark = int(done * PHASES)
     elif encoding >= CRITICAL:
-        for index, kind in enumerate(kinds[:MARKED_TYPES]):
-            mark |= int(is_critical(critical, frontier, kinds, kind)) << index
+        for index in range(min(count, MARKED_TYPES)):
+            mark |= int(is_critical(critical, frontier, kinds, count, kinds[index])) << index
     return mark
 
 

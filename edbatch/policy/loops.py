@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, complete, look_ahead, most_ahead, not_critical, raise_reach
+from edbatch.policy.critical import Critical, complete, look_ahead, most_ahead, new_critical, not_critical, raise_reach
 from edbatch.policy.encodings import AHEAD, CRITICAL, encode
 from edbatch.policy.frontier import (
     finished,
@@ -28,10 +28,10 @@ def by_rank(columns: Columns, rank: np.ndarray) -> Made:
     """The ready type of smallest rank, float64[T]; the first of equals."""
     graph = GraphColumns(*columns)
     frontier, record = new_frontier(graph, len(rank)), new_record(len(graph.types))
-    nothing, room = not_critical(), np.empty(len(rank), np.int32)
+    nothing, kinds = not_critical(), np.empty(len(rank), np.int32)
     while record.offsets[record.length[0]] < len(graph.types):
-        kinds = ready_types(frontier, room)
-        run_batch(graph, frontier, record, kinds[np.argmin(rank[kinds])], nothing.depths, nothing.reach)
+        count = ready_types(frontier, kinds)
+        run_batch(graph, frontier, record, kinds[np.argmin(rank[kinds[:count]])], nothing.depths, nothing.reach)
     return finished(record)
 
 
@@ -40,13 +40,20 @@ def by_critical_path(columns: Columns, type_count: int) -> Made:
     """The rule of `critical.most_ahead`; what is ahead is looked at from the first frontier on that leaves a choice."""
     graph = GraphColumns(*columns)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    critical, room = not_critical(), np.empty(type_count, np.int32)
+    nothing, kinds = not_critical(), np.empty(type_count, np.int32)
     while record.offsets[record.length[0]] < len(graph.types):
-        kinds = ready_types(frontier, room)
-        position = complete(frontier, kinds)
+        position = complete(frontier, kinds, ready_types(frontier, kinds))
         if position < 0:
-            critical = look_ahead(critical, graph, frontier)
-            position = most_ahead(critical, frontier, kinds)
+            break
+        run_batch(graph, frontier, record, kinds[position], nothing.depths, nothing.reach)
+    if record.offsets[record.length[0]] == len(graph.types):
+        return finished(record)
+    critical = new_critical(graph, frontier)  # not in that loop: each round would count references to its arrays
+    while record.offsets[record.length[0]] < len(graph.types):
+        count = ready_types(frontier, kinds)
+        position = complete(frontier, kinds, count)
+        if position < 0:
+            position = most_ahead(critical, frontier, kinds, count)
         run_batch(graph, frontier, record, kinds[position], critical.depths, critical.reach)
     return finished(record)
 
@@ -57,10 +64,10 @@ def by_path_ratio(columns: Columns, type_count: int) -> Made:
     graph = GraphColumns(*columns)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
     blockers, nothing = new_blockers(graph, type_count, True), not_critical()
-    room = np.empty(type_count, np.int32)
+    kinds = np.empty(type_count, np.int32)
     while record.offsets[record.length[0]] < len(graph.types):
         best, best_ready, best_total = -1, 0, 1
-        for kind in ready_types(frontier, room):
+        for kind in kinds[: ready_types(frontier, kinds)]:
             ready, total = frontier.end[kind] - frontier.begin[kind], total_of(frontier, blockers, kind)
             if (ready * best_total, ready) > (best_ready * total, best_ready):
                 best, best_ready, best_total = kind, ready, total
@@ -113,25 +120,29 @@ def follow(
     blockers = new_blockers(graph, type_count, alpha > 0)
     critical.reach[:] = 0
     raise_reach(critical, frontier, frontier.begin)
-    room, decisions, taught, unknown = np.empty(type_count, np.int32), 0, 0, False
+    kinds, letters = np.empty(type_count, np.int32), np.empty(type_count, np.int32)
+    decisions, taught, unknown = 0, 0, False
     while record.offsets[record.length[0]] < len(graph.types):
-        kinds = ready_types(frontier, room)
+        count = ready_types(frontier, kinds)
         while taught < len(sequence) and frontier.begin[sequence[taught]] == frontier.end[sequence[taught]]:
             taught += 1  # it ran earlier, without a choice
-        position = complete(frontier, kinds) if len(kinds) == 1 or encoding == AHEAD else -1
+        position = complete(frontier, kinds, count) if count == 1 or encoding == AHEAD else -1
         decides = position < 0
         if decides:
             if encoding >= CRITICAL:
                 critical = look_ahead(critical, graph, frontier)
-            before, state, letters = table.size[0], -1, to_policy[kinds]
-            if (letters >= 0).all():
+            before, state, known = table.size[0], -1, True
+            for index in range(count):
+                letters[index] = to_policy[kinds[index]]
+                known &= letters[index] >= 0
+            if known:
                 done = record.offsets[record.length[0]] / len(record.order)
-                state = insert(table, letters, encode(encoding, frontier, critical, letters, kinds, done))
-            else:
-                unknown = True
+                mark = encode(encoding, frontier, critical, letters, kinds, count, done)
+                state = insert(table, letters, count, mark)
+            unknown |= not known
             if state < 0 or table.size[0] > before:
                 critical = look_ahead(critical, graph, frontier)
-                position = most_ahead(critical, frontier, kinds)
+                position = most_ahead(critical, frontier, kinds, count)
             else:
                 position = table.choice[state]
             if table.size[0] > before:
@@ -141,7 +152,7 @@ def follow(
                 while kinds[position] != sequence[taught]:
                     position += 1
             elif epsilon > 0 and chances[2 * decisions] < epsilon:
-                position = int(chances[2 * decisions + 1] * len(kinds))
+                position = int(chances[2 * decisions + 1] * count)
             elif greedy and state >= 0:
                 position = int(np.argmax(table.q[table.start[state] : table.start[state + 1]]))
             trajectory.states[decisions], trajectory.positions[decisions] = state, position

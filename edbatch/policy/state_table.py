@@ -43,7 +43,7 @@ def copy_states(table: StateTable, into: StateTable, least_visits: int) -> State
     for state in range(table.size[0]):
         if table.visits[state] >= least_visits:
             first, last = table.start[state], table.start[state + 1]
-            copy = insert(into, table.letters[first:last], table.mark[state])
+            copy = insert(into, table.letters[first:last], last - first, table.mark[state])
             into.choice[copy] = table.choice[state]
             into.visits[copy] = table.visits[state]
             into.q[into.start[copy] : into.start[copy + 1]] = table.q[first:last]
@@ -51,36 +51,39 @@ def copy_states(table: StateTable, into: StateTable, least_visits: int) -> State
 
 
 @compiled(small=True)
-def find(table: StateTable, letters: np.ndarray, mark: int) -> tuple[int, np.uint64]:
+def find(table: StateTable, letters: np.ndarray, count: int, mark: int) -> tuple[int, np.uint64]:
     """(state or -1, slot): keys are compared letter by letter, so equal hashes do no harm."""
     code = np.uint64(mark + 1)
-    for letter in letters:
+    for letter in letters[:count]:
         code = (code ^ np.uint64(letter + 1)) * np.uint64(0x9E3779B97F4A7C15)
         code ^= code >> np.uint64(29)
     mask = np.uint64(len(table.slots) - 1)
     slot = code & mask
     while table.slots[slot] >= 0:
         state = table.slots[slot]
-        held = table.letters[table.start[state] : table.start[state + 1]]
-        if table.mark[state] == mark and np.array_equal(held, letters):
+        first = table.start[state]
+        index = 0 if table.mark[state] == mark and table.start[state + 1] - first == count else count + 1
+        while index < count and table.letters[first + index] == letters[index]:
+            index += 1
+        if index == count:
             return int(state), slot
         slot = (slot + np.uint64(1)) & mask
     return -1, slot
 
 
 @compiled(small=True)
-def insert(table: StateTable, letters: np.ndarray, mark: int) -> int:
+def insert(table: StateTable, letters: np.ndarray, count: int, mark: int) -> int:
     """The number of the state, added if it is new; -1 when it is new and the table is full."""
-    state, slot = find(table, letters, mark)
+    state, slot = find(table, letters, count, mark)
     if state >= 0:
         return state
     state = int(table.size[0])
-    first, end = table.start[state], table.start[state] + len(letters)
-    if state == len(table.mark) or end > len(table.letters):
+    first = table.start[state]
+    if state == len(table.mark) or first + count > len(table.letters):
         return -1
     table.slots[slot] = state
     table.mark[state] = mark
-    table.letters[first:end] = letters
-    table.start[state + 1] = end
+    table.letters[first : first + count] = letters[:count]
+    table.start[state + 1] = first + count
     table.size[0] = state + 1
     return state

@@ -153,6 +153,8 @@ class Trainer:
         table, number, share = new_table(64, 512), 0, episodes // 8
         while self.spent < share and not self.optimal:
             arena = self.arenas[number % len(self.arenas)]
+            if not self.may_spend(arena.work / self.work, episodes):
+                return
             chance = max(LEAST_EPSILON, how.epsilon * (1 - self.spent / share))
             table, decisions, _ = self.run(arena, table, alpha=how.alpha, epsilon=chance, greedy=True)
             learn_from(arena.trajectory, table, decisions, how.rate, how.discount, how.steps)

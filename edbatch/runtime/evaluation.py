@@ -19,11 +19,11 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.kernels.backend import Backend
 from edbatch.memory.plan.growing import Used
 from edbatch.policy.policy import Policy, get_policy, is_known, schedule_of
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import Successors, TypedGraph
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable
 from edbatch.runtime.execute import Timed, run_plan
-from edbatch.runtime.learned import RULE, Choice, default_policy, waits
+from edbatch.runtime.learned import RULE, Choice, default_policy
 from edbatch.runtime.lower import FEW, UNKNOWN, contract, decode, plan_batches, plan_few
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
@@ -39,7 +39,8 @@ class Evaluation:
     """What has become of the nodes that a graph recorded.
 
     Args:
-        known, integers: the plan of a graph of the same structure, and the nodes' integers; None: there was none.
+        integers: of the nodes that are taken over first.
+        known: the plan of a graph of the same structure, which has these nodes; None: there was none.
 
     Attributes:
         policy: that was used last; fallbacks: steps at which one did not know the state.
@@ -53,8 +54,8 @@ class Evaluation:
     """
 
     def __init__(
-        self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, known: CachedPlan | None = None,
-        integers: Any = (),
+        self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, integers: np.ndarray,
+        known: CachedPlan | None = None,
     ) -> None:  # fmt: skip
         self.policy: Policy | None = None
         self.table = table
@@ -62,7 +63,6 @@ class Evaluation:
         self.arenas = store.arenas
         self.done = 0
         self.is_scheduling = False  # a policy is asked, which may ask for values
-        self._args_done = 0
         self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
         self.key: Hashable = None
         self.fixes_device = False
@@ -77,7 +77,7 @@ class Evaluation:
         self.nodes, self.plan = records.nodes, records.plan
         recorded = self.lines if options.trace_lines else None
         given = np.array(integers, np.int32)
-        self._n_integers = len(given)
+        self._n_integers = 0 if known is None else len(given)
         self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, recorded, known, given)
         self.profile: list[Timed] | None = [] if options.profile else None
         self._backward: Any = None
@@ -138,9 +138,11 @@ class Evaluation:
             The numbers of the types in the table; which nodes, counted from `first`; and their graph.
         """
         table = self.table
-        present, kinds, chosen, indptr, operands = contract(first, nodes.columns(first, end), table.is_source)
+        end = nodes.n if end is None else end
+        present, chosen, kinds, indptr, operands, *more = contract(first, end, nodes.directory, table.directory)
         graph = TypedGraph(kinds, indptr, operands, table.names(present))
-        graph.topological = np.arange(len(kinds), dtype=np.int32)  # it is found out by `contract`
+        graph.topological, *users = more
+        graph.successors = Successors(*users)
         return present, chosen, graph
 
     def whole_graph(self) -> TypedGraph:
@@ -179,19 +181,19 @@ class Evaluation:
         self._execute(begin, self.plan.used, n_sources, inputs, saving)
         self._n_sources += n_sources
         clock.stop("execution")
-        self.done, self._args_done = nodes.n, nodes.n_args
+        self.done = nodes.n
 
     def _planned(self, policy: Policy | None) -> int:
         """Plan what is pending; how many batches are of sources."""
         first, nodes, plan = self.done, self.nodes, self.plan
         n_sources, has_room, key = -1, True, self.key
         if nodes.n - first <= FEW and (policy is None or is_known(policy)):
-            plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
+            plan.reserve(nodes.n, nodes.n_args)
             n_sources, has_room = plan_few(self._options.split, first, *self._tables())
         if n_sources < 0:
-            order, offsets = self._scheduled(policy)
-            plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
-            n_sources, has_room = plan_batches(order, offsets, first, *self._tables())
+            chosen, order, offsets = self._scheduled(policy)
+            plan.reserve(nodes.n, nodes.n_args)
+            n_sources, has_room = plan_batches(chosen, order, offsets, first, *self._tables())
         if not has_room:
             self.arenas.make_room()
         if key is not None and first == 0 and plans.has_seen(key):
@@ -207,21 +209,19 @@ class Evaluation:
         self.arenas.see_layouts()
         return len(table.windows.windows), self.nodes.directory, table.directory, self.plan.entries, self.arenas.rows
 
-    def _scheduled(self, policy: Policy | None) -> tuple[np.ndarray, np.ndarray]:
-        """The batches that a policy makes of the pending nodes."""
+    def _scheduled(self, policy: Policy | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The pending nodes that have to be scheduled, and the batches that a policy makes of them."""
         clock = self.clock
         if self._options.split:
             split_nodes(self.nodes, self._state.integers[: self._n_integers], self.done, self.table)
         _, chosen, graph = self.typed_graph(self.nodes, self.done)
         clock.stop("lowering")
         if not len(graph):
-            return chosen, np.zeros(1, np.int64)
+            return chosen, chosen, np.zeros(1, np.int64)
         if policy is None and self.choice is not None:
             policy = get_policy(RULE)  # of programs any round may have types of its own
         if policy is None:  # what is new may have types that the last policy does not know
-            policy = default_policy(graph)
-            names = frozenset(graph.names)
-            self._waiting = names if waits(names) else None
+            policy, self._waiting = default_policy(graph)
             clock.stop("learning")
         if self.choice is not None:
             policy = self.choice.of(policy, graph)
@@ -234,11 +234,11 @@ class Evaluation:
             self.is_scheduling = False
         self.fallbacks += getattr(policy, "fallbacks", 0) - before
         clock.stop("scheduling")
-        return chosen[schedule.order], schedule.offsets
+        return chosen, schedule.order, schedule.offsets
 
     def _execute(self, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None, saving: bool) -> None:
         time, plan = now(), self.plan
-        types = SavingTable(self.table, plan.tables.batches[begin.batches : end.batches]) if saving else self.table
+        types = SavingTable(self.table, plan.batches[begin.batches : end.batches]) if saving else self.table
         with self._computing():
             run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
         self.ran.append(Ran(begin, end, n_sources, types.saved if isinstance(types, SavingTable) else {}, time))

@@ -516,16 +516,17 @@ class Graph(Columns):
                 raise EdBatchError(DAMAGED)
             if evaluation is not None:
                 evaluation.release(whole=True)
-            evaluation = self._evaluation = running.Evaluation(known.table(), *of_all, known, integers)
+            evaluation = self._evaluation = running.Evaluation(known.table(), *of_all, integers, known)
             if lines:
                 evaluation.lines.update(enumerate(lines))
             return evaluation
         if evaluation is None or is_first:
             device = self._device or _device_of(types)
             table = tables.shared_table(device or current_device())
-            evaluation = self._evaluation = running.Evaluation(table, *of_all)
+            evaluation = self._evaluation = running.Evaluation(table, *of_all, integers)
             evaluation.fixes_device = device is not None
-        evaluation.lines.update(enumerate(lines, evaluation.nodes.n))
+        if lines:
+            evaluation.lines.update(enumerate(lines, evaluation.nodes.n))
         evaluation.take_over(types, operands, integers)
         evaluation.key = key
         return evaluation
@@ -533,8 +534,8 @@ class Graph(Columns):
 
 def _device_of(types: np.ndarray) -> Device | None:
     """The device of the first parameter that types have; None: they have none."""
-    for several in (types[:4], np.unique(types)):  # what is recorded first is often a look-up
-        for id in several.tolist():
+    for several in (types[:8], types[8:]):  # the first few tell, as a rule
+        for id in dict.fromkeys(several.tolist()):
             if (found := TYPES[id].device) is not None:
                 return found
     return None

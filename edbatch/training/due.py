@@ -77,6 +77,8 @@ class Due:
             for one, given in constants.items()
             if one not in self._sent or self._sent[one][0] != given
         }
+        if not new:
+            return
         with Whole():  # a kernel's call knows an address only: that array, and no other, is what is kept
             self._sent |= new
             for call, (_, _, one) in zip(self._calls, self.applied, strict=True):

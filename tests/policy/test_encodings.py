@@ -8,14 +8,14 @@ from edbatch.policy.frontier import Frontier
 
 def state(encoding, ready, letters, done=0.0, reach=None, last=None):
     """(letters, mark) of a frontier with ready[kind] nodes of each type, of last[kind] that remain."""
-    kinds = np.flatnonzero(ready)
+    kinds = np.flatnonzero(ready).astype(np.int32)
     letters = np.int32(letters)[kinds]
     begin = np.zeros(len(ready), np.int32)
     nothing = np.zeros(0, np.int32)
     frontier = Frontier(nothing, nothing, begin, np.int32(ready), np.int32(last or ready))
     reach = np.zeros((len(ready), len(ready) + 1), np.int32) if reach is None else np.int32(reach)
     critical = Critical(np.arange(len(ready), dtype=np.int32), np.zeros((0, 0), np.int32), reach)
-    mark = encode(ENCODINGS[encoding], frontier, critical, letters, kinds, done)
+    mark = encode(ENCODINGS[encoding], frontier, critical, letters, kinds, len(kinds), done)
     assert sorted(kinds.tolist()) == np.flatnonzero(ready).tolist()
     return letters.tolist(), mark
 
@@ -50,4 +50,5 @@ def test_ahead_orders_types_by_the_work_ahead():
 def test_a_type_whose_remaining_nodes_are_all_ready_needs_no_choice_nor_does_the_only_one():
     nothing = np.zeros(0, np.int32)
     frontier = Frontier(nothing, nothing, np.int32([0, 2]), np.int32([1, 5]), np.int32([2, 5]))
-    assert [complete(frontier, np.arange(count)) for count in (2, 1, 0)] == [1, 0, -1]
+    kinds = np.int32([0, 1])
+    assert [complete(frontier, kinds, count) for count in (2, 1, 0)] == [1, 0, -1]

@@ -16,7 +16,7 @@ def machine(rows, types=("I", "O"), encoding="base"):
     """An FSM from (frontier letters, choice) rows."""
     table = new_table(8, 64)
     for letters, choice in rows:
-        table.choice[insert(table, np.int32(letters), 0)] = choice
+        table.choice[insert(table, np.int32(letters), len(letters), 0)] = choice
     return FSM(encoding, types, table)
 
 

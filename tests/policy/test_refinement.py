@@ -8,7 +8,7 @@ from edbatch.policy.trainer import changes
 def table_of(*states):
     table = new_table(16, 64)
     for *letters, mark in states:
-        insert(table, np.int32(letters), mark)
+        insert(table, np.int32(letters), len(letters), mark)
     return table
 
 

@@ -12,31 +12,31 @@ def test_it_behaves_like_a_dictionary(states):
     table, numbers = new_table(2, 4), {}
     for letters, mark in states:
         key = np.int32(letters)
-        while (number := insert(table, key, mark)) < 0:
+        while (number := insert(table, key, len(key), mark)) < 0:
             table = table.copied(room=2)
         assert numbers.setdefault((tuple(letters), mark), number) == number
     assert table.size[0] == len(numbers)
     for (letters, mark), number in numbers.items():
-        assert find(table, np.int32(letters), mark)[0] == number
-    assert find(table, np.int32([99]), 0)[0] == -1
+        assert find(table, np.int32(letters), len(letters), mark)[0] == number
+    assert find(table, np.int32([99]), 1, 0)[0] == -1
 
 
 def test_marks_tell_states_apart():
     """However many there are: some share a slot of the table."""
     table, letters = new_table(64, 128), np.int32([1, 2])
-    assert [insert(table, letters, mark) for mark in range(64)] == list(range(64))
-    assert [find(table, letters, mark)[0] for mark in range(64)] == list(range(64))
+    assert [insert(table, letters, 2, mark) for mark in range(64)] == list(range(64))
+    assert [find(table, letters, 2, mark)[0] for mark in range(64)] == list(range(64))
 
 
 def test_a_copy_keeps_values_and_can_leave_rare_states_out():
     table = new_table(4, 16)
     for number, letters in enumerate(([1, 2], [2, 1], [3])):
-        insert(table, np.int32(letters), 0)
+        insert(table, np.int32(letters), len(letters), 0)
         table.choice[number], table.visits[number] = len(letters) - 1, number
         table.q[table.start[number]] = number
     copy = table.copied(least_visits=1)
     assert copy.size[0] == 2
-    state = find(copy, np.int32([2, 1]), 0)[0]
+    state = find(copy, np.int32([2, 1]), 2, 0)[0]
     assert copy.choice[state] == 1
     assert copy.q[copy.start[state]] == 1
-    assert find(copy, np.int32([1, 2]), 0)[0] == -1
+    assert find(copy, np.int32([1, 2]), 2, 0)[0] == -1

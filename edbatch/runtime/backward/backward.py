@@ -31,7 +31,7 @@ from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
 
 
-def seed_of(spec: Spec, gradient: Any) -> np.ndarray:
+def seed_of(spec: Spec, gradient: Any) -> Any:
     """The gradient that a caller gave for an expression, or 1 for a scalar.
 
     Raises:
@@ -42,7 +42,7 @@ def seed_of(spec: Spec, gradient: Any) -> np.ndarray:
             raise EdBatchError(
                 f"backward of an expression of shape {spec.shape}: expected a scalar, or its gradient as an argument"
             )
-        return np.ones((), spec.dtype)
+        return spec.dtype.type(1)
     seed = np.array(from_dlpack(gradient, "backward: the gradient"), spec.dtype)
     if seed.shape != spec.shape:
         raise EdBatchError(f"backward: expected a gradient of shape {spec.shape}, got {seed.shape}")
@@ -61,7 +61,7 @@ class Backward:
         gradients: of the values.
     """
 
-    def __init__(self, graph: GraphState, store: Store, ran: list[Ran], root: int, seed: np.ndarray) -> None:
+    def __init__(self, graph: GraphState, store: Store, ran: list[Ran], root: int, seed: Any) -> None:
         table = graph.table
         self._graph, self._table, self._store, self._ran = graph, table, store, ran
         self._root, self._seed = root, seed
@@ -84,13 +84,14 @@ class Backward:
         plans = self._gone_back(routes_of(self._table))
         if not sources:
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.
-            with Whole():
+            with np.errstate(all="ignore"), Whole():  # what overflows is infinite, as everywhere else
                 for plan in plans:
                     plan.add_to_parameters()
 
     def _gone_back(self, routes: Routes) -> list[BackwardPlan]:
         """Compute the gradients of values, by the way that was gone when all was as it is, or by a new one."""
-        known, plans = self._graph.known, list[BackwardPlan]()
+        known = self._graph.known
+        plans: list[BackwardPlan] = []
         if known is not None:
             ran = self._ran[0]
             key = self._root, self.has_sources, current_options().plain, *ran.saved

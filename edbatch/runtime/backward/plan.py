@@ -154,7 +154,7 @@ class BackwardPlan:
         end = self._way.batches
         if not end:
             return
-        integers = self._graph.integers[plan.integers[: plan.used.integers]]
+        integers = self._graph.integers.take(plan.integers[: plan.used.integers])
         tables = plan, backend.lists(plan, integers), self._route.memory
         scratch, _ = self._store.scratch.take(self._way.ready.scratch, _BYTES)
         each = 1 if self._graph.check_nan else end
