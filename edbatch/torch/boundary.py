@@ -67,7 +67,7 @@ class Batch:
 def _as_tensor(x: Any, gradient: Any) -> torch.Tensor | None:
     if isinstance(gradient, tuple):
         rows, values = map(torch.from_numpy, gradient)
-        return torch.sparse_coo_tensor(rows[None], values, x.shape, is_coalesced=True)
+        return torch.sparse_coo_tensor(rows[None], values, x.shape, is_coalesced=True, check_invariants=False)
     return None if gradient is None else torch.from_numpy(gradient)
 
 

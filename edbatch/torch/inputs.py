@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
 import torch
 
 import edbatch as eb
@@ -14,11 +15,15 @@ from edbatch.errors import EdBatchError
 class Inputs:
     """The tensors that a mini-batch computes with, and the expressions that stand for them.
 
+    Args:
+        dtype: of the graph.
+
     Attributes:
         tensors, expressions: those through which gradients flow.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: np.dtype) -> None:
+        self._dtype = dtype
         self.tensors: list[torch.Tensor] = []
         self.expressions: list[eb.Expression] = []
         self._known: dict[int, tuple[torch.Tensor, int, eb.Expression]] = {}
@@ -30,7 +35,10 @@ class Inputs:
             return known[2]
         if tensor.device.type != "cpu":
             raise EdBatchError(f"edbatch.torch: a tensor on {tensor.device}: expected it on the CPU, tensor.cpu()")
-        made = eb.input(tensor.detach().numpy())
+        array = tensor.detach().numpy()
+        if array.dtype != self._dtype and tensor.is_floating_point():
+            raise EdBatchError(f"edbatch.torch: a tensor of {tensor.dtype}: expected {self._dtype}, as the parameters")
+        made = eb.input(array)
         self._known[id(tensor)] = tensor, _version(tensor), made
         if tensor.requires_grad and torch.is_grad_enabled():
             self.tensors.append(tensor)

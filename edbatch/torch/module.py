@@ -108,7 +108,7 @@ class Module(nn.Module):
         """The results of n samples; see the class."""
         for weight in self._weights:
             weight.follow()
-        inputs = Inputs()
+        inputs = Inputs(self.collection.dtype)
         token = current.set(inputs)
         seed = int(torch.empty((), dtype=torch.int64).random_())
         try:
