@@ -40,7 +40,7 @@ class _Graph(eb.Graph):
 class Implicit:
     """The implicit graph and what is known of it."""
 
-    handle: type[Any]  # of its expressions
+    expression_class: type[Any]
 
     def __init__(self) -> None:
         self.graph: Any = None
@@ -54,8 +54,7 @@ class Implicit:
     def opened(self) -> Any:
         """The graph, which is opened before it is first used, and remains open."""
         if self.graph is None:
-            self.graph = _Graph(self.policy)
-            self.graph.handle = self.handle
+            self.graph = _Graph(self.policy, expression_class=self.expression_class)
             self.graph.__enter__()
         return self.graph
 
@@ -70,7 +69,7 @@ class Implicit:
         if self.opened().n or check_nan:
             graph = self.graph = self.graph.successor(STALE)
             graph.first_draw = graph.next_draw = -1  # masks are of each graph's own
-            graph.handle, graph._check_nan = self.handle, check_nan
+            graph._check_nan = check_nan
 
     def close(self) -> None:
         """Leave the graph open no longer; the next use opens another."""

@@ -25,7 +25,7 @@ from edbatch.graph.cell.trace import Trace
 from edbatch.graph.columns import DAMAGED, Columns
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.expression_array import ExpressionArray, expect_expression_class
 from edbatch.graph.guard import expect_unchanged
 from edbatch.graph.lines import LinedTypes
 from edbatch.graph.model.writes import follow, unfollow
@@ -71,6 +71,12 @@ class Graph(Columns):
         device: where it runs ("cpu", "cuda", "cuda:1"). None: where its parameters are; if it has none, on the current
             device, see `edbatch.device`.
         seed: of what dropout draws in this graph; None: it follows from the last call of `edbatch.seed`.
+        expression_class: a subclass of `Expression` that all functions and operators return here, also inside of cells,
+            vertex functions and replayed functions, which are traced for each class. With `__slots__ = ()` it costs
+            nothing. Arrays are of its `of_arrays`, a subclass of `ExpressionArray` that is made if it has none.
+
+    Raises:
+        EdBatchError: an argument is none of these.
 
     Example:
         >>> import edbatch as eb
@@ -80,6 +86,17 @@ class Graph(Columns):
         np.float32(14.0)
         >>> graph.report().batches  # the squares, the sum
         2
+
+        Expressions with a method more:
+
+        >>> class Doubled(eb.Expression):
+        ...     __slots__ = ()
+        ...     def twice(self):
+        ...         return self + self
+        >>> with eb.Graph(expression_class=Doubled):
+        ...     y = eb.scalar(3).twice().twice()
+        >>> y.value()
+        np.float32(12.0)
     """
 
     __slots__ = (
@@ -94,8 +111,11 @@ class Graph(Columns):
         check_nan: bool = False,
         device: str | Device | None = None,
         seed: int | None = None,
+        expression_class: type[Expression] = Expression,
     ) -> None:
-        super().__init__(dtype)
+        if expression_class is not Expression:
+            expect_expression_class(expression_class)
+        super().__init__(dtype, expression_class=expression_class)
         if seed is not None:
             self.first_draw = first_draw(checked_seed("Graph: seed", seed), 0)
         self._policy = None if policy is None else get_policy(policy)
@@ -350,7 +370,8 @@ class Graph(Columns):
 
         This one gives back its memory; what is asked of it from now on is refused for a reason.
         """
-        new = type(self)(self._policy, self.dtype, self._check_nan, self._device)
+        of_class = self.expression_class
+        new = type(self)(self._policy, self.dtype, self._check_nan, self._device, expression_class=of_class)
         for of_all in ("options", "inlines", "variant", "careful", "rounds", "choice"):
             setattr(new, of_all, getattr(self, of_all))
         for drawn in ("first_draw", "next_draw", "stream", "programs"):

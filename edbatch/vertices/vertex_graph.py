@@ -164,7 +164,7 @@ class VertexGraph(Columns):
         """What stands for something from elsewhere."""
         made = self.add(argument_type(0, spec), ())
         self.sources[made.id] = source
-        return self.handle(self, made.id + (source.view << NODE_BITS), spec)
+        return self.expression_class(self, made.id + (source.view << NODE_BITS), spec)
 
     def placed(self, x: Expression) -> Expression:
         """What stands for an expression of the base: the same one for all vertices."""
@@ -174,7 +174,7 @@ class VertexGraph(Columns):
         if found is None:
             made = self.placeholder(Source(NOTHING, x.id, x.id >> NODE_BITS), x.spec)
             found = self.constants[key] = made.id, made.spec
-        return self.handle(self, *found)
+        return self.expression_class(self, *found)
 
     def constant_of_base(self, make: Callable[..., Expression], *args: Any) -> Expression:
         """What stands for a constant, which each graph has by itself."""
@@ -185,7 +185,7 @@ class VertexGraph(Columns):
             made = self.placeholder(Source(Constant(len(self.made))), x.spec)
             self.made.append((make, *args))
             found = self.constants[key] = made.id, made.spec
-        return self.handle(self, *found)
+        return self.expression_class(self, *found)
 
     def take_draws(self, count: int) -> Sequence[Any]:
         """What stands for the next numbers: each vertex draws anew."""

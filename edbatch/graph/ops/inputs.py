@@ -111,7 +111,7 @@ def ones(shape: int | tuple[int, ...]) -> Expression:
 def _constant(op: Op, shape: int | tuple[int, ...]) -> Expression:
     graph = current_graph()
     if shape.__class__ is int and (found := graph.constants.get((op, (shape,)))) is not None:
-        return graph.handle(graph, *found)
+        return graph.expression_class(graph, *found)
     return constant_node(graph, op, checked_shape(op.name, shape))
 
 
