@@ -146,8 +146,8 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
     __str__ = __repr__
 
     def _array(self, recalculate: bool) -> Any:
-        if self.graph.keeps:
-            return self.graph.value(self)  # which a cell refuses
+        if self.graph.is_trace:
+            return self.graph.value(self)  # which refuses
         if self.graph is not implicit.graph:
             raise DynetError(STALE)
         implicit.compute(recalculate)

@@ -9,7 +9,6 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
-from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.opened import graphs
 
@@ -60,7 +59,7 @@ class Implicit:
 
     def recorded_into(self) -> Any:
         """Where inputs go: the innermost graph that is open, which may be one of EdBatch's or the body of a cell."""
-        return self.opened() if graphs.innermost() is None else current_graph()
+        return self.opened() if graphs.innermost() is None else eb.current_graph()
 
     def renew(self, check_nan: bool = False) -> None:
         """Begin anew: expressions of before are refused from now on."""

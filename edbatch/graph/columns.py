@@ -225,6 +225,11 @@ class Columns(Builder):
         """The name of what keeps what is recorded for other calls, so that it may depend on no value; else empty."""
         return "" if self.base is None else self.base.keeps
 
+    @property
+    def is_trace(self) -> bool:
+        """Whether what is recorded here is a cell's body, or kept for other calls, so that values cannot be read."""
+        return self.base is not None and self.base.is_trace
+
     def refuse_reading(self, what: str) -> None:
         """Refuse to read a value, by `what`, if that would be kept.
 
@@ -331,10 +336,24 @@ class Columns(Builder):
 
 
 def current_graph() -> Columns:
-    """The graph of the innermost `with eb.Graph():`.
+    """The graph of the innermost `with eb.Graph():`, into which `eb.input` and the like record.
+
+    In a cell, a vertex function or a replayed function it is one of theirs, see `Graph.is_trace`: no `Graph`, but with
+    the same `dtype` and `expression_class`.
 
     Raises:
         EdBatchError: there is none.
+
+    Example:
+        >>> import edbatch as eb
+        >>> @eb.cell
+        ... def double(x):
+        ...     assert eb.current_graph().is_trace
+        ...     return x * 2
+        >>> with eb.Graph() as graph:
+        ...     y = double(eb.ones(2))
+        ...     eb.current_graph() is graph, graph.is_trace
+        (True, False)
     """
     graph = _top().value or graphs.innermost()
     if graph is None:

@@ -125,6 +125,7 @@ class VertexGraph(Columns):
     base: Columns
     count = 1
     holds_objects = True
+    is_trace = True
 
     def __init__(self, base: Columns, name: str, vertices: int) -> None:
         super().__init__(base=base)

@@ -102,6 +102,8 @@ class Trace(Columns):
 
     __slots__ = ("cell", "enlarging", "has_ended", "payloads")
 
+    is_trace = True
+
     def __init__(
         self, cell: str, dtype: Any, options: Options | None = None, expression_class: type[Expression] = Expression
     ) -> None:

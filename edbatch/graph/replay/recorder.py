@@ -34,6 +34,8 @@ class Recorder(Columns):
 
     __slots__ = ("arguments", "drawn", "held", "name", "target")
 
+    is_trace = True
+
     def __init__(self, name: str, target: Columns) -> None:
         super().__init__(target.dtype, target.options, expression_class=target.expression_class)
         self.name = name
