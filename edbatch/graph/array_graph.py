@@ -11,7 +11,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.trace import Payload
-from edbatch.graph.columns import DAMAGED, Columns, nodes_of
+from edbatch.graph.columns import DAMAGED, Closed, Columns, nodes_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
@@ -47,6 +47,8 @@ class ArrayGraph(Columns):
         self.inputs = base.inputs
         self.inlines = base.inlines and count > 0  # of no entry, a cell says what it returns, and its body does not
         self._found: list[Ids] = []  # what stands for the first nodes in the base
+        if isinstance(base.types, Closed):
+            self.types = base.types
 
     def leaf(self, ids: Ids, spec: Spec) -> Any:
         """Expressions of the base, as an array.

@@ -75,6 +75,20 @@ def nodes_of(
         raise EdBatchError(DAMAGED)
 
 
+class Closed(list[int]):
+    """The column of types of a graph in which nothing is recorded any more, for a reason, nor is any type found."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def append(self, *_: Any) -> NoReturn:
+        """Refuse."""
+        raise EdBatchError(self.reason)
+
+    extend = __iadd__ = __getitem__ = append
+    lines = property(append)
+
+
 class Columns(Builder):
     """Nodes as they are recorded: building one costs about as much as appending to two lists.
 

@@ -153,4 +153,7 @@ class Expression(Handle, Operand, gc=False, eq=False):
         raise AssertionError("a graph refuses to be copied")
 
     def __repr__(self) -> str:
-        return f"Expression({self.graph.type_of(self)}, shape={self.shape})"
+        try:
+            return f"Expression({self.graph.type_of(self)}, shape={self.shape})"
+        except EdBatchError:  # of a graph that has forgotten
+            return f"Expression(shape={self.shape})"

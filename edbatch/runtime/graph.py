@@ -22,7 +22,7 @@ from edbatch.errors import EdBatchError, checked_flag, missing_memory, shown, wa
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.tables import Compiled
 from edbatch.graph.cell.trace import Trace
-from edbatch.graph.columns import DAMAGED, Columns
+from edbatch.graph.columns import DAMAGED, Closed, Columns
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray, expect_expression_class
@@ -162,10 +162,15 @@ class Graph(Columns):
         if sys.is_finalizing():  # then all of its memory goes
             return
         unfollow(self)
-        evaluation = getattr(self, "_evaluation", None)
+        if getattr(self, "_evaluation", None) is not None:
+            self._give_up(self._failed)
+
+    def _give_up(self, reason: str | None) -> None:
+        """Give all buffers back, and have no values from now on, for a reason."""
+        evaluation, whole = self._evaluation, self._failed is None
+        self._failed, self._evaluation = reason, None
         if evaluation is not None:
-            self._evaluation = None
-            evaluation.release(whole=self._failed is None)
+            evaluation.release(whole)
 
     @property
     def policy(self) -> Policy | None:
@@ -291,6 +296,8 @@ class Graph(Columns):
     @exclusive
     def report(self) -> Report:
         """What has run so far: batches against the lower bound, operands viewed and gathered, time by stage."""
+        if isinstance(self.types, Closed):
+            self._check()
         report = Report() if self._evaluation is None else reporting.report_of(self._evaluation, self.policy)
         report._tell_rounds(self.rounds)
         report.policy = self._named_policy()
@@ -385,10 +392,46 @@ class Graph(Columns):
             new._entered = self._entered  # of the same blocks: who entered this one leaves them
             for block in new._entered:
                 block.value = new
-            self._failed, self._evaluation = reason, None
-            if evaluation is not None:
-                evaluation.release(whole=True)
+            self._give_up(reason)
         return new
+
+    @exclusive
+    def release(self) -> None:
+        """Give back the memory of all values and gradients now, and not when the last expression is gone.
+
+        Gradients of parameters stay. Reading anything of the graph and recording more are errors from then on; a second
+        call does nothing.
+
+        Raises:
+            EdBatchError: called by a policy while the graph runs.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> with eb.Graph() as graph:
+            ...     loss = eb.dot(W, W)
+            >>> loss.backward()
+            >>> graph.release()
+            >>> graph.memory_bytes, W.grad()
+            (0, array([2., 2.], dtype=float32))
+            >>> loss.value()
+            Traceback (most recent call last):
+            edbatch.errors.EdBatchError: this graph has no values: release() has given its memory back
+        """
+        if self._evaluation is not None and self._evaluation.is_scheduling:
+            raise EdBatchError("release: a policy is scheduling this graph, which runs then")
+        reason = "release() has given its memory back"
+        with Whole():
+            with suppress(EdBatchError):
+                self.flush_arrays()  # who asks for their ids finds them
+            closed = self.types = Closed(f"this graph records nothing more: {reason}")
+            for graph in self.held_arrays():
+                graph.types = closed
+            self.operands, self.integers = [], []
+            self.constants.clear()
+            self.inputs.clear()
+            unfollow(self)
+            self._give_up(reason)
 
     def __repr__(self) -> str:
         evaluation = self._evaluation

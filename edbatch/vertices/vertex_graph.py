@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -10,7 +10,7 @@ from edbatch.base.exact import Identity
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import NOTHING
 from edbatch.graph.cell.trace import Payload, argument_type
-from edbatch.graph.columns import Columns
+from edbatch.graph.columns import Closed, Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import Guard, Held
 from edbatch.graph.integers import Integers
@@ -196,7 +196,10 @@ class VertexGraph(Columns):
 
     def close(self) -> None:
         """Have nothing more recorded: the function has returned."""
-        self.types = _Closed(self.name)
+        self.types = Closed(
+            f"vertex function {self.name}: an expression of one vertex is used after the function has returned; what "
+            "it gives to scatter(...) others gather, and what it gives to push(...) is an array of all vertices"
+        )
 
     def value(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: the function is of all vertices at once."""
@@ -206,21 +209,3 @@ class VertexGraph(Columns):
         )
 
     values = backward = gradient = rows = value
-
-
-class _Closed(list[int]):
-    """The column of types of a graph in which nothing is recorded any more."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def append(self, type_id: int, /) -> NoReturn:
-        """Refuse."""
-        raise EdBatchError(
-            f"vertex function {self.name}: an expression of one vertex is used after the function has returned; what "
-            "it gives to scatter(...) others gather, and what it gives to push(...) is an array of all vertices"
-        )
-
-    def extend(self, type_ids: Iterable[int], /) -> NoReturn:
-        """Refuse."""
-        self.append(0)
