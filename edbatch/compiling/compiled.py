@@ -39,7 +39,7 @@ with compiling:
     from edbatch.compiling import boxing, cache  # noqa: F401 (what is boxed so)
     from edbatch.compiling.fingerprint import DIGEST, callees, fingerprint, type_text
     from edbatch.compiling.library import our_libraries
-    from edbatch.compiling.shown import shown
+    from edbatch.compiling.shown import announce
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
 # a few checks; and it checks once for all rows, not row by row, so that reading and writing parts of the same rows
@@ -91,10 +91,9 @@ class Compiled(registry.CPUDispatcher):
             found = self.overloads.get(signature)  # another thread may have compiled it meanwhile
             if found is not None and not _is_callable(found):
                 del self.overloads[signature]
-            if self._cache.has(signature):
-                return super().compile(signature)
-            with shown(self):
-                return super().compile(signature)
+            if _thread.depth == 1 and not self._cache.has(signature):
+                announce(self)
+            return super().compile(signature)
 
     def add_overload(self, result: Any) -> None:
         """Use a version from now on: in callers, and for calls from Python if it has code for these."""
@@ -209,17 +208,6 @@ def at_once() -> Iterator[None]:
         yield
     finally:
         PATIENCE = before
-
-
-@contextmanager
-def in_python() -> Iterator[None]:
-    """In its block, small functions are interpreted; what they close over may be any functions of Python."""
-    token = _interpreting.set(True)
-    try:
-        with np.errstate(over="ignore"):  # compiled integers wrap around in silence
-            yield
-    finally:
-        _interpreting.reset(token)
 
 
 def _plain(result: Any) -> Any:

@@ -222,6 +222,19 @@ class Columns(Builder):
         """The name of what keeps what is recorded for other calls, so that it may depend on no value; else empty."""
         return "" if self.base is None else self.base.keeps
 
+    def refuse_reading(self, what: str) -> None:
+        """Refuse to read a value, by `what`, if that would be kept.
+
+        Raises:
+            EdBatchError: it would.
+        """
+        if self.keeps:
+            raise EdBatchError(
+                f"{self.keeps} reads a value, by {what}; what it records is kept, and so would be what is there now. "
+                "Use the parameter or expression itself (eb.stop_gradient stops its gradient), or pass the value as an "
+                "argument"
+            )
+
     def held_arrays(self) -> list[ArrayGraph]:
         """The graphs of arrays of expressions that are there still."""
         return [graph for at in self.array_graphs.values() if (graph := at()) is not None]
@@ -279,6 +292,10 @@ class Columns(Builder):
     def placed(self, x: Expression) -> Expression:
         """What stands here for an expression of the base; a graph that has one knows how."""
         raise NotImplementedError
+
+    def constant_of_base(self, make: Callable[..., Expression], *args: Any) -> Expression:
+        """What stands here for a constant that `make` records in the base."""
+        return self.placed(make(self.base, *args))
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """The body of a cell made ready to run; the runtime knows how. `arguments`: names, for reports."""

@@ -7,7 +7,7 @@ holds neither owners nor parameters, and serves a copy of the owner, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -153,6 +153,18 @@ def _address(step: Step, value: Any) -> int:
 
 #: A guard that a call has found to hold, its roots, and attributes of the owner that later calls look at by themselves.
 Noted = tuple[Guard, Any, Any, frozenset[str]]
+
+#: A guard that is kept, what gives its owner while that is there, and what was given by keyword.
+Held = tuple[Guard, Callable[[], Any], Any]
+
+
+def all_hold(guards: Iterable[Held]) -> bool:
+    """Whether nothing has changed."""
+    for guard, owner_of, static in guards:
+        owner = owner_of()
+        if owner is None or not guard.holds(owner, static):
+            return False
+    return True
 
 
 def expect_unchanged(guards: Iterable[Noted]) -> None:

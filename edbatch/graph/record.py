@@ -20,10 +20,10 @@ from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.model.exchange import refuse_masked
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.model.writes import last_write
-from edbatch.graph.node_type import NodeType, intern, node_type
+from edbatch.graph.node_type import NodeType, intern, node_type, parameter_of
 from edbatch.graph.op import Op
 from edbatch.graph.sources import INPUT, PARAMETER, ZEROS
-from edbatch.graph.spec import MOST_ENTRIES, Shape, Spec, spec_of
+from edbatch.graph.spec import MOST_ENTRIES, ParameterSpec, Shape, Spec, spec_of
 
 #: Entries of an array that Python goes through in less time than a function of NumPy is called.
 FEW = 32
@@ -180,7 +180,7 @@ def number(graph: Columns, value: Any, shared: bool = True) -> Expression:
     found = graph.constants.get(key) if shared else None
     if found is None:
         if graph.base is not None:
-            return graph.placed(number(graph.base, value, shared))
+            return graph.constant_of_base(number, value, shared)
         made = array_input(graph, np.asarray(float(value)))
         if not shared:
             return made
@@ -244,7 +244,7 @@ def constant_node(graph: Columns, op: Op, shape: Shape, inner: bool = False) -> 
     What ops compute with is nobody's: gradients that flow there are none of what users hold.
     """
     if graph.base is not None:
-        return graph.placed(constant_node(graph.base, op, shape, inner))
+        return graph.constant_of_base(constant_node, op, shape, inner)
     key = (op, shape, True) if inner else (op, shape)
     return graph.constant(key, lambda: _constant_type(op, shape, graph.dtype))
 
@@ -252,7 +252,7 @@ def constant_node(graph: Columns, op: Op, shape: Shape, inner: bool = False) -> 
 def own_zeros(graph: Columns, shape: Shape) -> Expression:
     """Zeros that are a node of their own."""
     if graph.base is not None:
-        return graph.placed(own_zeros(graph.base, shape))
+        return graph.constant_of_base(own_zeros, shape)
     return graph.add(_constant_type(ZEROS, shape, graph.dtype), ())
 
 
@@ -268,7 +268,7 @@ def parameter_node(graph: Columns, parameter: Parameter, held: bool = False) -> 
     to which the parameter was exported, may have written to it unseen.
     """
     if graph.base is not None:
-        return graph.placed(parameter_node(graph.base, parameter, held))
+        return graph.constant_of_base(node_of_parameter, parameter.spec, held)
     key = parameter, last_write(parameter), held
     found = graph.constants.get(key)
     if found is not None and found[0] < graph.n - len(graph.types) and parameter.is_exported:
@@ -276,6 +276,11 @@ def parameter_node(graph: Columns, parameter: Parameter, held: bool = False) -> 
     out = spec_of(parameter.spec.shape, parameter.spec.dtype)
     attributes = (("parameter", parameter.spec),)
     return graph.constant(key, lambda: intern(PARAMETER, attributes, (), out))
+
+
+def node_of_parameter(graph: Columns, spec: ParameterSpec, held: bool = False) -> Expression:
+    """As `parameter_node`, for those who may outlive the parameter."""
+    return parameter_node(graph, parameter_of(spec), held)
 
 
 _NO_LISTS = (Mapping, Set, str, bytes, bytearray)  # though Python lists what they hold

@@ -97,15 +97,6 @@ def run_batch(
     record.length[0] = batch + 1
 
 
-@compiled(small=True)
-def topological_order(graph: GraphColumns) -> np.ndarray:
-    """int32[m]: operands before their users, of a graph of one type; where there is a cycle, not all n nodes."""
-    frontier, record, nothing = new_frontier(graph, 1), new_record(len(graph.types)), np.zeros((0, 0), np.int32)
-    while frontier.begin[0] < frontier.end[0]:
-        run_batch(graph, frontier, record, 0, nothing, nothing)
-    return record.order[: frontier.end[0]]
-
-
 @compiled(small=True, inline="always")
 def ready_types(frontier: Frontier, kinds: np.ndarray) -> int:
     """Fill `kinds` with the types on the frontier, ascending, and return how many there are."""

@@ -7,13 +7,13 @@ from functools import update_wrapper
 from typing import Any
 
 from edbatch.errors import EdBatchError, shown
-from edbatch.graph.cell.structure import flatten
 from edbatch.graph.cell.trace import Trace
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.vertices.column import columns_of
 from edbatch.vertices.input_graph import InputGraph
+from edbatch.vertices.kept import Stores
 from edbatch.vertices.run import Run
 from edbatch.vertices.vertices import Vertices
 
@@ -25,8 +25,9 @@ class VertexFunction:
         functions: by kind.
     """
 
-    def __init__(self, functions: tuple[Callable[..., Any], ...]) -> None:
+    def __init__(self, functions: tuple[Callable[..., Any], ...], stores: Stores | None = None) -> None:
         self.functions = functions
+        self._stores = Stores() if stores is None else stores
         if len(functions) == 1:
             update_wrapper(self, functions[0])
 
@@ -34,7 +35,7 @@ class VertexFunction:
         """A method's, bound to its object."""
         if owner is None:
             return self
-        return VertexFunction(tuple(function.__get__(owner, kind) for function in self.functions))
+        return VertexFunction(tuple(function.__get__(owner, kind) for function in self.functions), self._stores)
 
     def __repr__(self) -> str:
         return f"vertex function {', '.join(map(name_of, self.functions))}"
@@ -68,14 +69,12 @@ class VertexFunction:
             of_kind = f" of kind {kind}" if len(names) > 1 else ""
             if given is not None:
                 columns[kind] = columns_of(base, f"{names[kind]}, inputs{of_kind}", given, int(counts[kind]))
-        run = Run(self.functions, names, graph, base)
-        results, recordings = run.record(columns)
-        return Vertices(base, graph, recordings, run.recordings, results)
+        recordings, of_vertices, results = Run(self.functions, names, graph, base, columns).record(self._stores)
+        return Vertices(base, graph, of_vertices, recordings, results)
 
     def _base(self, inputs: tuple[Any, ...]) -> Columns:
         """The graph of the inputs' expressions, else the current one."""
-        leaves, _ = flatten(inputs)
-        given: Any = next((x for x in leaves if isinstance(x, Expression)), None)
+        given: Any = _first_expression(inputs)
         base: Any = current_graph() if given is None else given.graph
         if isinstance(given, ExpressionArray):
             base = base.base
@@ -84,6 +83,16 @@ class VertexFunction:
         if base.base is not None:
             raise EdBatchError(f"{self!r} is called in a vertex function: expected it outside, or a kind of its own")
         return base
+
+
+def _first_expression(given: Any) -> Expression | None:
+    """The first in a nesting of tuples and dictionaries; what is listed is all of one kind."""
+    if isinstance(given, Expression):
+        return given
+    if isinstance(given, tuple | dict):
+        parts = given.values() if isinstance(given, dict) else given
+        return next((found for part in parts if (found := _first_expression(part)) is not None), None)
+    return _first_expression(given[0]) if isinstance(given, list) and given else None
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -96,7 +105,9 @@ def vertex(*functions: Any) -> VertexFunction:
 
     Where structures are at hand as arrays, a model need not walk over them: it says what one vertex computes, and is
     called once with the structures of a whole mini-batch. What is recorded are the same nodes as by a recursive
-    function that is called for each vertex, at some nanoseconds each.
+    function that is called for each vertex, at some nanoseconds each. Make it once and call it often: what it has
+    recorded twice is kept while nothing that it depends on has changed (as of a cell, see `edbatch.cell`); what is
+    random, or reads a value, is recorded at each call.
 
     The function takes a `Vertex` v. `v.gather(k)` is what its child number k has scattered, `v.gather()` the list of
     what all have; `v.pull()` is its external input; `v.scatter(...)` gives results to those that gather the vertex,
@@ -143,11 +154,14 @@ def vertex(*functions: Any) -> VertexFunction:
         9
     """
     flat: list[Any] = []
+    stores = None
     for function in functions:
         flat += function.functions if isinstance(function, VertexFunction) else [function]
+        if stores is None and isinstance(function, VertexFunction):
+            stores = function._stores
     for function in flat:
         if not callable(function) or isinstance(function, type):
             raise EdBatchError(f"vertex: expected functions of a vertex, got {shown(function)}")
     if not flat:
         raise EdBatchError("vertex(): expected at least one function")
-    return VertexFunction(tuple(flat))
+    return VertexFunction(tuple(flat), stores)

@@ -48,23 +48,23 @@ def classify(
     first: int,
     structure: Structure,
     start: np.ndarray,
-    next_state: np.ndarray,
-    recording: np.ndarray,
-    form: np.ndarray,
+    tables: tuple[np.ndarray, np.ndarray, np.ndarray],
     recordings: np.ndarray,
+    counts: np.ndarray,
 ) -> int:
     """Which recording each vertex takes: that of its kind for as many children, of such forms.
 
     Args:
         first: the step to begin with; start: per vertex the state to begin with.
-        next_state: [state, form]; recording: per state; -1 for what is not known yet.
-        form: per recording.
+        tables: see `automaton.Tables`; -1 for what is not known yet.
         recordings: per vertex its recording; filled in.
+        counts: per recording, of so many vertices; added to.
 
     Returns:
         The first step whose recording is not known; the number of vertices if there is none.
     """
     order, offsets, children = structure
+    next_state, recording, form = tables
     for step in range(first, len(start)):
         vertex = order[step] if len(order) else step
         state = start[vertex]
@@ -75,4 +75,5 @@ def classify(
         if recording[state] < 0:
             return step
         recordings[vertex] = recording[state]
+        counts[recording[state]] += 1
     return len(start)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from edbatch.errors import EdBatchError
-from edbatch.graph.block import DRAW, NOTHING, Block, BlockWriter, Pair
+from edbatch.graph.block import DRAW, NOTHING, Block, BlockWriter, Pair, packed
 from edbatch.graph.cell.structure import Structure
 from edbatch.graph.cell.trace import ARGUMENT
-from edbatch.graph.columns import nodes_of
+from edbatch.graph.columns import Columns, nodes_of
 from edbatch.graph.integers import Integers
 from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind
-from edbatch.graph.sources import INPUT
+from edbatch.graph.record import array_input
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
-from edbatch.vertices.column import Column
 from edbatch.vertices.vertex import Form, Vertex
-from edbatch.vertices.vertex_graph import Drawn, Pulled, Source, Use, VertexGraph
+from edbatch.vertices.vertex_graph import Constant, Drawn, Leaf, Source, Use, VertexGraph
 
 
 class Given(NamedTuple):
@@ -40,19 +42,46 @@ class Recording(NamedTuple):
     Attributes:
         kind, form: of the vertices.
         block: of the nodes, but for its arguments; its results are what is scattered, then what is pushed.
-        arguments: a child and which of its results, or a column, or a use of one.
+        arguments: a child and which of its results, an input, a use of one, or a constant.
+        constants: what makes each in a graph, and of what.
         given: "scatter" and "push", what it gives, if it does.
         looks: whether it looks at something through a view of its own that may be seen through another.
         is_viewed: whether something that it scatters, or looks at, is, or may be, seen through a view already.
+        rows: of arrays that mean something else for as many vertices.
+        placed: see `placed_from`.
     """
 
     kind: int
     form: Form
     block: Block
     arguments: list[Any]
+    constants: list[Any]
     given: dict[str, Given]
     looks: bool
     is_viewed: bool
+    rows: frozenset[int]
+    placed: dict[int, Block]
+
+    def placed_from(self, column: int) -> Block:
+        """The block, whose arguments but for results of children are the columns from this one on."""
+        found = self.placed.get(column)
+        if found is None:
+            numbers = count(column)
+            pairs = [of if of.__class__ is tuple else (-1, next(numbers)) for of in self.arguments]
+            found = self.placed[column] = self.block._replace(arguments=packed(pairs))
+        return found
+
+    def is_like(self, other: Recording) -> bool:
+        """Whether both record the same."""
+        return self._without_arrays() == other._without_arrays()
+
+    def _without_arrays(self) -> Recording:
+        bits = [[(x.shape, x.tobytes()) if isinstance(x, np.ndarray) else x for x in one] for one in self.constants]
+        return self._replace(constants=bits, placed={})
+
+    def constants_in(self, graph: Columns) -> list[int]:
+        """The ids of the constants in a graph."""
+        return [make(graph, *of).id for make, *of in self.constants]
 
 
 class _Reader(BlockWriter):
@@ -71,10 +100,8 @@ class _Reader(BlockWriter):
             if type.op is ARGUMENT:
                 continue
             if type.op.kind is Kind.SOURCE:
-                if type.op is INPUT:
-                    graph.base.inputs.append(graph.inputs[given[0]])
-                    given = [len(graph.base.inputs) - 1]
-                graph.sources[node] = Source(NOTHING, graph.base.add(type, read, given).id)
+                graph.sources[node] = Source(Constant(len(graph.made)))
+                graph.made.append((array_input, graph.inputs[given[0]]))
             else:
                 self.add(node, type, read, [_integer(type, x) for x in given])
 
@@ -85,7 +112,7 @@ class _Reader(BlockWriter):
         more = id - node - (source.view << NODE_BITS)
         if more and not source.is_seen:
             self.looks = True
-            self.looks_at_input = self.looks_at_input or isinstance(source.of, Column)
+            self.looks_at_input = self.looks_at_input or isinstance(source.of, Leaf)
         return source.id + more, source.of
 
 
@@ -96,8 +123,6 @@ def _integer(type: NodeType, x: Any) -> tuple[int, Any]:
         return x.number, DRAW
     if isinstance(x, Use):
         return 0, x
-    if isinstance(x, Pulled):
-        return 0, x.column
     if isinstance(x, Integers):
         raise EdBatchError(f"{type}: an array of integers; of each vertex it is one that it pulls")
     return int(x), NOTHING
@@ -116,8 +141,11 @@ def recording_of(graph: VertexGraph, vertex: Vertex, views: bool) -> Recording:
             given[name] = Given(len(results), structure, tuple(x.spec for x in found))
             results += [reader.operand(x.id) for x in found]
             sources = [graph.sources.get(x.id & NODE_MASK) for x in found]
-            open = any(x is not None and isinstance(x.of, Column) and not x.is_seen for x in sources)
+            open = any(x is not None and isinstance(x.of, Leaf) and not x.is_seen for x in sources)
             is_viewed = is_viewed or (name == "scatter" and (open or any(x.id >> NODE_BITS for x in found)))
     block = reader.block(results, (), graph.drawn, graph.types.lines if isinstance(graph.types, LinedTypes) else [])
     form = vertex._form(views)
-    return Recording(vertex.kind, form, block, reader.arguments, given, reader.looks, is_viewed)
+    return Recording(
+        vertex.kind, form, block, reader.arguments, graph.made, given, reader.looks, is_viewed,
+        frozenset(graph.refusable), {},
+    )  # fmt: skip

@@ -12,7 +12,7 @@ from edbatch.graph.record import to_own_node
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS
 from edbatch.vertices.column import Column
-from edbatch.vertices.vertex_graph import Pulled, Source, VertexGraph
+from edbatch.vertices.vertex_graph import Leaf, Pulled, Source, VertexGraph
 
 
 class Form(NamedTuple):
@@ -42,7 +42,7 @@ class Vertex:
         self._forms = forms
         self._inputs = inputs
         self._gathered: dict[int, Any] = {}
-        self._pulled: dict[int, Any] = {}
+        self._pulled: dict[Leaf, Any] = {}
         self._results: dict[str, tuple[list[Expression], Structure]] = {}
 
     @property
@@ -99,7 +99,7 @@ class Vertex:
                 "pull(): there is no input of such vertices; expected it behind the input graph, in the order of kinds"
             )
         leaves, structure = flatten(self._inputs)
-        return structure.build([self._input(x) for x in leaves])
+        return structure.build([self._input(Leaf(at), x) for at, x in enumerate(leaves)])
 
     def scatter(self, *results: Any) -> None:
         """Give something to those that gather the vertex: an expression, or several, or nestings of them.
@@ -113,17 +113,17 @@ class Vertex:
         """Give something to the caller of the vertex function; as `scatter`."""
         self._give("push", results)
 
-    def _input(self, x: Any) -> Any:
+    def _input(self, leaf: Leaf, x: Any) -> Any:
         if not isinstance(x, Column | Integers):
             return to_own_node("pull()", self._graph, x)
-        found = self._pulled.get(id(x))
+        found = self._pulled.get(leaf)
         if found is None:
             if isinstance(x, Integers):
-                found = Pulled(self._graph, x)
+                found = Pulled(self._graph, leaf, x)
             else:
-                source = Source(x, view=x.view or 0, is_seen=x.view is not None)
+                source = Source(leaf, view=x.view or 0, is_seen=x.view is not None)
                 found = self._graph.placeholder(source, x.spec)
-            self._pulled[id(x)] = found
+            self._pulled[leaf] = found
         return found
 
     def _give(self, name: str, results: tuple[Any, ...]) -> None:

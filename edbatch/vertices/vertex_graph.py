@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
+from edbatch.base.exact import Identity
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import NOTHING
 from edbatch.graph.cell.trace import Payload, argument_type
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
+from edbatch.graph.guard import Guard, Held
 from edbatch.graph.integers import Integers
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS
-from edbatch.vertices.column import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One of the inputs of a kind: the how manyth."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """What is the same for all vertices of all graphs: the how manyth."""
+
+    number: int
 
 
 class Source(NamedTuple):
     """What a placeholder stands for in each vertex.
 
     Attributes:
-        of: a child and which of its results, a column, or `NOTHING` of what is the same for all vertices.
+        of: a child and which of its results, an input, a constant, or `NOTHING` of an expression of the graph.
         id: of the latter.
         view: that it is seen through, where that is known; else 0.
         is_seen: whether that is known for all vertices.
     """
 
-    of: tuple[int, int] | Column | int
+    of: tuple[int, int] | Leaf | Constant | int
     id: int = 0
     view: int = 0
     is_seen: bool = True
@@ -35,7 +51,7 @@ class Source(NamedTuple):
 class Use(NamedTuple):
     """An integer input in a node: an index below `size`, or a label, which is not negative; `place`: for errors."""
 
-    column: Integers
+    input: Leaf
     size: int
     is_label: bool
     place: str
@@ -58,33 +74,30 @@ class Drawn(Payload):
 class Pulled(Payload):
     """An integer input of a vertex, known when the function has been recorded."""
 
-    __slots__ = ("column", "graph")
+    __slots__ = ("graph", "input", "values")
 
     graph: VertexGraph
-    count = 1  # as `Integers` and their graph have one
+    largest = 1 << 63  # of all sizes: whoever uses it asks `used_in`
 
-    def __init__(self, graph: VertexGraph, column: Integers) -> None:
+    def __init__(self, graph: VertexGraph, input: Leaf, values: Integers) -> None:
         super().__init__(graph.name, 0, "pull()")
         self.graph = graph
-        self.column = column
-
-    @property
-    def largest(self) -> int:
-        """Of those of all vertices, where a negative one counts as larger than all that are not."""
-        return self.column.largest
+        self.input = input
+        self.values = values
 
     @property
     def has_negative(self) -> bool:
-        """Whether one of them counts from the end."""
-        return self.column.has_negative
+        """Whether one of those of all vertices counts from the end: what is recorded then is of these alone."""
+        self.graph.is_kept = False
+        return self.values.has_negative
 
     def used_in(self, size: int, place: str) -> Use:
         """What stands for it among a node's integers."""
-        return Use(self.column, size, False, place)
+        return Use(self.input, size, False, place)
 
     def used_as_label(self, classes: int, place: str) -> Use:
         """The same of a label."""
-        return Use(self.column, classes, True, place)
+        return Use(self.input, classes, True, place)
 
     def refused(self, use: str = "") -> EdBatchError:
         """The error about any other use."""
@@ -101,9 +114,13 @@ class VertexGraph(Columns):
     Attributes:
         sources: by number of a node, what it stands for, if it is a placeholder.
         drawn: how many numbers are drawn for a vertex; vertices: how many there are of its kind.
+        is_kept: whether what is recorded depends on no value, and on no expression of this one graph.
+        refusable: rows of arrays that were not refused for having as many as there are vertices.
+        made: what makes each constant in a graph, and of what.
+        held: guards of the cells and replayed functions that were called, and their roots.
     """
 
-    __slots__ = ("drawn", "name", "sources", "vertices")
+    __slots__ = ("drawn", "held", "is_kept", "made", "name", "refusable", "sources", "vertices")
 
     base: Columns
     count = 1
@@ -115,9 +132,24 @@ class VertexGraph(Columns):
         self.sources: dict[int, Source] = {}
         self.drawn = 0
         self.vertices = vertices
+        self.made: list[Any] = []
+        self.is_kept = True
+        self.refusable: set[int] = set()
+        self.held: dict[Any, Held] = {}
+
+    def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
+        """Note what a call depends on, for calls of the vertex function to come."""
+        super().note(guard, owner, static, besides)
+        self.held[id(guard), id(owner)] = guard, Identity(owner).held, static
+
+    def refuse_reading(self, what: str) -> None:
+        """Take note of a value that is read; the graph may refuse it."""
+        self.is_kept = False
+        super().refuse_reading(what)
 
     def may_mean_each(self, rows: int) -> bool:
         """Of more than one vertex."""
+        self.refusable.add(rows)
         return rows == self.vertices > 1
 
     def refuse_rows(self, place: str, shape: Shape) -> None:
@@ -138,8 +170,20 @@ class VertexGraph(Columns):
         """What stands for an expression of the base: the same one for all vertices."""
         key = (x.id, x.spec)
         found = self.constants.get(key)
+        self.is_kept = False
         if found is None:
             made = self.placeholder(Source(NOTHING, x.id, x.id >> NODE_BITS), x.spec)
+            found = self.constants[key] = made.id, made.spec
+        return self.handle(self, *found)
+
+    def constant_of_base(self, make: Callable[..., Expression], *args: Any) -> Expression:
+        """What stands for a constant, which each graph has by itself."""
+        x = make(self.base, *args)
+        key = (x.id, x.spec, Constant)
+        found = self.constants.get(key)
+        if found is None:
+            made = self.placeholder(Source(Constant(len(self.made))), x.spec)
+            self.made.append((make, *args))
             found = self.constants[key] = made.id, made.spec
         return self.handle(self, *found)
 

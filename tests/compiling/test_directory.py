@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from edbatch.base.records import record_type
-from edbatch.compiling.compiled import at_once, compiled, in_python
+from edbatch.compiling.compiled import at_once, compiled
 from edbatch.compiling.directory import BOOL, INT32, Directory, reader, table
+from tests.fake_device import in_python
 
 PAIR = record_type(("a", "b"), np.int32)
 

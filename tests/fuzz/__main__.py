@@ -40,7 +40,10 @@ def main():
     for text in failures(seeds, given.cells, seconds=given.seconds, counts=counts):
         number += 1
         print(text, flush=True)
-    print(f"{len(seeds)} programs, {counts.arrays} arrays, {counts.blind} of which say nothing; {number} failures")
+    print(
+        f"{len(seeds)} programs ({counts.undecided} undecided), {counts.arrays} arrays, {counts.blind} of which say "
+        f"nothing; {number} failures"
+    )
     return number > 0
 
 

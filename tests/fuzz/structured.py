@@ -103,12 +103,16 @@ def entry(given, at):
     return int(found) if np.issubdtype(np.asarray(found).dtype, np.integer) else Expression(found)
 
 
+class TooClose(ValueError):
+    """Rounding decides what a program does: there is nothing to compare."""
+
+
 class Awaited(float):
     """A number that a program decides by."""
 
     def __gt__(self, other):
         if is_exact() and abs(self - other) < MARGIN:
-            raise ValueError("too close to say what follows")
+            raise TooClose
         return float(self) > other
 
 

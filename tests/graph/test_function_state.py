@@ -39,6 +39,26 @@ def as_vertices(program):
     return lambda x: function(eb.InputGraph([0, 0], []), eb.array([x])).scattered[0]
 
 
+def often(function):
+    """What has come twice is kept."""
+
+    def call(x):
+        for _ in range(3):
+            found = function(eb.InputGraph([0, 0], []), eb.array([x])).scattered[0]
+        return found
+
+    return call
+
+
+def as_kept_vertices(program):
+    return often(eb.vertex(lambda v: v.scatter(program.read(v.pull()))))
+
+
+def as_cell_in_kept_vertices(program):
+    cell = eb.cell(program.read)
+    return often(eb.vertex(lambda v: v.scatter(cell(v.pull()))))
+
+
 def as_cell_in_vertices(program):
     cell = eb.cell(program.read)
     function = eb.vertex(lambda v: v.scatter(cell(v.pull())))
@@ -62,7 +82,8 @@ def as_cell_in_replay(program):
 
 
 KINDS = [
-    as_cell, as_method, as_cell_of_arrays, as_vertices, as_cell_in_vertices, as_replay, as_replayed_method,
+    as_cell, as_method, as_cell_of_arrays, as_vertices, as_cell_in_vertices, as_kept_vertices,
+    as_cell_in_kept_vertices, as_replay, as_replayed_method,
     as_cell_in_replay,
 ]  # fmt: skip
 CALLS = [

@@ -218,7 +218,7 @@ FAULTS = (
         "tests/policy/test_state_table.py::test_marks_tell_states_apart",
     ),
     Fault(
-        "fallbacks-miscounted", "FSM fallback miscounted", "policy/fsm_loop.py",
+        "fallbacks-miscounted", "FSM fallback miscounted", "policy/loops.py",
         "decisions in states that training has not met are not counted where all types are known",
         "            decisions += 1\n", "            decisions += int(state >= 0 or unknown)\n",
         "tests/policy/test_fsm.py::test_an_unseen_state_falls_back_to_the_rule_and_is_counted",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from edbatch.base.exact import Identity
@@ -10,7 +10,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
-from edbatch.graph.guard import Guard
+from edbatch.graph.guard import Guard, Held
 from edbatch.graph.spec import Spec
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 #: From here on, integers stand for what is drawn: no seed, index or number of a node is as large.
 DRAWN = 1 << 62
-
-Held = tuple[Guard, Callable[[], Any], Any]  # and its roots
 
 
 class Recorder(Columns):

@@ -18,12 +18,11 @@ from edbatch.graph.columns import Columns, Recorded, nodes_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.node_type import parameter_of
 from edbatch.graph.op import Op
-from edbatch.graph.record import constant_node, number, parameter_node
+from edbatch.graph.record import constant_node, node_of_parameter, number
 from edbatch.graph.replay.recorder import DRAWN, Recorder
 from edbatch.graph.sources import INPUT
-from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, look
 
 OVERHEAD = 2500  # bytes of a recording and what finds it, without what is in it
@@ -142,7 +141,8 @@ def _seen(x: Expression, view: int) -> int:
 def _finder(key: Any) -> Callable[[Columns], int]:
     """What finds a constant in a graph, by the key under which one has it."""
     if isinstance(key, tuple) and isinstance(key[0], Parameter):
-        return partial(_parameter, key[0].spec, key[2])
+        spec, held = key[0].spec, key[2]
+        return lambda graph: node_of_parameter(graph, spec, held).id
     if isinstance(key, tuple) and isinstance(key[0], Op):
 
         def find(graph: Columns) -> int:
@@ -152,10 +152,6 @@ def _finder(key: Any) -> Callable[[Columns], int]:
         return find
     value = key if isinstance(key, float) else struct.unpack("<d", key[1])[0]
     return lambda graph: number(graph, value).id
-
-
-def _parameter(spec: ParameterSpec, held: bool, graph: Columns) -> int:
-    return parameter_node(graph, parameter_of(spec), held).id
 
 
 class _Writer(BlockWriter):

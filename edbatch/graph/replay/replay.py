@@ -18,11 +18,12 @@ from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.function_state import function_state
+from edbatch.graph.guard import Held
 from edbatch.graph.opened import graphs
 from edbatch.graph.place import place
 from edbatch.graph.record import graph_of
 from edbatch.graph.replay.arguments import Arguments, is_model
-from edbatch.graph.replay.recorder import Held, Recorder
+from edbatch.graph.replay.recorder import Recorder
 from edbatch.graph.replay.recording import Recording
 from edbatch.graph.replay.sample import Sample, unchanged
 from edbatch.graph.replay.store import Entry, State, Store

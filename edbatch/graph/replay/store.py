@@ -8,7 +8,7 @@ from typing import Any
 
 from edbatch.base.exclusive import lock
 from edbatch.graph.columns import Columns
-from edbatch.graph.replay.recorder import Held
+from edbatch.graph.guard import Held, all_hold
 from edbatch.graph.replay.recording import Recording
 from edbatch.graph.replay.sample import Part
 
@@ -53,8 +53,7 @@ class State:
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
-        held = [(guard, owner(), static) for guard, owner, static in self.guards.values()]
-        return all(owner is not None and guard.holds(owner, static) for guard, owner, static in held)
+        return all_hold(self.guards.values())
 
     def note(self, graph: Columns) -> None:
         """Have a graph note it: what is known by its object is appended without a look at anything else."""

@@ -115,6 +115,8 @@ class NumPyBackend:
             whole += rows.sum(axis=0, dtype=np.float64)
 
     def add_product(self, left: Any, right: Any, whole: Any, fresh: bool) -> None:
+        if whole.strides[1] == whole.itemsize and whole.strides[0] != whole.itemsize:
+            left, right, whole = right, left, whole.T
         # Matrices are stored by columns: the transpose is what lies row by row.
         (k, m), n = left.shape, right.shape[1]
         if k * m * n * left.itemsize >= 4 * _jobs.LEAST_PRODUCT and whole.strides[0] == whole.itemsize:
