@@ -12,6 +12,7 @@ from edbatch.devices import device
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.graph.array import array
 from edbatch.graph.cell.cell import cell
+from edbatch.graph.columns import current_graph
 from edbatch.graph.draws import seed
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
@@ -70,6 +71,7 @@ __all__ = [
     "all",
     "array",
     "cell",
+    "current_graph",
     "data",
     "device",
     "distributed",

@@ -107,6 +107,10 @@ def test_an_op_that_says_nothing_is_refused():
         declare(Op("empty", lambda shape: shape))
 
 
+def test_the_interface():
+    assert extensions.norms([[3.0, 4.0], [0.0, 2.0]]) == [5, 2]
+
+
 def test_the_workload(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(WORKLOADS, "reviews", extensions.REVIEWS)
     path, out = tmp_path / "reviews.txt", tmp_path / "predictions.txt"

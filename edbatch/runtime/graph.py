@@ -22,10 +22,10 @@ from edbatch.errors import EdBatchError, checked_flag, missing_memory, shown, wa
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.tables import Compiled
 from edbatch.graph.cell.trace import Trace
-from edbatch.graph.columns import DAMAGED, Columns
+from edbatch.graph.columns import DAMAGED, Closed, Columns
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.expression_array import ExpressionArray, expect_expression_class
 from edbatch.graph.guard import expect_unchanged
 from edbatch.graph.lines import LinedTypes
 from edbatch.graph.model.writes import follow, unfollow
@@ -71,6 +71,12 @@ class Graph(Columns):
         device: where it runs ("cpu", "cuda", "cuda:1"). None: where its parameters are; if it has none, on the current
             device, see `edbatch.device`.
         seed: of what dropout draws in this graph; None: it follows from the last call of `edbatch.seed`.
+        expression_class: a subclass of `Expression` that all functions and operators return here, also inside of cells,
+            vertex functions and replayed functions, which are traced for each class. With `__slots__ = ()` it costs
+            nothing. Arrays are of its `of_arrays`, a subclass of `ExpressionArray` that is made if it has none.
+
+    Raises:
+        EdBatchError: an argument is none of these.
 
     Example:
         >>> import edbatch as eb
@@ -80,6 +86,17 @@ class Graph(Columns):
         np.float32(14.0)
         >>> graph.report().batches  # the squares, the sum
         2
+
+        Expressions with a method more:
+
+        >>> class Doubled(eb.Expression):
+        ...     __slots__ = ()
+        ...     def twice(self):
+        ...         return self + self
+        >>> with eb.Graph(expression_class=Doubled):
+        ...     y = eb.scalar(3).twice().twice()
+        >>> y.value()
+        np.float32(12.0)
     """
 
     __slots__ = (
@@ -94,8 +111,11 @@ class Graph(Columns):
         check_nan: bool = False,
         device: str | Device | None = None,
         seed: int | None = None,
+        expression_class: type[Expression] = Expression,
     ) -> None:
-        super().__init__(dtype)
+        if expression_class is not Expression:
+            expect_expression_class(expression_class)
+        super().__init__(dtype, expression_class=expression_class)
         if seed is not None:
             self.first_draw = first_draw(checked_seed("Graph: seed", seed), 0)
         self._policy = None if policy is None else get_policy(policy)
@@ -142,10 +162,15 @@ class Graph(Columns):
         if sys.is_finalizing():  # then all of its memory goes
             return
         unfollow(self)
-        evaluation = getattr(self, "_evaluation", None)
+        if getattr(self, "_evaluation", None) is not None:
+            self._give_up(self._failed)
+
+    def _give_up(self, reason: str | None) -> None:
+        """Give all buffers back, and have no values from now on, for a reason."""
+        evaluation, whole = self._evaluation, self._failed is None
+        self._failed, self._evaluation = reason, None
         if evaluation is not None:
-            self._evaluation = None
-            evaluation.release(whole=self._failed is None)
+            evaluation.release(whole)
 
     @property
     def policy(self) -> Policy | None:
@@ -271,6 +296,8 @@ class Graph(Columns):
     @exclusive
     def report(self) -> Report:
         """What has run so far: batches against the lower bound, operands viewed and gathered, time by stage."""
+        if isinstance(self.types, Closed):
+            self._check()
         report = Report() if self._evaluation is None else reporting.report_of(self._evaluation, self.policy)
         report._tell_rounds(self.rounds)
         report.policy = self._named_policy()
@@ -350,7 +377,8 @@ class Graph(Columns):
 
         This one gives back its memory; what is asked of it from now on is refused for a reason.
         """
-        new = type(self)(self._policy, self.dtype, self._check_nan, self._device)
+        of_class = self.expression_class
+        new = type(self)(self._policy, self.dtype, self._check_nan, self._device, expression_class=of_class)
         for of_all in ("options", "inlines", "variant", "careful", "rounds", "choice"):
             setattr(new, of_all, getattr(self, of_all))
         for drawn in ("first_draw", "next_draw", "stream", "programs"):
@@ -364,10 +392,46 @@ class Graph(Columns):
             new._entered = self._entered  # of the same blocks: who entered this one leaves them
             for block in new._entered:
                 block.value = new
-            self._failed, self._evaluation = reason, None
-            if evaluation is not None:
-                evaluation.release(whole=True)
+            self._give_up(reason)
         return new
+
+    @exclusive
+    def release(self) -> None:
+        """Give back the memory of all values and gradients now, and not when the last expression is gone.
+
+        Gradients of parameters stay. Reading anything of the graph and recording more are errors from then on; a second
+        call does nothing.
+
+        Raises:
+            EdBatchError: called by a policy while the graph runs.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> with eb.Graph() as graph:
+            ...     loss = eb.dot(W, W)
+            >>> loss.backward()
+            >>> graph.release()
+            >>> graph.memory_bytes, W.grad()
+            (0, array([2., 2.], dtype=float32))
+            >>> loss.value()
+            Traceback (most recent call last):
+            edbatch.errors.EdBatchError: this graph has no values: release() has given its memory back
+        """
+        if self._evaluation is not None and self._evaluation.is_scheduling:
+            raise EdBatchError("release: a policy is scheduling this graph, which runs then")
+        reason = "release() has given its memory back"
+        with Whole():
+            with suppress(EdBatchError):
+                self.flush_arrays()  # who asks for their ids finds them
+            closed = self.types = Closed(f"this graph records nothing more: {reason}")
+            for graph in self.held_arrays():
+                graph.types = closed
+            self.operands, self.integers = [], []
+            self.constants.clear()
+            self.inputs.clear()
+            unfollow(self)
+            self._give_up(reason)
 
     def __repr__(self) -> str:
         evaluation = self._evaluation

@@ -248,7 +248,7 @@ class Cell:
             if is_integer(x)
         ]
         node = graph.add(entry.type, ids, [*integers, *graph.take_draws(entry.draws)]).id
-        return entry.structure.build([graph.handle(graph, node + step, spec) for step, spec in entry.outs])
+        return entry.structure.build([graph.expression_class(graph, node + step, spec) for step, spec in entry.outs])
 
     def _check_arrays(self, args: tuple[Any, ...], graph: Columns) -> None:
         """Refuse arrays that may be meant for the entries of arrays of expressions, a row for each.
@@ -433,7 +433,7 @@ class Cell:
         """The variants of one key, first the one that is right now; none if none is."""
         known = traces.get(key, ())
         for variant in known:
-            if variant.guard.holds(*roots):
+            if variant.holds(graph, *roots):
                 variant.serial = graph.serial
                 traces[key] = (variant, *(other for other in known if other is not variant))
                 return traces[key]

@@ -104,7 +104,7 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
         if entry.plain is None:
             return entry.recording.append(graph, [])
         blocks, id_, spec = entry.plain
-        return graph.handle(graph, place(graph, blocks, (), 0, None) + id_, spec)
+        return graph.expression_class(graph, place(graph, blocks, (), 0, None) + id_, spec)
 
     return update_wrapper(call, function)
 

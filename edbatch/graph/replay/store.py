@@ -89,7 +89,8 @@ class Store:
         if found is not None:
             return found
         options = graph.options
-        key = graph.dtype, graph.inlines, options.variant, options.training, options.trace_lines
+        of_graph = graph.dtype, graph.expression_class, graph.inlines
+        key = *of_graph, options.variant, options.training, options.trace_lines
         with lock:
             states = self._states.setdefault(key, [])
             found = next((one for one in states if one.holds()), None)
