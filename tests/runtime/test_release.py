@@ -19,43 +19,30 @@ def cell(x):
     return W @ x
 
 
-async def program(x):
-    return await x
-
-
 NO_VALUES = r"this graph has no values: release\(\) has given its memory back"
 CLOSED = r"this graph records nothing more: release\(\) has given its memory back"
 READS = {
     "value": lambda x, xs: x.value(),
     "of a view": lambda x, xs: x[0].value(),
     "of an array": lambda x, xs: xs.value(),
-    "of an entry": lambda x, xs: xs[1].value(),
     "float": lambda x, xs: float(x[0]),
     "forward": lambda x, xs: eb.forward([x, xs]),
     "gradient": lambda x, xs: x.gradient(),
-    "of each entry": lambda x, xs: xs.gradient(),
     "backward": lambda x, xs: x[0].backward(),
     "run": lambda x, xs: x.graph.run(),
-    "reset": lambda x, xs: x.graph.reset({}),
     "report": lambda x, xs: x.graph.report(),
-    "typed graph": lambda x, xs: x.graph.typed_graph(),
 }
 RECORDS = {
     "an op": lambda x, xs: eb.tanh(x),
     "a product": lambda x, xs: W @ x,
     "with a number": lambda x, xs: x * 3.0,
-    "with another": lambda x, xs: x * 7.0,
     "of an array": lambda x, xs: xs + 1.0,
     "a list": lambda x, xs: eb.sum([x, x]),
-    "a softmax": lambda x, xs: eb.softmax([x, x]),
     "a cell": lambda x, xs: cell(x),
     "zeros": lambda x, xs: eb.zeros(2),
     "an input": lambda x, xs: eb.input([1.0]),
-    "an array": lambda x, xs: eb.array(np.ones((4, 2))),
     "a look-up": lambda x, xs: eb.lookup(TABLE, 1),
     "several": lambda x, xs: eb.lookup(TABLE, np.array([1, 2, 3, 4])),
-    "a parameter": lambda x, xs: eb.parameter(W),
-    "a program": lambda x, xs: eb.run([program(x + 1.0)]),
 }
 
 
@@ -91,20 +78,21 @@ def test_what_is_asked_for_later_is_refused(backward):
 
 def test_others_get_its_memory_and_keep_their_own():
     def made(scale):
-        with eb.Graph(policy="sufficient"):
+        with eb.Graph():
             xs = [eb.input(np.full(300, scale)) * n for n in range(1, 9)]
             return eb.sum([eb.sum(x) for x in xs])
 
-    held = []
-    with poisoned_memory():
-        for scale in (1.0, 2.0, 3.0):
-            before, loss = made(scale), made(scale)
-            loss.backward()
-            before.value()
-            loss.graph.release()
-            after = made(2 * scale)
-            assert (after.value(), before.value()) == (300 * 36 * 2 * scale, 300 * 36 * scale)
-            held += [before, after, loss]
+    def work(scale):
+        before, loss = made(scale), made(scale)
+        loss.backward()
+        before.value()
+        loss.graph.release()
+        after = made(2 * scale)
+        return after.value() / scale, before.value() / scale, loss
+
+    with poisoned_memory(), ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(work, [1.0, 2.0, 4.0] * 9))
+    assert {(after, before) for after, before, _ in found} == {(300 * 36 * 2, 300 * 36)}
 
 
 @pytest.mark.cpu
@@ -152,18 +140,3 @@ def test_a_graph_that_failed_and_one_that_never_ran():
         x.value()
     with empty, pytest.raises(eb.EdBatchError, match=CLOSED):
         eb.scalar(1.0)
-
-
-def test_in_threads():
-    def work(n):
-        with eb.Graph():
-            xs = [eb.input(np.full(50, float(n))) * at for at in range(20)]
-            loss = eb.sum([eb.sum(x) for x in xs])
-        loss.backward()
-        found = loss.value(), xs[2].gradient()
-        loss.graph.release()
-        return found, loss
-
-    with ThreadPoolExecutor(4) as pool:
-        for n, ((value, gradient), _) in enumerate(list(pool.map(work, range(60)))):
-            assert (value, gradient.tolist()) == (50 * n * 190, [1.0] * 50)

@@ -48,6 +48,7 @@ class State:
     def __init__(self) -> None:
         self.guards: dict[Any, Held] = {}
         self.is_new = True  # nothing has been recorded
+        self.classes: frozenset[type] = frozenset()  # of samples' objects, whose attributes and methods are guarded
         self.by_content: dict[Any, Entry] = {}
         self.by_object: dict[Any, Entry] = {}
 

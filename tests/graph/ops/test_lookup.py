@@ -25,17 +25,11 @@ def ways(W):
     def cell(at: int):
         return of_row(eb.lookup(W, at))
 
-    @eb.cell
-    def two(at: int, to: int):
-        return of_row(eb.lookup(W, at)), of_row(eb.lookup(W, to))
-
     return {
         "alone": lambda rows: [of_row(eb.lookup(W, at)) for at in rows],
         "an array": lambda rows: list(of_row(eb.lookup(W, np.array(rows)))),
         "a cell": lambda rows: [cell(at) for at in rows],
         "a cell of an array": lambda rows: list(cell(np.array(rows))),
-        "a cell of two": lambda rows: [y for at, to in zip(rows[::2], rows[1::2], strict=True) for y in two(at, to)],
-        "replayed": lambda rows: eb.replay(lambda rows: [of_row(eb.lookup(W, at)) for at in rows])(tuple(rows)),
     }
 
 
@@ -84,23 +78,6 @@ def test_beside_others_that_a_cell_has_stacked(frozen):
         expected = np.tile(x, (len(parameter.value()), 1))
         expected[picked] += 2 * y
         np.testing.assert_allclose(parameter.grad(), expected * (parameter.name not in frozen), atol=1e-12)
-
-
-def test_it_is_as_a_table_and_updates_are_seen():
-    W, model = made((5, 3))
-    table = model.add_lookup_parameters((5, 3), init=W.value())
-    trainer = eb.SGD(model, lr=0.1)
-    for _ in range(3):
-        with eb.Graph(dtype="float64") as graph:
-            losses = [eb.sum([eb.sum(eb.square(eb.lookup(one, at))) for at in (0, 2, 2)]) for one in (W, table)]
-            total = eb.sum(losses)
-        total.backward()
-        assert graph.report().batches <= 6
-        trainer.update()
-        np.testing.assert_allclose(W.value(), table.value(), rtol=1e-12)
-    with eb.Graph(dtype="float64"):
-        found = eb.lookup(W, 2), W[2], table[2]
-    np.testing.assert_allclose(eb.forward(found)[:2], [table.value()[2]] * 2, rtol=1e-12)
 
 
 def test_others_are_refused():
