@@ -91,7 +91,7 @@ class Module(nn.Module):
             for part in path:
                 if part not in place._modules:
                     place.add_module(part, nn.Module())
-                place = place._modules[part]  # type: ignore[assignment]
+                place = place._modules[part]
             value = torch.from_numpy(np.array(ours.value(), order="C"))
             place.register_parameter(name, nn.Parameter(value, requires_grad=not ours.frozen))
         self._bind()
@@ -142,13 +142,14 @@ class Module(nn.Module):
         self._bind()
 
 
-def _samples(lists: tuple[Any, ...]) -> Any:
+def _samples(lists: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     """The arguments of each call of the function."""
-    if not lists:
-        raise EdBatchError("edbatch.torch.Module: expected a list of samples")
     try:
-        return zip(*lists, strict=True)
+        found = [list(one) for one in lists]
     except TypeError:
         raise EdBatchError(
             f"edbatch.torch.Module: expected lists of samples, got {', '.join(map(shown, lists))}"
         ) from None
+    if len(set(map(len, found))) != 1:
+        raise EdBatchError(f"edbatch.torch.Module: expected lists of as many samples, got {[len(x) for x in found]}")
+    return list(zip(*found, strict=True))

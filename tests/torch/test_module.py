@@ -210,9 +210,10 @@ def test_copies_are_modules_of_their_own(copy_of):
         loss_of(module, trees(1, 4)).backward()
     assert_alike(other, theirs)
     assert not torch.equal(other.V, ours.V)
+    network = Ours()
+    of_a_function = edbatch.torch.Module(lambda x: network.scores(x), network.model)
     with pytest.raises(eb.EdBatchError, match="expected a method of an object that has the parameters"):
-        network = Ours()
-        copy_of(edbatch.torch.Module(lambda x: network.scores(x), network.model))
+        copy_of(of_a_function)
 
 
 def test_sparse_gradients_of_tables():
@@ -363,11 +364,10 @@ def test_what_is_refused():
     ours.float()
     with refused(r"expected float64 of shape \(12, 12\), got float32"):
         ours(trees(0, 1))
-    for given, message in ((("x",), "expected"), ((3,), "lists of samples"), ((), "a list of samples")):
+    one = [torch.ones(SIZE)]
+    for given, message in (((3,), "lists of samples"), ((), "lists of as many"), ((trees(0, 2), one), r"\[2, 1\]")):
         with refused(message):
             module(*given)
-    with refused("zip"):
-        module(trees(0, 2), [torch.ones(SIZE)])
     with refused("a sample gave"):
         edbatch.torch.Module(lambda x: object(), network.model)([1])
     for function, collection in ((3, network.model), (network.scores, None)):
