@@ -26,6 +26,7 @@ from edbatch.graph.pytorch_names import FUNCTIONS as _FUNCTIONS
 from edbatch.graph.pytorch_names import missing as _missing
 from edbatch.graph.replay.replay import replay
 from edbatch.policy.policy import Policy, get_policy
+from edbatch.runtime.gradients import backward
 from edbatch.runtime.graph import Graph, forward
 from edbatch.runtime.programs.requests import all, values
 from edbatch.runtime.programs.run import run
@@ -69,6 +70,7 @@ __all__ = [
     "Vertices",
     "all",
     "array",
+    "backward",
     "cell",
     "data",
     "device",

@@ -295,17 +295,13 @@ class Evaluation:
 
     def _by_window(self, ids: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The positions of expressions that are seen through one window, and a copy of their values: a row for each."""
-        self.table.see(ids)
-        table, nodes, codes = self.table, ids & NODE_MASK, ids >> NODE_BITS
-        windows = np.where(codes > 0, table.view_windows[codes], table.window[self.nodes.types[nodes]])
-        for window in np.unique(windows).tolist():
-            chosen = np.flatnonzero(windows == window)
-            yield chosen, rows_to_host(self.arenas.array(window), self.nodes.row[nodes[chosen]], table.backend)
+        for chosen, window, rows in self.table.by_window(ids, self.nodes):
+            yield chosen, rows_to_host(self.arenas.array(window), rows, self.table.backend)
 
-    def backward(self, id: int, seed: np.ndarray) -> None:
-        """Compute the gradients of an expression that has run, given its own."""
+    def backward(self, ids: list[int], seeds: list[np.ndarray]) -> None:
+        """Compute the gradients of expressions that have run, given their own; see `Backward`."""
         self._forget_way_back()
-        backward = Backward(self._state, self._store, self.ran, id, seed)
+        backward = Backward(self._state, self._store, self.ran, ids, seeds)
         clock = self.clock
         clock.restart()
         token = running.set(Source(clock.seconds))

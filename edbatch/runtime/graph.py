@@ -181,7 +181,7 @@ class Graph(Columns):
 
     def values(self, expressions: Sequence[Expression]) -> list[Any]:
         """The values of several expressions; see `forward`."""
-        listed = _listed("values", expressions)
+        listed = listed_expressions("values", expressions)
         for at, expression in enumerate(listed):
             self._check_own(f"value {at}", expression)
         single = [x.id for x in listed if not isinstance(x, ExpressionArray)]
@@ -195,24 +195,35 @@ class Graph(Columns):
         return [self.rows(x.ids, x.spec) if isinstance(x, ExpressionArray) else next(values) for x in listed]
 
     @exclusive
-    def backward(self, expression: Expression, gradient: Any = None) -> None:
-        """Compute the gradients of one expression; see `Expression.backward`."""
-        self._check_own("backward", expression)
-        seed = backward.seed_of(expression.spec, gradient)
-        evaluation = self._evaluation
-        if evaluation is None or self.n != evaluation.done or self._failed is not None:
-            evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))
-        if self._outdated:
-            self._expect_current("backward", [expression.id])
+    def backward(self, outputs: Any, gradients: Any = None) -> None:
+        """Compute the gradients of one expression or several; see `Expression.backward` and `edbatch.backward`."""
+        evaluation, roots, seeds = self._ran_for("backward", outputs, gradients)
         with Failing():
-            evaluation.backward(expression.id, seed)
+            evaluation.backward(roots, seeds)
         if self._read:
             tell_read(self._read, self.constants)
-        if evaluation.went_back_in_vain():
+        if roots and evaluation.went_back_in_vain():
             warn(
                 "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "
                 "or all that leads to one is stopped (numbers that were read, by value() or float(x), lead nowhere)"
             )
+
+    def _ran_for(self, place: str, outputs: Any, gradients: Any) -> tuple[Evaluation, list[int], list[np.ndarray]]:
+        """The evaluation once everything has run, and what a way back begins with; see `backward.roots_of`."""
+        if isinstance(outputs, Expression) and not isinstance(outputs, ExpressionArray):
+            if outputs.graph is not self:
+                self._check_own(place, outputs)
+            roots, seeds = [outputs.id], [backward.seed_of(place, outputs.spec, gradients)]
+        else:
+            if isinstance(outputs, ExpressionArray):
+                outputs, gradients = [outputs], None if gradients is None else [gradients]
+            roots, seeds = backward.roots_of(place, listed_expressions(place, outputs), gradients, self._check_own)
+        evaluation = self._evaluation
+        if evaluation is None or self.n != evaluation.done or self._failed is not None:
+            evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))
+        if self._outdated:
+            self._expect_current(place, roots)
+        return evaluation, roots, seeds
 
     @exclusive
     def gradient(self, expression: Expression) -> Any:
@@ -540,7 +551,8 @@ def _device_of(types: np.ndarray) -> Device | None:
     return None
 
 
-def _listed(place: str, expressions: Any) -> list[Any]:
+def listed_expressions(place: str, expressions: Any) -> list[Any]:
+    """A caller's expressions as a list."""
     try:
         return list(expressions)
     except TypeError:
@@ -568,10 +580,12 @@ def forward(expressions: Sequence[Expression]) -> list[Any]:
         >>> values
         [np.float32(2.0), np.float32(4.0)]
     """
-    listed = _listed("forward", expressions)
-    if not listed:
-        return []
+    listed = listed_expressions("forward", expressions)
+    return owner_of("value 0", listed).values(listed) if listed else []
+
+
+def owner_of(place: str, listed: Sequence[Any]) -> Any:
+    """The graph of the first of some expressions; one that is never run refuses what is asked of it."""
     if not isinstance(listed[0], Expression):
-        raise EdBatchError(f"value 0: expected an expression, got {type(listed[0]).__name__}")
-    owner: Any = listed[0].graph.base if isinstance(listed[0], ExpressionArray) else listed[0].graph
-    return owner.values(listed)  # which a graph that is never run refuses
+        raise EdBatchError(f"{place}: expected an expression, got {type(listed[0]).__name__}")
+    return listed[0].graph.base if isinstance(listed[0], ExpressionArray) else listed[0].graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
-from edbatch.graph.views import NODE_BITS, VIEWS
+from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
 from edbatch.kernels.row_kernels import adding_rows
 from edbatch.memory.plan.columns import TypeColumns
 from edbatch.memory.plan.pool import pool_of
@@ -24,6 +25,7 @@ from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.program_table import DerivativePrograms, ProgramTable
 from edbatch.runtime.compile.scattered import ScatteredKernels
+from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.store import Stores
 from edbatch.runtime.type_columns import BoundType, ColumnsOfTypes
 
@@ -143,6 +145,15 @@ class TypeTable(ColumnsOfTypes):
                     view = VIEWS[code]
                     assert view is not None
                     self.view_windows[code] = self.windows.look(view.root.shape, view.root.dtype, view.look)
+
+    def by_window(self, ids: np.ndarray, nodes: Nodes) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
+        """The positions of expressions that are seen through one window, that window, and their rows in it."""
+        self.see(ids)
+        which, codes = ids & NODE_MASK, ids >> NODE_BITS
+        windows = np.where(codes > 0, self.view_windows[codes], self.window[nodes.types[which]])
+        for window in np.unique(windows).tolist():
+            chosen = np.flatnonzero(windows == window)
+            yield chosen, window, nodes.row[which[chosen]]
 
     def is_full(self) -> bool:
         """Whether new graphs had better begin a new table."""
