@@ -6,6 +6,7 @@ from typing import Any
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
+from edbatch.graph.operand import Operand
 from edbatch.runtime.graph import listed_expressions, owner_of
 
 
@@ -38,16 +39,56 @@ def backward(outputs: Any, gradients: Any = None) -> None:
         (array([11., 14.], dtype=float32), array([[1., 0.],
                [0., 1.]], dtype=float32))
     """
-    outputs = outputs if isinstance(outputs, Expression) else _some("backward", outputs)
-    _owner("backward", outputs).backward(outputs, gradients)
+    owner, outputs = _owned("backward", outputs)
+    owner.backward(outputs, gradients)
 
 
-def _some(place: str, outputs: Any) -> list[Any]:
-    found = listed_expressions(place, outputs)
-    if not found:
-        raise EdBatchError(f"{place}: expected at least one output, got none")
+def gradients(outputs: Any, of: Any, gradients: Any = None, sparse: bool = False) -> list[Any]:
+    """The gradients of expressions with respect to parameters and other expressions, computed in one backward pass.
+
+    They are those of the sum of all products of an output and its gradient. Nothing changes: parameters keep the
+    gradients they have, and `x.gradient()` is still with respect to what `backward` was last called on (it goes back
+    once more at the next call). A parameter or an expression that no output depends on has a gradient of zeros.
+
+    Args:
+        outputs: see `edbatch.backward`.
+        of: a list of parameters, look-up tables, expressions and arrays of expressions, or one of these.
+        gradients: see `edbatch.backward`.
+        sparse: whether the gradient of a look-up table is given by its rows.
+
+    Returns:
+        Per entry of `of`, an array (on the host, writable, the caller's own) of its shape and dtype, for a scalar
+        expression a NumPy scalar; of an array of n expressions [n, *shape]; of a look-up table, where `sparse` is set,
+        which rows have a gradient (int64 [k], ascending, each once) and the gradients [k, *entry].
+
+    Raises:
+        EdBatchError: an entry is a frozen parameter, no parameter and no expression, or of another graph; and as
+            `edbatch.backward` does.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W, table = model.add_parameters(2, init=1.0), model.add_lookup_parameters((5, 2), init=2.0)
+        >>> with eb.Graph():
+        ...     x = eb.input([3.0, 4.0])
+        ...     y = W * x * table[1]
+        >>> eb.gradients(y, [W, x], [1, 10])
+        [array([ 6., 80.], dtype=float32), array([ 2., 20.], dtype=float32)]
+        >>> eb.gradients(y, table, [1, 10], sparse=True)
+        [(array([1]), array([[ 3., 40.]], dtype=float32))]
+        >>> W.has_grad
+        False
+    """
+    owner, outputs = _owned("gradients", outputs)
+    asked = [of] if isinstance(of, Operand) else listed_expressions("gradients", of)
+    found: list[Any] = owner.gradients(outputs, asked, gradients, sparse)
     return found
 
 
-def _owner(place: str, outputs: Any) -> Any:
-    return owner_of(f"{place}: output 0", [outputs] if isinstance(outputs, Expression) else outputs)
+def _owned(place: str, outputs: Any) -> tuple[Any, Any]:
+    """The graph of outputs, and these: one, or a list."""
+    given = outputs if isinstance(outputs, Expression) else listed_expressions(place, outputs)
+    listed = [given] if isinstance(given, Expression) else given
+    if not listed:
+        raise EdBatchError(f"{place}: expected at least one output, got none")
+    return owner_of(f"{place}: output 0", listed), given

@@ -47,6 +47,7 @@ from edbatch.runtime.report import Counts, Report
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
 
+asking = Later("edbatch.runtime.backward.asked")
 backward = Later("edbatch.runtime.backward.backward")
 reporting = Later("edbatch.runtime.reporting")
 running = Later("edbatch.runtime.evaluation")
@@ -226,6 +227,17 @@ class Graph(Columns):
         return evaluation, roots, seeds
 
     @exclusive
+    def gradients(self, outputs: Any, of: Sequence[Any], gradients: Any = None, sparse: bool = False) -> list[Any]:
+        """Compute gradients with respect to parameters and expressions; see `edbatch.gradients`."""
+        found = asking.Asked(list(of), self._check_own)
+        evaluation, roots, seeds = self._ran_for("gradients", outputs, gradients)
+        with Failing():
+            evaluation.gradients(roots, seeds, found)
+            if self._read:
+                tell_read(self._read, self.constants)
+            return found.results(sparse)
+
+    @exclusive
     def gradient(self, expression: Expression) -> Any:
         """The gradient with respect to one expression; see `Expression.gradient`."""
         self._check_own("gradient", expression)
@@ -233,11 +245,16 @@ class Graph(Columns):
         if self._evaluation is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
         evaluation = self._evaluation
-        if expression.id & NODE_MASK >= evaluation.nodes.n:  # a view or a cell may show what was there before
+        ids: Any = expression.id
+        last = ids & NODE_MASK
+        if isinstance(expression, ExpressionArray):
+            ids = expression.ids
+            last = (ids & NODE_MASK).max(initial=-1)
+        if last >= evaluation.nodes.n:  # a view or a cell may show what was there before
             with Failing(self._fail):
                 evaluation = self._taken_over()
         with Failing():
-            return evaluation.gradient(expression.id, expression.spec)
+            return evaluation.gradient(ids, expression.spec)
 
     def run(self, saving: bool = False) -> None:
         """Run what is pending.

@@ -21,6 +21,7 @@ from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
+from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
 from edbatch.runtime.backward.placing import GradientArenas
 from edbatch.runtime.backward.plan import BackwardPlan, SeedPlace, Way, planned
@@ -108,7 +109,8 @@ class Backward:
         table = graph.table
         self._graph, self._table, self._store, self._ran = graph, table, store, ran
         self._roots, self._seeds = roots, seeds
-        self._backend = table.backend
+        self._wanted: list[int] = []  # nodes whose gradients are asked for, beside parameters
+        self._backend, self._is_there = table.backend, False
         self.gradients = GradientArenas(table.windows, graph.arenas, table.pool, store.gradients)
 
     @cached_property
@@ -131,13 +133,24 @@ class Backward:
             with Whole():
                 for plan in plans:
                     plan.add_to_parameters()
+        self._is_there = True
+
+    def gather(self, asked: Asked) -> None:
+        """Compute what is asked for in one pass, and nothing else that does not lie on the way."""
+        self.has_sources = False
+        several = [(spec, np.array(ids, np.int64)) for spec, ids in asked.ids.items()]
+        self._wanted = [node for _, ids in several for node in self._of_expressions.nodes(ids)[0].tolist()]
+        for plan in self._gone_back(routes_of(self._table)):
+            plan.add_to_parameters(asked.gatherer)
+        for spec, ids in several:
+            asked.found[spec] = self._of_expressions.rows(ids, spec, self.sets)
 
     def _gone_back(self, routes: Routes) -> list[BackwardPlan]:
         """Compute the gradients of values, by the way that was gone when all was as it is, or by a new one."""
         known, plans = self._graph.known, list[BackwardPlan]()
         if known is not None:
             ran = self._ran[0]
-            key = self.has_sources, current_options().plain, *ran.saved, None, *self._roots
+            key = self.has_sources, current_options().plain, *ran.saved, None, *self._roots, None, *self._wanted
             found = known.ways.get(key)
             if found is not None and (again := routes.again(found)) is not None:
                 self.requires, self.sets = found.requires, found.sets
@@ -192,13 +205,14 @@ class Backward:
     def _flow(self, roots: np.ndarray, routes: Routes) -> None:
         """Find out where gradients flow."""
         table, nodes, flow, plan = self._table, self._graph.nodes, self._store.flow, self._graph.plan
-        found, n, at = table.output_sets, nodes.n, -1
+        found, wanted, n, at = table.output_sets, np.array(self._wanted, np.int64), nodes.n, -1
         found.see(table.bound)
         flow.reserve(n, len(found.sets))
         columns = flow.columns
         self.requires, self.sets = columns.requires[:n], columns.sets[:n]
         while True:
-            at = flow_from(roots, at, self.has_sources, plan.entries, nodes.directory, routes.ways, flow.entries)
+            given = plan.entries, nodes.directory, routes.ways, flow.entries
+            at = flow_from(roots, wanted, at, self.has_sources, *given)
             if at == -1:
                 break
             if at >= 0:
@@ -212,12 +226,20 @@ class Backward:
         """The gradient with respect to an expression, as an array of its own."""
         found = self._of_expressions.made_at(id)
         if found.node < len(self.sets):
-            if not self.has_sources and not self.requires[found.node]:
+            if not self._is_there or (not self.has_sources and not self.requires[found.node]):
                 self.run(sources=True)
             if self.sets[found.node] >= 0:
                 return self._backend.to_host(self._of_expressions.gradient(found, self.sets)[0]).copy()[()]
         return np.zeros(spec.shape, spec.dtype)[()]
 
+    def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
+        """The same [n, *shape] of expressions of one spec."""
+        nodes, _ = self._of_expressions.nodes(ids)
+        if not self._is_there or not (self.has_sources or self.requires[nodes[nodes < len(self.sets)]].all()):
+            self.run(sources=True)
+        return self._of_expressions.rows(ids, spec, self.sets)
+
     def release(self) -> None:
-        """Give the memory of the gradients back."""
+        """Give the memory of the gradients back: they are computed once more when one is asked for."""
+        self._is_there = False
         self.gradients.release()

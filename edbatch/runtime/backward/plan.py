@@ -20,7 +20,7 @@ from edbatch.graph.views import NODE_MASK
 from edbatch.memory.plan.format import Plan
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.runtime.backward.loops import plan_back
-from edbatch.runtime.backward.parameter_gradients import TypeRows, add_sum
+from edbatch.runtime.backward.parameter_gradients import Gatherer, TypeRows, add_sum, unless_frozen
 from edbatch.runtime.backward.placing import GradientArenas, place
 from edbatch.runtime.backward.records import OWN, SAVED
 from edbatch.runtime.backward.route import Route
@@ -184,14 +184,14 @@ class BackwardPlan:
             if self._graph.check_nan:
                 self._check_batch(plan.tables, begin)
 
-    def add_to_parameters(self) -> None:
+    def add_to_parameters(self, gatherer: Gatherer = unless_frozen) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
         way, route, table, stretch = self._way, self._route, self._table, self._stretch
         for number, n in zip(route.terms, way.rows, strict=True):
             how, begin = route.hows[number], way.begins.item(self._n + route.own[number])
             width, kind = how.width, table.output_sets.sets[number].kind
             computed = self._flat[begin : begin + n * width].reshape(n, width)
-            TypeRows(how, computed, stretch, self._graph, self._sets, number, kind).add_terms()
+            TypeRows(how, computed, stretch, self._graph, self._sets, number, kind).add_terms(gatherer)
         if not route.has_parameters:
             return
         batches = self._graph.plan.tables.batches[stretch.begin.batches : stretch.end.batches]
@@ -200,8 +200,8 @@ class BackwardPlan:
             type = table.bound[kind]
             if type.type.op is PARAMETER:
                 found = self._gradients.array(type.window)[row : row + n]
-                parameter = parameter_of(type.type.attributes[0][1])
-                if not parameter.frozen:
+                parameter = gatherer(parameter_of(type.type.attributes[0][1]))
+                if parameter is not None:
                     add_sum(parameter, found, self._backend)
 
     def _check_batch(self, plan: Plan, number: int) -> None:

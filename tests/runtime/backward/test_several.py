@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.runtime.backward.parameter_gradients import TypeRows
 from tests.arrays import on_host
 from tests.gradients import compare, numeric_gradients
 
@@ -130,10 +131,20 @@ POLICIES = ["sufficient", "depth", "none", None]
 def check_backward(seed, dtype="float64", rtol=1e-12, atol=1e-12, **options):
     model = Model(dtype)
     graph, known, outputs, gradients = random_outputs(model, seed, policy=POLICIES[seed % 4], **options)
+    of = [[*model.model, *known][at] for at in np.random.default_rng(seed).permutation(5 + len(known))[:12]]
+    model.b.set_grad(np.ones(DIM))
+    model.U.set_grad(np.ones((DIM, DIM)))
+    before = model.gradients()
+    apart = eb.gradients(outputs, of, gradients)
+    assert [p.has_grad for p in model.model] == [False, True, False, True, False]
+    np.testing.assert_equal(model.gradients(), before)
     for _ in range(1 + seed % 2):
         model.model.zero_grad()
         eb.backward(outputs, gradients)
     found = model.gradients(), gradients_of(known)
+    for one, x in zip(apart, of, strict=True):
+        want = on_host(x.grad()) if isinstance(x, eb.Parameter) else x.gradient()
+        np.testing.assert_allclose(one, want, rtol=rtol, atol=atol)
     model.model.zero_grad()
     with graph:
         total = total_of(outputs, gradients)
@@ -308,6 +319,127 @@ def test_parameters_that_changed():
     with pytest.raises(eb.EdBatchError, match="backward: W changed after the graph had run"):
         eb.backward([h, c], [np.ones(DIM)] * 2)
     assert not any(p.has_grad for p in model.model)
+
+
+def test_gradients_that_are_asked_for_change_nothing():
+    model = Model()
+    with eb.Graph(dtype="float64"):
+        x = eb.input(np.ones(DIM))
+        h, c = model.step(x, model.table[3])
+        loss = eb.sum(h)
+    loss.backward()
+    before, of_x, of_h = model.gradients(), x.gradient(), h.gradient()
+    (found,) = eb.gradients([h, c], x, [np.ones(DIM), np.full(DIM, 2.0)])
+    assert not np.allclose(found, of_x)
+    np.testing.assert_array_equal(x.gradient(), of_x)  # of the loss, still
+    eb.gradients(c, [model.W, h], np.ones(DIM))
+    np.testing.assert_array_equal(h.gradient(), of_h)
+    np.testing.assert_equal(model.gradients(), before)
+    with loss.graph:
+        later = eb.sum(c) * 2
+    np.testing.assert_array_equal(eb.gradients(later, c)[0], np.full(DIM, 2.0))
+    np.testing.assert_array_equal(x.gradient(), of_x)
+    assert later.gradient() == 0
+
+
+def test_tables_by_row_and_whole():
+    model = Model()
+    with eb.Graph(dtype="float64"):
+        xs = model.table[[4, 1, 4]]
+        scores = model.table @ xs[0]
+    G = np.arange(12.0).reshape(3, DIM)
+    want = np.zeros((5, DIM))
+    np.add.at(want, [4, 1, 4], G)
+    np.testing.assert_array_equal(eb.gradients(xs, model.table, G)[0], want)
+    (rows, values), of_W = eb.gradients(xs, [model.table, model.W], G, sparse=True)
+    assert rows.dtype == np.int64
+    np.testing.assert_array_equal(rows, [1, 4])
+    np.testing.assert_array_equal(values, want[[1, 4]])
+    np.testing.assert_array_equal(of_W, np.zeros((DIM, DIM)))
+    ((rows, values),) = eb.gradients(scores, [model.table], np.ones(5), sparse=True)
+    np.testing.assert_array_equal(rows, np.arange(5))
+    table = model.table.value()
+    np.testing.assert_allclose(values, table[4] + np.outer(np.arange(5) == 4, table.sum(axis=0)), rtol=1e-12)
+    with scores.graph:
+        other = model.b * 2
+    ((rows, values),) = eb.gradients(other, [model.table], np.ones(DIM), sparse=True)
+    assert rows.shape == (0,)
+    assert values.shape == (0, DIM)
+
+
+def test_returned_arrays_are_the_callers_own():
+    model = Model()
+    with eb.Graph(dtype="float64"):
+        xs = eb.array(np.ones((3, DIM)))
+        h, _ = model.step(xs, xs)
+    of = [model.W, model.U, model.W, model.table, model.table, xs, xs[1], xs]
+    for sparse in (False, True):
+        found = eb.gradients(h, of, np.ones((3, DIM)), sparse)
+        arrays = [array for one in found for array in (one if isinstance(one, tuple) else [one])]
+        copies = [array.copy() for array in arrays]
+        for at, array in enumerate(arrays):
+            array += 1
+            for other, copy in zip(arrays[at + 1 :], copies[at + 1 :], strict=True):
+                np.testing.assert_array_equal(other, copy)
+    assert not any(p.has_grad for p in model.model)
+    np.testing.assert_array_equal(copies[0], eb.gradients(h, [model.W], np.ones((3, DIM)))[0])
+
+
+def test_frozen_parameters_are_refused_and_their_neighbours_are_not():
+    model = Model()
+    model.U.freeze()
+    with eb.Graph(dtype="float64"):
+        h, _ = model.step(eb.input(np.ones(DIM)), eb.input(np.ones(DIM)))
+    with pytest.raises(eb.EdBatchError, match=r"gradients: .*U.* is frozen, and has no gradient"):
+        eb.gradients(h, [model.W, model.U], np.ones(DIM))
+    (found,) = eb.gradients(h, [model.W], np.ones(DIM))
+    eb.backward(h, np.ones(DIM))
+    np.testing.assert_array_equal(found, on_host(model.W.grad()))
+
+
+def test_an_error_leaves_gradients_as_they_were(monkeypatch):
+    model = Model()
+    with eb.Graph(dtype="float64"):
+        x = eb.input(np.ones(DIM))
+        h, c = model.step(x, model.table[3])
+    eb.backward([h, c], [np.ones(DIM)] * 2)
+    before, of_x, came = model.gradients(), x.gradient(), [p.has_grad for p in model.model]
+
+    def fails(self, gatherer, known=TypeRows.add_terms):
+        known(self, gatherer)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TypeRows, "add_terms", fails)
+    with pytest.raises(KeyboardInterrupt):
+        eb.gradients([h, c], [*model.model, x], [np.full(DIM, 7.0)] * 2)
+    np.testing.assert_equal(model.gradients(), before)
+    assert [p.has_grad for p in model.model] == came
+    np.testing.assert_array_equal(x.gradient(), of_x)
+
+
+def test_what_gradients_may_be_asked_for():
+    model = Model()
+    with eb.Graph(dtype="float64"):
+        x = eb.input(np.ones(DIM))
+        y = model.W @ x
+    with eb.Graph():
+        other = eb.scalar(1.0)
+    for of, message in [
+        (3, "gradients: expected a list of expressions, got 3"),
+        ([x, 3], "gradients: entry 1: expected an expression, got int"),
+        ([other], "gradients: entry 0: an expression of another graph"),
+    ]:
+        with pytest.raises(eb.EdBatchError, match=message):
+            eb.gradients(y, of, np.ones(DIM))
+    with pytest.raises(eb.EdBatchError, match="gradients of an expression of shape"):
+        eb.gradients(y, [x])
+    with pytest.raises(eb.EdBatchError, match="gradients: expected at least one output"):
+        eb.gradients([], [x])
+    assert eb.gradients(y, [], np.ones(DIM)) == []
+    np.testing.assert_array_equal(eb.gradients([y], model.model, [None])[0], np.zeros((DIM, DIM)))
+    model.W.set_value(np.zeros((DIM, DIM)))
+    with pytest.raises(eb.EdBatchError, match="W changed after the graph had run"):
+        eb.gradients(y, x, np.ones(DIM))
 
 
 def test_who_leads_nowhere_is_warned_of():
