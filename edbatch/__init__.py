@@ -27,6 +27,7 @@ from edbatch.graph.pytorch_names import FUNCTIONS as _FUNCTIONS
 from edbatch.graph.pytorch_names import missing as _missing
 from edbatch.graph.replay.replay import replay
 from edbatch.policy.policy import Policy, get_policy
+from edbatch.runtime.gradients import backward, gradients
 from edbatch.runtime.graph import Graph, forward
 from edbatch.runtime.programs.requests import all, values
 from edbatch.runtime.programs.run import run
@@ -70,6 +71,7 @@ __all__ = [
     "Vertices",
     "all",
     "array",
+    "backward",
     "cell",
     "current_graph",
     "data",
@@ -79,6 +81,7 @@ __all__ = [
     "from_dlpack",
     "from_torch",
     "get_policy",
+    "gradients",
     "init",
     "learn",
     "models",

@@ -113,7 +113,7 @@ class Expression(Handle, Operand, gc=False, eq=False):
         too. What a cell returns has the same gradient as without the decorator: uses inside the cell count like those
         outside.
         Gradients of inputs are not computed by `backward`, but by a second way back at the first call for one: call it
-        before parameters are changed.
+        before parameters are changed. `eb.gradients` computes those that it is asked for in one.
 
         Returns:
             An array of the caller's own (or a NumPy scalar), on the host.

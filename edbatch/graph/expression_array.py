@@ -93,12 +93,13 @@ class ExpressionArray(Expression, gc=False, eq=False):
 
     def gradient(self) -> np.ndarray:
         """The gradients of all entries, an array [n, *shape]; see `Expression.gradient`."""
-        found = [x.gradient() for x in self]
-        return np.array(found, self.spec.dtype).reshape(len(self), *self.spec.shape)
+        found: np.ndarray = self._array_graph.base.gradient(self)
+        return found
 
     def backward(self, gradient: Any = None) -> NoReturn:
-        """Refuse: gradients are of one number."""
-        raise EdBatchError(f"backward of {self!r}: expected one expression, as eb.sum(xs) is")
+        """Refuse: gradients are of one number, or given for each entry."""
+        what = "expected one expression, as eb.sum(xs) is; eb.backward(xs, gradients) takes an array"
+        raise EdBatchError(f"backward of {self!r}: {what}")
 
     def item(self) -> NoReturn:
         """Refuse: an array is no number."""

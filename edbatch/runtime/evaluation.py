@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 from weakref import ref
@@ -16,10 +16,10 @@ from edbatch.graph.model.writes import Source, now, running
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
-from edbatch.kernels.backend import Backend
 from edbatch.memory.plan.growing import Used
 from edbatch.policy.policy import Policy, get_policy, is_known, schedule_of
 from edbatch.policy.typed_graph import Successors, TypedGraph
+from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable
 from edbatch.runtime.execute import Timed, run_plan
@@ -281,7 +281,7 @@ class Evaluation:
         if len(ids) <= AT_ONCE:
             return [self.value(id) for id in ids.tolist()]
         values: list[Any] = [None] * len(ids)
-        for chosen, found in self._by_window(ids):
+        for chosen, found in self.table.rows(ids, self.nodes, self.arenas.array):
             for at, value in zip(chosen.tolist(), found, strict=True):
                 values[at] = value
         return values
@@ -289,23 +289,14 @@ class Evaluation:
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The values of expressions of one spec, that have run, side by side."""
         values = np.empty((len(ids), *spec.shape), spec.dtype)
-        for chosen, found in self._by_window(ids):
+        for chosen, found in self.table.rows(ids, self.nodes, self.arenas.array):
             values[chosen] = found
         return values
 
-    def _by_window(self, ids: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The positions of expressions that are seen through one window, and a copy of their values: a row for each."""
-        self.table.see(ids)
-        table, nodes, codes = self.table, ids & NODE_MASK, ids >> NODE_BITS
-        windows = np.where(codes > 0, table.view_windows[codes], table.window[self.nodes.types[nodes]])
-        for window in np.unique(windows).tolist():
-            chosen = np.flatnonzero(windows == window)
-            yield chosen, rows_to_host(self.arenas.array(window), self.nodes.row[nodes[chosen]], table.backend)
-
-    def backward(self, id: int, seed: np.ndarray) -> None:
-        """Compute the gradients of an expression that has run, given its own."""
+    def backward(self, ids: list[int], seeds: list[np.ndarray]) -> None:
+        """Compute the gradients of expressions that have run, given their own; see `Backward`."""
         self._forget_way_back()
-        backward = Backward(self._state, self._store, self.ran, id, seed)
+        backward = Backward(self._state, self._store, self.ran, ids, seeds)
         clock = self.clock
         clock.restart()
         token = running.set(Source(clock.seconds))
@@ -316,6 +307,17 @@ class Evaluation:
             running.reset(token)
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
+
+    def gradients(self, ids: list[int], seeds: list[np.ndarray], asked: Asked) -> None:
+        """Compute what is asked for of expressions that have run; what `backward` was called on last stays."""
+        if self._backward is not None:
+            self._backward.release()
+        backward = Backward(self._state, self._store, self.ran, ids, seeds)
+        self.clock.restart()
+        with self._computing():
+            backward.gather(asked)
+            backward.release()
+        self.clock.stop("backward")
 
     def _forget_way_back(self) -> None:
         before, self._backward = self._backward, None
@@ -335,15 +337,15 @@ class Evaluation:
         """Whether the last way back led to no parameter, though some have run."""
         return not self._backward.has_flowed and bool(self.table.holds_parameters[self.nodes.types[: self.done]].any())
 
-    def gradient(self, id: int, spec: Spec) -> Any:
-        """The gradient with respect to an expression; see `Expression.gradient`."""
+    def gradient(self, id: int | np.ndarray, spec: Spec) -> Any:
+        """The gradient with respect to an expression, or several of one spec; see `Expression.gradient`."""
         if self._backward is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
         # Taken out while it works: it may go back once more, and what an interrupt left of that must not be read.
         backward, self._backward = self._backward, None
         clock = Clock(self.clock.seconds, self.clock.passed)
         with self._computing():
-            found = backward.gradient(id, spec)
+            found = backward.gradient(id, spec) if isinstance(id, int) else backward.rows(id, spec)
         clock.stop("backward")
         self._backward = backward
         return found
@@ -357,12 +359,3 @@ class Evaluation:
         """In its block, what is computed is computed on the device, under the options in force."""
         options = current_options()
         return self.table.backend.computing(options.record, options.precision, options.threads)
-
-
-def rows_to_host(array: Any, rows: np.ndarray, backend: Backend) -> np.ndarray:
-    """Some rows [k, *shape] of a device's array, copied to the host; those that lie side by side in one piece."""
-    first, n = int(rows[0]), len(rows)
-    with backend.active():
-        if (rows == np.arange(first, first + n)).all():
-            return np.array(backend.to_host(array[first : first + n]))
-        return backend.to_host(array[backend.from_host(rows)])

@@ -47,6 +47,7 @@ from edbatch.runtime.report import Counts, Report
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
 
+asking = Later("edbatch.runtime.backward.asked")
 backward = Later("edbatch.runtime.backward.backward")
 reporting = Later("edbatch.runtime.reporting")
 running = Later("edbatch.runtime.evaluation")
@@ -206,7 +207,7 @@ class Graph(Columns):
 
     def values(self, expressions: Sequence[Expression]) -> list[Any]:
         """The values of several expressions; see `forward`."""
-        listed = _listed("values", expressions)
+        listed = listed_expressions("values", expressions)
         for at, expression in enumerate(listed):
             self._check_own(f"value {at}", expression)
         single = [x.id for x in listed if not isinstance(x, ExpressionArray)]
@@ -220,24 +221,46 @@ class Graph(Columns):
         return [self.rows(x.ids, x.spec) if isinstance(x, ExpressionArray) else next(values) for x in listed]
 
     @exclusive
-    def backward(self, expression: Expression, gradient: Any = None) -> None:
-        """Compute the gradients of one expression; see `Expression.backward`."""
-        self._check_own("backward", expression)
-        seed = backward.seed_of(expression.spec, gradient)
-        evaluation = self._evaluation
-        if evaluation is None or self.n != evaluation.done or self._failed is not None:
-            evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))
-        if self._outdated:
-            self._expect_current("backward", [expression.id])
+    def backward(self, outputs: Any, gradients: Any = None) -> None:
+        """Compute the gradients of one expression or several; see `Expression.backward` and `edbatch.backward`."""
+        evaluation, roots, seeds = self._ran_for("backward", outputs, gradients)
         with Failing():
-            evaluation.backward(expression.id, seed)
+            evaluation.backward(roots, seeds)
         if self._read:
             tell_read(self._read, self.constants)
-        if evaluation.went_back_in_vain():
+        if roots and evaluation.went_back_in_vain():
             warn(
                 "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "
                 "or all that leads to one is stopped (numbers that were read, by value() or float(x), lead nowhere)"
             )
+
+    def _ran_for(self, place: str, outputs: Any, gradients: Any) -> tuple[Evaluation, list[int], list[np.ndarray]]:
+        """The evaluation once everything has run, and what a way back begins with; see `backward.roots_of`."""
+        if isinstance(outputs, Expression) and not isinstance(outputs, ExpressionArray):
+            if outputs.graph is not self:
+                self._check_own(place, outputs)
+            roots, seeds = [outputs.id], [backward.seed_of(place, outputs.spec, gradients)]
+        else:
+            if isinstance(outputs, ExpressionArray):
+                outputs, gradients = [outputs], None if gradients is None else [gradients]
+            roots, seeds = backward.roots_of(place, listed_expressions(place, outputs), gradients, self._check_own)
+        evaluation = self._evaluation
+        if evaluation is None or self.n != evaluation.done or self._failed is not None:
+            evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))
+        if self._outdated:
+            self._expect_current(place, roots)
+        return evaluation, roots, seeds
+
+    @exclusive
+    def gradients(self, outputs: Any, of: Sequence[Any], gradients: Any = None, sparse: bool = False) -> list[Any]:
+        """Compute gradients with respect to parameters and expressions; see `edbatch.gradients`."""
+        found = asking.Asked(list(of), self._check_own)
+        evaluation, roots, seeds = self._ran_for("gradients", outputs, gradients)
+        with Failing():
+            evaluation.gradients(roots, seeds, found)
+            if self._read:
+                tell_read(self._read, self.constants)
+            return found.results(sparse)
 
     @exclusive
     def gradient(self, expression: Expression) -> Any:
@@ -247,11 +270,16 @@ class Graph(Columns):
         if self._evaluation is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
         evaluation = self._evaluation
-        if expression.id & NODE_MASK >= evaluation.nodes.n:  # a view or a cell may show what was there before
+        ids: Any = expression.id
+        last = ids & NODE_MASK
+        if isinstance(expression, ExpressionArray):
+            ids = expression.ids
+            last = (ids & NODE_MASK).max(initial=-1)
+        if last >= evaluation.nodes.n:  # a view or a cell may show what was there before
             with Failing(self._fail):
                 evaluation = self._taken_over()
         with Failing():
-            return evaluation.gradient(expression.id, expression.spec)
+            return evaluation.gradient(ids, expression.spec)
 
     def run(self, saving: bool = False) -> None:
         """Run what is pending.
@@ -605,7 +633,8 @@ def _device_of(types: np.ndarray) -> Device | None:
     return None
 
 
-def _listed(place: str, expressions: Any) -> list[Any]:
+def listed_expressions(place: str, expressions: Any) -> list[Any]:
+    """A caller's expressions as a list."""
     try:
         return list(expressions)
     except TypeError:
@@ -633,10 +662,12 @@ def forward(expressions: Sequence[Expression]) -> list[Any]:
         >>> values
         [np.float32(2.0), np.float32(4.0)]
     """
-    listed = _listed("forward", expressions)
-    if not listed:
-        return []
+    listed = listed_expressions("forward", expressions)
+    return owner_of("value 0", listed).values(listed) if listed else []
+
+
+def owner_of(place: str, listed: Sequence[Any]) -> Any:
+    """The graph of the first of some expressions; one that is never run refuses what is asked of it."""
     if not isinstance(listed[0], Expression):
-        raise EdBatchError(f"value 0: expected an expression, got {type(listed[0]).__name__}")
-    owner: Any = listed[0].graph.base if isinstance(listed[0], ExpressionArray) else listed[0].graph
-    return owner.values(listed)  # which a graph that is never run refuses
+        raise EdBatchError(f"{place}: expected an expression, got {type(listed[0]).__name__}")
+    return listed[0].graph.base if isinstance(listed[0], ExpressionArray) else listed[0].graph

@@ -122,7 +122,7 @@ class Trace(Columns):
             f"cell {self.cell} reads a value; a cell is traced once, its structure must not depend on computed values"
         )
 
-    values = backward = gradient = value
+    values = backward = gradients = gradient = value
 
     @property
     def keeps(self) -> str:

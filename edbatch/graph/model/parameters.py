@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Number
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from weakref import ref
 
 import numpy as np
@@ -375,6 +375,14 @@ class Parameter(Operand):
         """The parameters that know whether a gradient has come: the parts of a stack, or itself."""
         return [part for spec in self.parts if (part := spec.parameter()) is not None] if self.parts else [self]
 
+    def stand_in(self, stack: Parameter | None) -> Self:
+        """A parameter like this one that gathers gradients of its own, or in the rows of a `stack` that does."""
+        made = object.__new__(type(self))
+        # A stack and parts of it have one from the beginning, all zeros: none knows whether one of another has come.
+        has_grad = stack is not None or bool(self.parts)
+        vars(made).update(vars(self), stack=stack, parts=(), _gradient=None, _has_grad=has_grad)
+        return made
+
     def _given(self, numbers: Any, method: str) -> np.ndarray:
         """A caller's numbers as an array of the parameter's shape and dtype."""
         place = f"{self!r}.{method}"
@@ -426,6 +434,12 @@ class LookupParameters(Parameter):
         super().__init__(name, array, device, shares=shares)
         self._came: list[tuple[np.ndarray, Any]] = []
         self._is_dense = False  # whether a gradient of all rows has come; then it is in `_gradient`
+
+    def stand_in(self, stack: Parameter | None) -> Self:
+        """See `Parameter.stand_in`."""
+        made = super().stand_in(stack)
+        made._came, made._is_dense = [], False
+        return made
 
     def sparse_grad(self) -> tuple[np.ndarray, Any] | None:
         """The rows that have a gradient (int64 [k], ascending, each once) and the gradients [k, *entry].
