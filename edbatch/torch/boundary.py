@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -64,11 +65,11 @@ class Batch:
         return found
 
 
-def _as_tensor(x: Any, gradient: Any) -> torch.Tensor | None:
+def _as_tensor(x: Any, gradient: Any) -> torch.Tensor:
     if isinstance(gradient, tuple):
         rows, values = map(torch.from_numpy, gradient)
         return torch.sparse_coo_tensor(rows[None], values, x.shape, is_coalesced=True, check_invariants=False)
-    return None if gradient is None else torch.from_numpy(gradient)
+    return torch.from_numpy(np.asarray(gradient))
 
 
 class _Node(torch.autograd.Function):

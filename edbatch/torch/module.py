@@ -106,6 +106,7 @@ class Module(nn.Module):
 
     def forward(self, *lists: Any) -> Any:
         """The results of n samples; see the class."""
+        self.last = None  # whose memory this call takes
         for weight in self._weights:
             weight.follow()
         inputs = Inputs(self.collection.dtype)
