@@ -124,7 +124,7 @@ class Small(Compiled):
 
     def __call__(self, *args: Any) -> Any:
         """Run it, in Python or compiled."""
-        if _interpreting.get():
+        if interpreting.get():
             return self.py_func(*args)
         # From here on another thread may make it one of the class `Compiled`, which has no such methods.
         if not self._pays and not Small._judge(self, args):
@@ -172,7 +172,7 @@ def _over(function: Small) -> float:
 
 
 def _in_python(function: Small, args: tuple[Any, ...]) -> Any:
-    _interpreting.set(True)
+    interpreting.set(True)
     with np.errstate(over="ignore"):  # compiled integers wrap around in silence
         return function.py_func(*args)
 
@@ -214,12 +214,12 @@ def at_once() -> Iterator[None]:
 @contextmanager
 def in_python() -> Iterator[None]:
     """In its block, small functions are interpreted; what they close over may be any functions of Python."""
-    token = _interpreting.set(True)
+    token = interpreting.set(True)
     try:
         with np.errstate(over="ignore"):  # compiled integers wrap around in silence
             yield
     finally:
-        _interpreting.reset(token)
+        interpreting.reset(token)
 
 
 def _plain(result: Any) -> Any:
@@ -279,7 +279,7 @@ def _wide(kind: Any) -> Any:
 
 
 #: Whether small functions run in Python now.
-_interpreting = ContextVar("edbatch_interpreting", default=False)
+interpreting = ContextVar("edbatch_interpreting", default=False)
 
 
 class _Thread(threading.local):
