@@ -198,6 +198,7 @@ class Graph(Columns):
     def backward(self, expression: Expression, gradient: Any = None) -> None:
         """Compute the gradients of one expression; see `Expression.backward`."""
         self._check_own("backward", expression)
+        self._expect_idle()
         seed = backward.seed_of(expression.spec, gradient)
         evaluation = self._evaluation
         if evaluation is None or self.n != evaluation.done or self._failed is not None:
@@ -218,6 +219,7 @@ class Graph(Columns):
     def gradient(self, expression: Expression) -> Any:
         """The gradient with respect to one expression; see `Expression.gradient`."""
         self._check_own("gradient", expression)
+        self._expect_idle()
         self._check()
         if self._evaluation is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
@@ -263,6 +265,7 @@ class Graph(Columns):
             >>> y.value(), graph.reset({x.id: [3.0, 4.0]}), y.value()
             (array([2., 4.], dtype=float32), None, array([6., 8.], dtype=float32))
         """
+        self._expect_idle()
         self._check()
         if self._evaluation is not None:
             with Failing(self._fail):
@@ -464,9 +467,17 @@ class Graph(Columns):
         if self._failed is not None:
             raise EdBatchError(f"this graph has no values: {self._failed}")
 
+    def _expect_idle(self) -> None:
+        if self._evaluation is not None and self._evaluation.is_computing:
+            raise EdBatchError(
+                "a foreign op asks the graph that calls it for a value or a gradient; expected it to compute with the "
+                "arrays that it is given"
+            )
+
     def _run(self, saving: bool) -> Evaluation:
         """All that was recorded, after it has run; `saving`: what runs now keeps what a backward run will read."""
         refuse_in_trace("a run of a graph")
+        self._expect_idle()
         if self._failed is not None:
             self._check()
         evaluation = self._evaluation
@@ -490,7 +501,9 @@ class Graph(Columns):
                 recorded = self.n
                 evaluation.run(self._policy, self.inputs, saving)
                 if self.n != recorded:
-                    raise EdBatchError("a signal's handler, a finalizer or a policy recorded nodes in it meanwhile")
+                    raise EdBatchError(
+                        "a signal's handler, a finalizer, a policy or a foreign op recorded nodes in it meanwhile"
+                    )
                 self.n = evaluation.done  # what is recorded later comes after parts that were split off
                 self.inputs.clear()
             return evaluation
