@@ -64,7 +64,7 @@ class ForeignOp:
         call = Call(f"foreign op {name}", self._bind, {})
         back = Call(f"the gradient of {call.name}", self._bind_back, {})
         self._op = Op(name, self._shape, gradient=self._flow if differentiable else no_gradient, call=call)
-        self._gradient = Op(f"{name}_gradient", _shape_of_back, gradient=no_gradient, call=back)
+        self._gradient = Op(f"{name}_gradient", self._shape_of_back, gradient=no_gradient, call=back)
         self._record = self._recorder()
         self._parts: dict[int, Shapes | None] = {}
 
@@ -138,6 +138,9 @@ class ForeignOp:
 
     # The gradient is an op as well. Its operands are the result's gradient, the op's operands, and the result; its
     # result is the gradients of the operands side by side.
+
+    def _shape_of_back(self, g: Shape, *shapes: Shape, **_: Any) -> Shape:
+        return (sum(map(prod, shapes[:-1])),)
 
     def _flow(self, g: Any, out: Any, *xs: Any, **attributes: Any) -> list[Expression]:
         return _parts_of(record(self._gradient, (g, *xs, out), **attributes), [x.shape for x in xs])
@@ -215,29 +218,26 @@ def foreign(out: Any, differentiable: bool = True) -> Callable[[Callable[..., An
 
 def _signature(name: str, function: Callable[..., Any]) -> tuple[Signature, int]:
     """How calls are made: operands, of which there are so many, then attributes."""
-    parameters = signature_of(function).parameters.values()
-    operands = [x for x in parameters if x.default is x.empty]
+    signature, kind = signature_of(function), Argument.POSITIONAL_OR_KEYWORD
+    parameters = signature.parameters.values()
+    n = sum(x.default is x.empty for x in parameters)
     varies = any(x.kind in (x.VAR_POSITIONAL, x.VAR_KEYWORD) for x in parameters)
-    if varies or not operands or any(x.kind is x.KEYWORD_ONLY for x in operands):
-        raise EdBatchError(
-            f"foreign op {name}: expected a parameter for each operand, then keywords with defaults, got "
-            f"{name}{signature_of(function)}"
-        )
-    attributes = [x for x in parameters if x.default is not x.empty]
-    kind = Argument.POSITIONAL_OR_KEYWORD
-    return Signature([Argument(x.name, kind, default=x.default) for x in (*operands, *attributes)]), len(operands)
+    if varies or not n or any(x.kind is x.KEYWORD_ONLY and x.default is x.empty for x in parameters):
+        expected = "a parameter for each operand, then keywords with defaults"
+        raise EdBatchError(f"foreign op {name}: expected {expected}, got {name}{signature}")
+    return Signature([Argument(x.name, kind, default=x.default) for x in parameters]), n
 
 
 def _checked(name: str, key: str, value: Any) -> Any:
     """An attribute."""
-    if isinstance(value, Expression | Parameter):
-        raise EdBatchError(
-            f"{name}: {key}: expected a value that is known now, got {shown(value)}; an operand has no default"
-        )
+    is_known = not isinstance(value, Expression | Parameter)
     try:
         hash(value)
     except TypeError:
-        raise EdBatchError(f"{name}: {key}: expected something hashable, got {shown(value)}") from None
+        is_known = False
+    if not is_known:
+        expected = "something hashable that is known now (an operand has no default)"
+        raise EdBatchError(f"{name}: {key}: expected {expected}, got {shown(value)}")
     return value
 
 
@@ -247,10 +247,6 @@ def _listed(found: Any, n: int, what: str) -> Sequence[Any]:
     if len(listed) != n:
         raise EdBatchError(f"{what}: expected {n}, got {len(listed)}")
     return listed
-
-
-def _shape_of_back(g: Shape, *shapes: Shape, **_: Any) -> Shape:
-    return (sum(map(prod, shapes[:-1])),)
 
 
 def _parts_of(whole: Expression, shapes: Sequence[Shape]) -> list[Expression]:

@@ -238,11 +238,12 @@ class Evaluation:
         return chosen[schedule.order], schedule.offsets
 
     def _execute(self, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None, saving: bool) -> None:
-        time, plan = now(), self.plan
-        batches = plan.tables.batches[begin.batches : end.batches]
-        if self.table.any_calls:  # what was called is not called again in a way back
-            saving = saving or bool(self.table.has_calls[batches["type"]].any())
-        types = SavingTable(self.table, batches) if saving else self.table
+        time, table = now(), self.table
+        types: TypeTable | SavingTable = table
+        if saving or table.any_calls:
+            batches = self.plan.tables.batches[begin.batches : end.batches]
+            if saving or table.has_calls[batches["type"]].any():  # what was called is not called again in a way back
+                types = SavingTable(table, batches)
         try:
             self.is_computing = True
             with self._computing():

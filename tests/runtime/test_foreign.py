@@ -171,9 +171,11 @@ def test_what_is_no_foreign_op():
     attributed = op(lambda x, k=1: x, lambda x, k: x)
     with eb.Graph():
         x = eb.ones(3)
-        with pytest.raises(eb.EdBatchError, match=r"<lambda>: k: expected something hashable, got \[1\]"):
+        with pytest.raises(
+            eb.EdBatchError, match=r"<lambda>: k: expected something hashable that is known now .*, got \[1\]"
+        ):
             attributed(x, k=[1])
-        with pytest.raises(eb.EdBatchError, match="<lambda>: k: expected a value that is known now"):
+        with pytest.raises(eb.EdBatchError, match="<lambda>: k: expected something hashable that is known now"):
             attributed(x, k=x)
         with pytest.raises(TypeError, match="missing a required argument: 'x'"):
             attributed(k=1)
