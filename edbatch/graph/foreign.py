@@ -79,8 +79,7 @@ class ForeignOp:
         if type.id not in self._parts:
             several, shapes = self._results([x.shape for x in type.operands], dict(type.attributes))
             self._parts[type.id] = shapes if several else None
-        parts = self._parts[type.id]
-        return whole if parts is None else tuple(_parts_of(whole, parts))
+        return whole if (parts := self._parts[type.id]) is None else tuple(_parts_of(whole, parts))
 
     def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Have a function compute the gradient; a decorator, which returns the function.
@@ -111,14 +110,15 @@ class ForeignOp:
             return record(self._op, bound.args[:n], **attributes(*bound.args))
 
         attributes.__name__, attributes.__signature__ = self.__name__, signature  # type: ignore[attr-defined]
-        return recorded(self._op, n)(attributes) if n <= 3 and len(signature.parameters) <= n + 4 else careful
+        is_fast = n <= 3 and len(signature.parameters) <= n + 4  # what callers take
+        return recorded(self._op, n)(attributes) if is_fast else careful
 
     def _results(self, shapes: Sequence[Shape], attributes: dict[str, Any]) -> tuple[bool, Shapes]:
         """Whether a call has several results, and their shapes."""
         found = self._out(*shapes, **attributes) if callable(self._out) else self._out
         several = isinstance(found, tuple | list) and any(isinstance(one, tuple | list) for one in found)
-        place = f"{self.__name__}: out"
-        return several, tuple([checked_shape(place, one) for one in (found if several else (found,))])
+        listed = found if several else (found,)
+        return several, tuple([checked_shape(f"{self.__name__}: out", one) for one in listed])
 
     def _shape(self, *shapes: Shape, **attributes: Any) -> Shape:
         several, results = self._results(shapes, attributes)
@@ -152,10 +152,8 @@ class ForeignOp:
 
         def run(arrays: list[Any]) -> Sequence[Any]:
             if self._back is None:
-                raise EdBatchError(
-                    f"there is none; give one by @{self.__name__}.gradient, or say that none flows: "
-                    "@edbatch.foreign(..., differentiable=False)"
-                )
+                stopped = "@edbatch.foreign(..., differentiable=False)"
+                raise EdBatchError(f"there is none; give one by @{self.__name__}.gradient, or {stopped} if none flows")
             g, out = (tuple(arrays[:n]), tuple(arrays[-n:])) if several else (arrays[0], arrays[-1])
             return _listed(self._back(g, *arrays[n:-n], out, **attributes), len(shapes), "gradients of operands")
 

@@ -88,6 +88,18 @@ def test_parameters_as_operands(in_cell):
     np.testing.assert_allclose(v.grad(), 3 * W.value().sum(0), rtol=1e-5)
 
 
+def test_more_operands_than_callers_take():
+    four = op(lambda a, b, c, d, k=2: a + b + c * d * k, lambda a, b, c, d, k: a)
+    four.gradient(lambda g, a, b, c, d, out, k: (g, None, g * d * k, g * c * k))
+    w = eb.ParameterCollection().add_parameters(3, init=2.0)
+    with eb.Graph():
+        ys = [four(eb.input(np.full(3, n)), w, d=eb.ones(3), c=w, k=3) for n in range(4)]
+        loss = eb.sum([eb.sum(y) for y in (*ys, four(w, w, w, w))])
+    loss.backward()
+    assert ys[1].value().tolist() == [9, 9, 9]
+    assert w.grad().tolist() == [4 * 3 + 9] * 3
+
+
 def test_functions_may_write_and_keep():
     kept = []
 
