@@ -12,6 +12,7 @@ from edbatch.devices import device
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.graph.array import array
 from edbatch.graph.cell.cell import cell
+from edbatch.graph.columns import current_graph
 from edbatch.graph.draws import seed
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
@@ -27,6 +28,7 @@ from edbatch.graph.pytorch_names import FUNCTIONS as _FUNCTIONS
 from edbatch.graph.pytorch_names import missing as _missing
 from edbatch.graph.replay.replay import replay
 from edbatch.policy.policy import Policy, get_policy
+from edbatch.runtime.gradients import backward, gradients
 from edbatch.runtime.graph import Graph, forward
 from edbatch.runtime.programs.requests import all, values
 from edbatch.runtime.programs.run import run
@@ -70,7 +72,9 @@ __all__ = [
     "Vertices",
     "all",
     "array",
+    "backward",
     "cell",
+    "current_graph",
     "data",
     "device",
     "distributed",
@@ -79,6 +83,7 @@ __all__ = [
     "from_dlpack",
     "from_torch",
     "get_policy",
+    "gradients",
     "init",
     "learn",
     "models",

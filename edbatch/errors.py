@@ -1,12 +1,16 @@
 """The exception and the warning of EdBatch."""
 
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from edbatch.base.stack import users_frame
+# What may stand on the stack between the user's line and ours without being anybody's program.
+_INSIDE = frozenset(["edbatch", "numba", "click", "contextlib", "functools", "importlib", "threading", "runpy"])
+_counted: dict[Hashable, set[Hashable]] = {}  # see `goes_on`
 
 
 class EdBatchError(ValueError):
@@ -62,12 +66,36 @@ def missing_memory(place: str, value: Any) -> MissingMemoryError:
     return MissingMemoryError(f"{place}: expected what fits into memory, got {shown(value)}")
 
 
+def users_frame() -> FrameType:
+    """The innermost frame that is neither of this package nor of what it is called through; else the outermost."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in _INSIDE:
+            return frame
+        outermost, frame = frame, frame.f_back
+    return outermost
+
+
 def warn(message: str) -> None:
     """An `EdBatchWarning` that names the line of the user's program that led to it, not one of this package."""
     frame = users_frame()
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__")
     warnings.warn_explicit(message, EdBatchWarning, *place, registry=registry, source=None)
+
+
+def goes_on(what: Hashable, value: Hashable = None, many: int = 1) -> bool:
+    """Count a value of something; True once in a process: when it has had so many different ones.
+
+    Example:
+        >>> [goes_on("rate", value, many=2) for value in (0.1, 0.1, 0.2, 0.3)]
+        [False, False, True, False]
+    """
+    known = _counted.setdefault(what, set())
+    if len(known) >= many:
+        return False
+    known.add(value)
+    return len(known) == many
 
 
 class Place:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 import edbatch as eb
-from edbatch.base import repetition
+from edbatch import errors
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell import made_anew
 from edbatch.graph.opened import graphs
@@ -171,7 +171,7 @@ def kernels_are_right():
 @pytest.fixture(autouse=True)
 def cells_and_numbers_of_this_test():
     """So is whether cells are made anew too often, or numbers in types are others: tests of all ops try many."""
-    repetition.forget()
+    errors._counted.clear()
     made_anew._made.clear()
 
 

@@ -5,14 +5,14 @@ word. Kernels are not compiled, but read, instruction by instruction; and the in
 devices compile, is run by Python.
 """
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from edbatch.compiling.compiled import in_python
+from edbatch.compiling import compiled
 from edbatch.kernels.backend import Lists
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.language.given import INTEGER, PLACE, given_of
@@ -22,6 +22,17 @@ from tests.kernels.language import interpreter as language
 
 FIRST = 64  # NumPy takes an array that begins at address 0 for none
 KERNELS = []  # a handle is a position in it
+
+
+@contextmanager
+def in_python():
+    """In its block, small functions are interpreted; what they close over may be any functions of Python."""
+    token = compiled.interpreting.set(True)
+    try:
+        with np.errstate(over="ignore"):  # compiled integers wrap around in silence
+            yield
+    finally:
+        compiled.interpreting.reset(token)
 
 
 @cache

@@ -121,6 +121,10 @@ def test_the_function_on_whole_arrays(device, in_cell, cuda):
     np.testing.assert_allclose(gradient, (1 - 4 * X + 9 * X**2) / 6)
 
 
+def test_the_interface():
+    assert extensions.norms([[3.0, 4.0], [0.0, 2.0]]) == [5, 2]
+
+
 def test_the_workload(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(WORKLOADS, "reviews", extensions.REVIEWS)
     path, out = tmp_path / "reviews.txt", tmp_path / "predictions.txt"

@@ -41,8 +41,8 @@ def test_dir_has_what_is_public_and_nothing_else():
 
 SHOWN = {
     "InputGraph": "children join kinds of_chains of_lists of_tuples offsets roots",
-    "ParameterCollection": "add_lookup_parameters add_parameters count free_name freeze get items keys load save sub "
-    "summary values zero_grad",
+    "ParameterCollection": "add_lookup_parameters add_parameters count free_name freeze get items keys load save "
+    "share sub summary values zero_grad",
     "Policy": "save schedule",
     "Report": "batches by_type device edges fallbacks gathered gathered_bytes in_flight lower_bound memory_bytes nodes "
     "policy rounds seconds_of_rounds threads types viewed viewed_bytes waited",

@@ -86,23 +86,8 @@ class Blocks(Generic[T]):
             entered.append(block)
             return block
         except BaseException:  # an interrupt: it would be open for whatever comes next
-            self._undo(block, entered)
+            self.leave(block, entered)
             raise
-
-    def _undo(self, block: Block[T], entered: list[Block[T]]) -> None:
-        """End a block that may have been entered by half."""
-        try:
-            with Whole():
-                self._end(block, entered)
-        finally:
-            self._end(block, entered)  # if an interrupt came before they waited
-
-    def _end(self, block: Block[T], entered: list[Block[T]]) -> None:
-        if block.token is not None:
-            self._leave(block, entered)
-        elif self.top.get() is block:  # and its token was never kept
-            assert block.below is not None
-            self.top.set(block.below)
 
     def leave(self, block: Block[T], entered: list[Block[T]]) -> None:
         """End a block, in any order, thread and task; it is taken out of the list."""
@@ -122,18 +107,16 @@ class Blocks(Generic[T]):
         """
         frame = id(sys._getframe(2))
         found: Block[T] | None = None
-        is_over = False
         try:
             found = self._one_of(entered, frame)
             if found is not None:
                 self._leave(found, entered)
-            is_over = True
             return found is not None
-        finally:
-            if not is_over:  # an interrupt
-                found = found or self._one_of(entered, frame)
-                if found is not None:
-                    self.leave(found, entered)
+        except BaseException:  # an interrupt
+            found = found or self._one_of(entered, frame)
+            if found is not None:
+                self.leave(found, entered)
+            raise
 
     def _one_of(self, entered: list[Block[T]], frame: int) -> Block[T] | None:
         """The block that this frame has entered, or the last of this thread or task."""
@@ -150,6 +133,8 @@ class Blocks(Generic[T]):
         """End a block that is open. Where an interrupt has ended that, it is done once more."""
         token = block.token
         if token is None:
+            if self.top.get() is block and block.below is not None:  # entered by half: its token was never kept
+                self.top.set(block.below)
             return
         if block in entered:
             entered.remove(block)

@@ -1,7 +1,7 @@
 """Keys of caches that tell apart what `==` does not: 1, 1.0 and True; 0.0 and -0.0.
 
 Whatever a user gives and a cache is asked for goes into its key by `exact`; on fast ways, where that takes too long,
-beside its `kinds`, if these tell it (see `is_told`), else by `literal`.
+beside its class, or those of its entries, if these tell it (see `is_told`), else by `literal`.
 """
 
 from __future__ import annotations
@@ -75,13 +75,8 @@ class Identity:
         return repr(self.held())
 
 
-def kinds(value: Any) -> Any:
-    """The class of a value, or those of a tuple's entries: beside a value that `is_told`, it makes a key exact."""
-    return tuple(map(type, value)) if value.__class__ is tuple else value.__class__
-
-
 def is_told(value: Any) -> bool:
-    """Whether only an exactly equal value is equal and of the same `kinds`: not so of zeros, NaN and nested tuples.
+    """Whether what is equal and of one class, entry by entry, is exactly equal: not so of zeros, NaN and nested tuples.
 
     Example:
         >>> [is_told(value) for value in (1, 0, 0.5, 0.0, (1, True), (1, (2,)), [1])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -58,16 +58,5 @@ def packing(code: str, count: int) -> Struct:
     return Struct(f"{count}{code}")
 
 
-class Entry(NamedTuple):
-    """A table of a directory, by which compiled code finds it; see `compiling.directory`.
-
-    Attributes:
-        address: of its first entry.
-        length: entries.
-    """
-
-    address: int
-    length: int
-
-
-ENTRY = record_type(Entry._fields)
+#: Of directories (see `compiling.directory`), and of no other array of two axes that compiled code is given.
+WORD = np.dtype(np.uint64)

@@ -11,7 +11,7 @@ from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
 from edbatch.cli.arguments import Options, check_output, number, option
 from edbatch.cli.output import print_table
-from edbatch.cli.run import compare
+from edbatch.cli.run import compare, record
 from edbatch.devices import current_device
 from edbatch.errors import EdBatchError
 
@@ -78,11 +78,11 @@ def _measured(model: str, samples: int, hidden: int) -> Any:
     def probabilities(sample: int) -> Any:
         return workload.probabilities(network, numbered[sample])
 
-    graph = compare.record(lambda given: workload.outputs(network, given), numbered[:LEARN_FROM])
+    graph = record(lambda given: workload.outputs(network, given), numbered[:LEARN_FROM])
     policies = {name: eb.get_policy(rule) for name, rule in RULES.items()}
     policies[LEARNED] = eb.learn([graph], encoding="ahead", progress=False)
     others = range(LEARN_FROM, len(numbered))
-    return compare.compare(lambda given: [probabilities(at) for at in given], [others], policies, ROUNDS)
+    return compare(lambda given: [probabilities(at) for at in given], [others], policies, ROUNDS)
 
 
 def _picture(found: dict[str, Any]) -> str:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 import edbatch as eb
 from edbatch.base.files import write_atomically
@@ -15,13 +22,17 @@ from edbatch.cli.arguments import JSON, Options, check_output, number, option
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.cli.samples import CHECKPOINT, MODEL, VOCABULARY, print_heading, read_samples, read_saved
 from edbatch.errors import EdBatchError
+from edbatch.policy import Policy, TypedGraph
 
-compare = Later("edbatch.cli.compare")
 compiled = Later("edbatch.compiling.compiled")
 plan_cache = Later("edbatch.runtime.plan_cache")
+tqdm = Later("tqdm")
 workloads = Later("edbatch.models.workloads")
 
 RULES = ("none", "depth", "agenda", "critical-path")  # the first is unbatched: the others are checked against it
+MiniBatch = Sequence[Any]
+Probabilities = Callable[[MiniBatch], list[list[eb.Expression]]]  # per sample, vectors
+SUMS = ("batches", "lower_bound", "viewed", "gathered", "gathered_bytes", "fallbacks")  # of reports
 LEARN_FROM = 3  # mini-batches
 LEAST_RUNS = 20  # of mini-batches, per policy: little data is run several times
 COUNTS = {
@@ -88,13 +99,13 @@ def _run(arguments: argparse.Namespace) -> None:
         model.load(arguments.load / CHECKPOINT)
     learning, name = None, arguments.policy
     if chosen is None:
-        chosen = eb.learn([compare.record(outputs, mini_batch) for mini_batch in mini_batches[:LEARN_FROM]])
+        chosen = eb.learn([record(outputs, mini_batch) for mini_batch in mini_batches[:LEARN_FROM]])
         learning, name = chosen.training, f"{chosen.name} (learned)"
     rounds = -(-LEAST_RUNS // len(mini_batches))
     policies = {rule: eb.get_policy(rule) for rule in RULES} | {name: chosen}
     # That they run again and again is not what is compared, nor what is interpreted until compiling pays.
     with plan_cache.afresh(), compiled.at_once():
-        measured = compare.compare(outputs, mini_batches, policies, rounds)
+        measured = compare(outputs, mini_batches, policies, rounds)
     if arguments.out is not None:
         _write_predictions(arguments.out, measured[name], labels, workload.root)
     n, places, device = len(samples), sum(map(len, measured[name].best)), model.device.name
@@ -152,3 +163,76 @@ def _print_table(measured: dict[str, Any], samples: int, mini_batches: int, noun
         ["sum per mini-batch, ms", *(f"{ms * total:.2f}" for total in seconds)],
     ]
     print_table(["", *measured], rows)
+
+
+@dataclass
+class Measured:
+    """Results of one policy on all mini-batches."""
+
+    best: list[NDArray[Any]] = field(default_factory=list)  # per sample, at every place the likeliest entry
+    probability: list[NDArray[Any]] = field(default_factory=list)  # ... and its probability
+    difference: float = 0.0  # the largest of any probability from the first of the policies
+    seconds: Counter[str] = field(default_factory=Counter)  # by stage; "reading" copies the values to the caller
+    sums: Counter[str] = field(default_factory=Counter)  # of what reports have by these names
+
+
+class _Run(NamedTuple):
+    lengths: list[int]  # of samples
+    values: Any  # of all places, arrays [labels]
+    report: eb.Report
+    seconds: dict[str, float]
+
+
+def record(probabilities: Probabilities, mini_batch: MiniBatch) -> TypedGraph:
+    """The graph of a mini-batch as a policy sees it; runs nothing but programs."""
+    with eb.Graph() as graph:
+        probabilities(mini_batch)
+    return graph.typed_graph()
+
+
+def compare(
+    probabilities: Probabilities, mini_batches: Sequence[MiniBatch], policies: Mapping[str, Policy], rounds: int
+) -> dict[str, Measured]:
+    """Run every mini-batch under every policy `rounds` times and measure; the first policy is the reference for the
+    values.
+
+    The policies take turns on each mini-batch, so that what disturbs the machine hits all alike; before, each runs the
+    first mini-batch once untimed. Times include the construction of the graph. A mini-batch counts with its median run.
+    """
+    for policy in policies.values():
+        _measured(probabilities, mini_batches[0], policy)
+    measured = {name: Measured() for name in policies}
+    bar = tqdm.tqdm(mini_batches, "comparing policies", delay=1, leave=False, disable=None)
+    for index, mini_batch in enumerate(bar):
+        runs: dict[str, list[_Run]] = {name: [] for name in policies}
+        for turn in range(index, index + rounds):
+            first = turn % len(policies)
+            for name in [*policies][first:] + [*policies][:first]:
+                runs[name].append(_measured(probabilities, mini_batch, policies[name]))
+        reference = np.concatenate(next(iter(runs.values()))[0].values)
+        for name, found in measured.items():
+            _add(found, runs[name], reference)
+    return measured
+
+
+def _measured(probabilities: Probabilities, mini_batch: MiniBatch, policy: Policy) -> _Run:
+    start = perf_counter()
+    with eb.Graph(policy=policy) as graph:
+        of_samples = probabilities(mini_batch)
+        values = eb.forward([p for of_sample in of_samples for p in of_sample])
+    total = perf_counter() - start
+    report = graph.report()
+    seconds = dict(report.seconds) | {"reading": total - sum(report.seconds.values())}
+    return _Run([len(of_sample) for of_sample in of_samples], values, report, seconds)
+
+
+def _add(measured: Measured, runs: list[_Run], reference: NDArray[np.floating]) -> None:
+    """Add one mini-batch, with the times of its median run."""
+    ends = np.cumsum(runs[0].lengths)[:-1]
+    measured.best += np.split([value.argmax() for value in runs[0].values], ends)
+    measured.probability += np.split([value.max() for value in runs[0].values], ends)
+    differences = [float(np.abs(np.concatenate(run.values) - reference).max()) for run in runs]
+    measured.difference = max(measured.difference, *differences)
+    by_time = sorted(runs, key=lambda run: sum(run.seconds.values()))
+    measured.seconds.update(by_time[(len(runs) - 1) // 2].seconds)
+    measured.sums.update({name: getattr(runs[0].report, name) for name in SUMS})

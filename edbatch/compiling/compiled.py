@@ -24,7 +24,7 @@ from weakref import WeakSet
 import numpy as np
 
 from edbatch.base.exclusive import Whole
-from edbatch.base.records import ENTRY
+from edbatch.base.records import WORD
 from edbatch.base.stopwatch import compiling, processor_time
 from edbatch.errors import EdBatchError
 
@@ -39,7 +39,7 @@ with compiling:
     from edbatch.compiling import boxing, cache  # noqa: F401 (what is boxed so)
     from edbatch.compiling.fingerprint import DIGEST, callees, fingerprint, type_text
     from edbatch.compiling.library import our_libraries
-    from edbatch.compiling.shown import shown
+    from edbatch.compiling.shown import announce
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
 # a few checks; and it checks once for all rows, not row by row, so that reading and writing parts of the same rows
@@ -91,10 +91,9 @@ class Compiled(registry.CPUDispatcher):
             found = self.overloads.get(signature)  # another thread may have compiled it meanwhile
             if found is not None and not _is_callable(found):
                 del self.overloads[signature]
-            if self._cache.has(signature):
-                return super().compile(signature)
-            with shown(self):
-                return super().compile(signature)
+            if _thread.depth == 1 and not self._cache.has(signature):
+                announce(self)
+            return super().compile(signature)
 
     def add_overload(self, result: Any) -> None:
         """Use a version from now on: in callers, and for calls from Python if it has code for these."""
@@ -211,17 +210,6 @@ def at_once() -> Iterator[None]:
         PATIENCE = before
 
 
-@contextmanager
-def in_python() -> Iterator[None]:
-    """In its block, small functions are interpreted; what they close over may be any functions of Python."""
-    token = interpreting.set(True)
-    try:
-        with np.errstate(over="ignore"):  # compiled integers wrap around in silence
-            yield
-    finally:
-        interpreting.reset(token)
-
-
 def _plain(result: Any) -> Any:
     """What compiled code gives back: Python's numbers instead of NumPy's."""
     if isinstance(result, np.generic):
@@ -237,7 +225,7 @@ def _entries(values: tuple[Any, ...]) -> int:
     total = 0
     for value in values:
         if isinstance(value, np.ndarray):
-            total += int(value["length"].sum()) if value.dtype == ENTRY else value.size
+            total += int(value[:, 1].sum()) if value.dtype == WORD and value.ndim == 2 else value.size
         elif isinstance(value, tuple):
             total += _entries(value)
     return total

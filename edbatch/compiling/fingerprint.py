@@ -80,8 +80,7 @@ def _add_value(add: Callable[[bytes], None], value: Any, seen: dict[int, int]) -
     elif isinstance(value, ModuleType):
         text("module", value.__name__)
     elif isinstance(value, np.generic):
-        text("number", value.dtype)
-        add(value.tobytes())
+        text("number", value.dtype, value.tobytes())
     elif value is None or isinstance(value, bool | int | float | str | bytes | types.Type | ir.Type | np.dtype | slice):
         text(type(value).__name__, repr(value))
     elif value is Ellipsis or type(value).__module__ in ("builtins", "typing", "types", "ctypes"):

@@ -6,6 +6,7 @@ that are not there (`5.1`) are skipped. Heads that are no tree make a sentence m
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -66,16 +67,15 @@ def _sentence(block: list[Line]) -> DependencySentence:
 
 def _check_tree(heads: list[int], places: list[str]) -> None:
     """Every word's heads lead to the root."""
-    good = {0}
-    for word, place in enumerate(places, start=1):
-        way: dict[int, None] = {}
-        at = word
-        while at not in good:
-            if at > len(heads) or at in way:
-                raise EdBatchError(f"{place}: expected a tree, but the heads of word {word} do not lead to the root")
-            way[at] = None
-            at = heads[at - 1]
-        good.update(way)
+    below = defaultdict[int, list[int]](list)
+    for word, head in enumerate(heads, start=1):
+        below[head].append(word)
+    reached = [0]
+    for word in reached:  # and those that come below
+        reached += below[word]
+    if lost := sorted({*range(len(heads) + 1)}.difference(reached)):
+        place = places[lost[0] - 1]
+        raise EdBatchError(f"{place}: expected a tree, but the heads of word {lost[0]} do not lead to the root")
 
 
 def _without_comments(path: Path) -> Iterator[list[Line]]:

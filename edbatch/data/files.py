@@ -10,7 +10,7 @@ import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tqdm import tqdm
 
@@ -114,11 +114,9 @@ def file_format(
     def read(path: Path, skip_bad: bool = False, limit: int | None = None) -> list[_Sample]:
         """All samples of a file, or the first `limit`; blank lines between them are skipped, and with `skip_bad`
         malformed samples, with a warning that says how many there were."""
-        nothing = f"{path}: no {what} in it; expected {expected}"
-        if groups:
-            return read_samples(groups(path), parse, what, nothing, skip_bad, limit)
-        filled = (line for line in lines(path) if not line.is_blank)
-        return read_samples(filled, lambda line: parse(line.text, line.place), what, nothing, skip_bad, limit)
+        found: Iterator[Any] = groups(path) if groups else (line for line in lines(path) if not line.is_blank)
+        one = parse if groups else lambda line: parse(line.text, line.place)
+        return read_samples(found, one, what, f"{path}: no {what} in it; expected {expected}", skip_bad, limit)
 
     def write(path: Path, samples: Iterable[_Sample]) -> None:
         """Write a file of samples that can be read again."""

@@ -6,7 +6,7 @@ What is read is a number, a list by columns, or an array of float64 whose last a
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,9 +14,9 @@ import edbatch as eb
 from edbatch.dynet.arithmetic import dim_of, power, with_operators
 from edbatch.dynet.implicit import STALE, DynetError, DynetIndexError, DynetTypeError, implicit
 from edbatch.errors import EdBatchError, EdBatchWarning, shown
+from edbatch.graph.cell.trace import Payload
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.record import parameter_node
-from edbatch.graph.recorder import IN_C
 
 _ALL = slice(None)
 
@@ -100,10 +100,9 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
         >>> dy.close_cg()
     """
 
-    if not TYPE_CHECKING and IN_C:
-        __slots__ = ()
+    __slots__ = ()
 
-    #: The class of inputs that may be set, see `Columns.handle`.
+    #: The class of inputs that may be set, see `Columns.expression_class`.
     of_inputs: ClassVar[type[Any]]
 
     def dim(self) -> tuple[tuple[int, ...], int]:
@@ -147,6 +146,8 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
     __str__ = __repr__
 
     def _array(self, recalculate: bool) -> Any:
+        if self.graph.is_trace:
+            return self.graph.value(self)  # which refuses
         if self.graph is not implicit.graph:
             raise DynetError(STALE)
         implicit.compute(recalculate)
@@ -164,8 +165,7 @@ class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):  # typ
         >>> dy.close_cg()
     """
 
-    if not TYPE_CHECKING and IN_C:
-        __slots__ = ()
+    __slots__ = ()
 
     def _count(self) -> int:
         return len(self)
@@ -182,8 +182,7 @@ class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):  # typ
 class SettableExpression(Expression, gc=False, eq=False):
     """An input whose value may be set anew; what depends on it is computed again when it is next read."""
 
-    if not TYPE_CHECKING and IN_C:
-        __slots__ = ()
+    __slots__ = ()
 
     def set(self, value: Any) -> None:
         """Give it another value of as many entries."""
@@ -195,7 +194,7 @@ class SettableExpression(Expression, gc=False, eq=False):
 
 
 Expression.of_arrays, Expression.of_inputs = BatchedExpression, SettableExpression
-implicit.handle = Expression
+implicit.expression_class = Expression
 
 
 def node(x: Any) -> Any:
@@ -226,7 +225,7 @@ def item(x: Any, key: Any) -> Any:
     if len(parts) == len(shape) + 1:
         entries = parts.pop()
     for part, size in zip(parts, shape, strict=False):
-        if not isinstance(part, int | np.integer | slice):
+        if not isinstance(part, int | np.integer | slice | Payload):
             raise DynetTypeError(f"Expression key must be int or slice or tuple of slices: {shown(part)}")
         if isinstance(part, slice) and (part.stop or 0) > size:
             raise DynetIndexError(f"require 0 < to <= dim_size, was {part.stop} of {size}")

@@ -9,7 +9,6 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
-from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.opened import graphs
 
@@ -40,7 +39,7 @@ class _Graph(eb.Graph):
 class Implicit:
     """The implicit graph and what is known of it."""
 
-    handle: type[Any]  # of its expressions
+    expression_class: type[Any]
 
     def __init__(self) -> None:
         self.graph: Any = None
@@ -54,14 +53,13 @@ class Implicit:
     def opened(self) -> Any:
         """The graph, which is opened before it is first used, and remains open."""
         if self.graph is None:
-            self.graph = _Graph(self.policy)
-            self.graph.handle = self.handle
+            self.graph = _Graph(self.policy, expression_class=self.expression_class)
             self.graph.__enter__()
         return self.graph
 
     def recorded_into(self) -> Any:
         """Where inputs go: the innermost graph that is open, which may be one of EdBatch's or the body of a cell."""
-        return self.opened() if graphs.innermost() is None else current_graph()
+        return self.opened() if graphs.innermost() is None else eb.current_graph()
 
     def renew(self, check_nan: bool = False) -> None:
         """Begin anew: expressions of before are refused from now on."""
@@ -70,7 +68,7 @@ class Implicit:
         if self.opened().n or check_nan:
             graph = self.graph = self.graph.successor(STALE)
             graph.first_draw = graph.next_draw = -1  # masks are of each graph's own
-            graph.handle, graph._check_nan = self.handle, check_nan
+            graph._check_nan = check_nan
 
     def close(self) -> None:
         """Leave the graph open no longer; the next use opens another."""

@@ -77,7 +77,7 @@ def _settable(value: np.ndarray) -> Any:
     if graph is not implicit.graph:
         return made
     implicit.settable[made.id] = graph.inputs[-1]
-    return graph.handle.of_inputs(graph, made.id, made.spec)
+    return graph.expression_class.of_inputs(graph, made.id, made.spec)
 
 
 def _vector(v: Any, device: str = "") -> Any:

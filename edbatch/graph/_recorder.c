@@ -251,7 +251,7 @@ static PyMemberDef builder_members[] = {
     {"types", T_OBJECT_EX, offsetof(Builder, types)},
     {"operands", T_OBJECT_EX, offsetof(Builder, operands)},
     {"integers", T_OBJECT_EX, offsetof(Builder, integers)},
-    {"handle", T_OBJECT_EX, offsetof(Builder, expression_class)},
+    {"expression_class", T_OBJECT_EX, offsetof(Builder, expression_class)},
     {"constants", T_OBJECT_EX, offsetof(Builder, constants)},
     {"serial", T_OBJECT_EX, offsetof(Builder, serial)},
     {"dtype", T_OBJECT_EX, offsetof(Builder, dtype)},
@@ -764,6 +764,12 @@ static inline PyObject *operand_of(PyObject *x, int n, PyObject *graph, int64_t 
     return is_parameter(x) ? PyObject_GetAttr(x, S.spec) : NULL;
 }
 
+// The class of an expression seen through a view: that of the graph's, whatever class this one is of.
+static inline PyTypeObject *class_of_views(Handle *x) {
+    PyObject *found = PyObject_TypeCheck(x->graph, (PyTypeObject *)S.builder) ? ((Builder *)x->graph)->expression_class : NULL;
+    return found != NULL && PyType_Check(found) ? (PyTypeObject *)found : Py_TYPE(x);
+}
+
 // A list of an expression seen through several views.
 static PyObject *views_of(Handle *x, PyObject *steps) {
     Py_ssize_t n = PyTuple_GET_SIZE(steps);
@@ -771,7 +777,7 @@ static PyObject *views_of(Handle *x, PyObject *steps) {
     for (Py_ssize_t i = 0; found != NULL && i < n; i++) {
         long long step;
         PyObject *spec, *one = NULL;
-        if (PyArg_ParseTuple(PyTuple_GET_ITEM(steps, i), "LO", &step, &spec)) one = handle_made(Py_TYPE(x), x->graph, x->id + step, spec);
+        if (PyArg_ParseTuple(PyTuple_GET_ITEM(steps, i), "LO", &step, &spec)) one = handle_made(class_of_views(x), x->graph, x->id + step, spec);
         if (one == NULL) Py_CLEAR(found);
         else PyList_SET_ITEM(found, i, one);
     }
@@ -812,7 +818,7 @@ static PyObject *call_view(Caller *c, PyObject *const *args, size_t flags, PyObj
     Entry *e = is_handle(all[0]) ? entry_found(c, &x->spec, all + 1, c->literals, x->id >> NODE_BITS) : NULL;
     if (e == NULL) return slowly(c->slow, args, flags, names);
     if (PyTuple_CheckExact(e->out)) return views_of(x, e->out);
-    return handle_made(Py_TYPE(x), x->graph, x->id + e->step, e->out);
+    return handle_made(class_of_views(x), x->graph, x->id + e->step, e->out);
 }
 
 // Operands, arguments, of which the last may be left out, and perhaps an integer.

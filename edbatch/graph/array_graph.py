@@ -11,7 +11,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.trace import Payload
-from edbatch.graph.columns import DAMAGED, Columns, nodes_of
+from edbatch.graph.columns import DAMAGED, Closed, Columns, nodes_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
@@ -43,10 +43,12 @@ class ArrayGraph(Columns):
     def __init__(self, base: Columns, count: int) -> None:
         super().__init__(base=base)
         self.count = count
-        self.handle = base.handle.of_arrays
+        self.expression_class = base.expression_class.of_arrays
         self.inputs = base.inputs
         self.inlines = base.inlines and count > 0  # of no entry, a cell says what it returns, and its body does not
         self._found: list[Ids] = []  # what stands for the first nodes in the base
+        if isinstance(base.types, Closed):
+            self.types = base.types
 
     def leaf(self, ids: Ids, spec: Spec) -> Any:
         """Expressions of the base, as an array.
@@ -64,7 +66,7 @@ class ArrayGraph(Columns):
         node = len(self._found)  # and not `n`: an interrupt may have come between the two
         self._found.append(ids)
         self.n = node + 1
-        return self.handle(self, node + view, spec)
+        return self.expression_class(self, node + view, spec)
 
     def placed(self, x: Expression) -> Any:
         """An expression of the base as an array, all of whose entries it is."""
@@ -72,7 +74,7 @@ class ArrayGraph(Columns):
         found = self.constants.get(key)
         if found is None:
             found = self.constants[key] = self.leaf(x.id, x.spec).id, x.spec
-        return self.handle(self, *found)
+        return self.expression_class(self, *found)
 
     def take_draws(self, count: int) -> Sequence[Any]:
         """Integers for what is random: entry after entry, as if each was recorded by itself."""
@@ -92,7 +94,7 @@ class ArrayGraph(Columns):
             found = self.ids_of(x.id)
         found = found[entries]
         if isinstance(entries, int):
-            return self.base.handle(self.base, int(found), x.spec)
+            return self.base.expression_class(self.base, int(found), x.spec)
         return array_graph(self.base, len(found)).leaf(found, x.spec)
 
     def may_mean_each(self, rows: int) -> bool:
@@ -161,6 +163,11 @@ def array_graph(base: Columns, count: int) -> ArrayGraph:
         found = ArrayGraph(base, count)
         base.array_graphs[count] = ref(found)
     return found
+
+
+def class_of_one(graph: Columns) -> type[Expression]:
+    """The class of a graph's expressions; of arrays, that of their entries."""
+    return graph.base.expression_class if isinstance(graph, ArrayGraph) else graph.expression_class
 
 
 def each(x: Expression, index: Any) -> tuple[Expression, Any]:

@@ -75,6 +75,20 @@ def nodes_of(
         raise EdBatchError(DAMAGED)
 
 
+class Closed(list[int]):
+    """The column of types of a graph in which nothing is recorded any more, for a reason, nor is any type found."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def append(self, *_: Any) -> NoReturn:
+        """Refuse."""
+        raise EdBatchError(self.reason)
+
+    extend = __iadd__ = __getitem__ = append
+    lines = property(append)
+
+
 class Columns(Builder):
     """Nodes as they are recorded: building one costs about as much as appending to two lists.
 
@@ -101,7 +115,7 @@ class Columns(Builder):
         programs: calls of `edbatch.run` in it so far.
         serial: a number of its own: cells look once for each whether their traces are still right.
         guards: what they have found to be right since.
-        handle: the class of its expressions.
+        expression_class: the class of its expressions.
         base: of a graph whose nodes stand for several of another: that one; else None.
         array_graphs: of which this is the base, by how many nodes one of theirs stands for.
     """
@@ -124,7 +138,10 @@ class Columns(Builder):
     #: Whether there may be something else among the integers.
     holds_objects = False
 
-    def __init__(self, dtype: Any = "float32", options: Options | None = None, base: Columns | None = None) -> None:
+    def __init__(
+        self, dtype: Any = "float32", options: Options | None = None, base: Columns | None = None,
+        expression_class: type[Expression] = Expression,
+    ) -> None:  # fmt: skip
         self.n = 0
         self.inputs: list[Any] = []
         self.constants: dict[Any, tuple[int, Spec]] = {}
@@ -140,7 +157,7 @@ class Columns(Builder):
         self.programs = 0
         self.serial = next(_serials) if base is None else base.serial
         self.guards: dict[Any, Noted] = {}
-        self.handle: type[Expression] = Expression if base is None else base.handle
+        self.expression_class = expression_class if base is None else base.expression_class
         self.base = base
         self.array_graphs: dict[int, ref[ArrayGraph]] = {}
 
@@ -159,7 +176,7 @@ class Columns(Builder):
         self.operands += operands
         if integers:
             self.integers += integers
-        return self.handle(self, node, type.out)
+        return self.expression_class(self, node, type.out)
 
     def add_several(self, type: NodeType, operands: list[int], count: int) -> list[Expression]:
         """Record so many nodes of a type; `operands`: those of one after the other."""
@@ -168,8 +185,8 @@ class Columns(Builder):
         self.types.extend([type.id] * count)
         self.operands += operands
         out = type.out
-        handle = self.handle
-        return [handle(self, id, out) for id in range(node, end)]
+        expression = self.expression_class
+        return [expression(self, id, out) for id in range(node, end)]
 
     def place(
         self, blocks: tuple[Block, ...], columns: Sequence[Any] = (), draws: int = 0, instances: Instances | None = None
@@ -195,7 +212,7 @@ class Columns(Builder):
         if found is None:
             made = self.add(type(), ())
             found = self.constants[key] = (made.id, made.spec)
-        return self.handle(self, *found)
+        return self.expression_class(self, *found)
 
     def take_draws(self, count: int) -> Sequence[Any]:
         """Integers for what is random in the graph: the next ones of a sequence of its own, see `edbatch.seed`."""
@@ -221,6 +238,11 @@ class Columns(Builder):
     def keeps(self) -> str:
         """The name of what keeps what is recorded for other calls, so that it may depend on no value; else empty."""
         return "" if self.base is None else self.base.keeps
+
+    @property
+    def is_trace(self) -> bool:
+        """Whether what is recorded here is a cell's body, or kept for other calls, so that values cannot be read."""
+        return self.base is not None and self.base.is_trace
 
     def refuse_reading(self, what: str) -> None:
         """Refuse to read a value, by `what`, if that would be kept.
@@ -328,10 +350,24 @@ class Columns(Builder):
 
 
 def current_graph() -> Columns:
-    """The graph of the innermost `with eb.Graph():`.
+    """The graph of the innermost `with eb.Graph():`, into which `eb.input` and the like record.
+
+    In a cell, a vertex function or a replayed function it is one of theirs, see `Graph.is_trace`: no `Graph`, but with
+    the same `dtype` and `expression_class`.
 
     Raises:
         EdBatchError: there is none.
+
+    Example:
+        >>> import edbatch as eb
+        >>> @eb.cell
+        ... def double(x):
+        ...     assert eb.current_graph().is_trace
+        ...     return x * 2
+        >>> with eb.Graph() as graph:
+        ...     y = double(eb.ones(2))
+        ...     eb.current_graph() is graph, graph.is_trace
+        (True, False)
     """
     graph = _top().value or graphs.innermost()
     if graph is None:

@@ -10,7 +10,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.missing_operators import without_operators
 from edbatch.graph.operand import Operand
 from edbatch.graph.pytorch_names import EXPRESSION, explaining, with_hints
-from edbatch.graph.recorder import IN_C, Handle
+from edbatch.graph.recorder import Handle
 from edbatch.graph.spec import Spec
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ class Expression(Handle, Operand, gc=False, eq=False):
         graph: Columns
         id: int  # node, and above it the view it is seen through: see graph.views
         spec: Spec
-    elif IN_C:
-        __slots__ = ()
 
-    #: The class of arrays of expressions of this class, see `Columns.handle`.
+    __slots__ = ()
+
+    #: The class of arrays of expressions of this class, see `Columns.expression_class`.
     of_arrays: ClassVar[type[Any]]
 
     def value(self) -> Any:
@@ -113,7 +113,7 @@ class Expression(Handle, Operand, gc=False, eq=False):
         too. What a cell returns has the same gradient as without the decorator: uses inside the cell count like those
         outside.
         Gradients of inputs are not computed by `backward`, but by a second way back at the first call for one: call it
-        before parameters are changed.
+        before parameters are changed. `eb.gradients` computes those that it is asked for in one.
 
         Returns:
             An array of the caller's own (or a NumPy scalar), on the host.
@@ -153,4 +153,7 @@ class Expression(Handle, Operand, gc=False, eq=False):
         raise AssertionError("a graph refuses to be copied")
 
     def __repr__(self) -> str:
-        return f"Expression({self.graph.type_of(self)}, shape={self.shape})"
+        try:
+            return f"Expression({self.graph.type_of(self)}, shape={self.shape})"
+        except EdBatchError:  # of a graph that has forgotten
+            return f"Expression(shape={self.shape})"

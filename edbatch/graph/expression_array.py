@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import index
+from types import new_class
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
-from edbatch.graph.recorder import IN_C
 
 if TYPE_CHECKING:
     from edbatch.graph.array_graph import ArrayGraph
@@ -55,8 +55,7 @@ class ExpressionArray(Expression, gc=False, eq=False):
         array([1.5, 2. ], dtype=float32)
     """
 
-    if not TYPE_CHECKING and IN_C:
-        __slots__ = ()
+    __slots__ = ()
 
     # Its graph is one whose nodes each stand for n; so all that takes an expression takes an array, and does no more.
 
@@ -74,7 +73,7 @@ class ExpressionArray(Expression, gc=False, eq=False):
 
     def __iter__(self) -> Iterator[Expression]:
         graph, spec = self._array_graph.base, self.spec
-        return (graph.handle(graph, id, spec) for id in self.ids.tolist())
+        return (graph.expression_class(graph, id, spec) for id in self.ids.tolist())
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
@@ -94,12 +93,13 @@ class ExpressionArray(Expression, gc=False, eq=False):
 
     def gradient(self) -> np.ndarray:
         """The gradients of all entries, an array [n, *shape]; see `Expression.gradient`."""
-        found = [x.gradient() for x in self]
-        return np.array(found, self.spec.dtype).reshape(len(self), *self.spec.shape)
+        found: np.ndarray = self._array_graph.base.gradient(self)
+        return found
 
     def backward(self, gradient: Any = None) -> NoReturn:
-        """Refuse: gradients are of one number."""
-        raise EdBatchError(f"backward of {self!r}: expected one expression, as eb.sum(xs) is")
+        """Refuse: gradients are of one number, or given for each entry."""
+        what = "expected one expression, as eb.sum(xs) is; eb.backward(xs, gradients) takes an array"
+        raise EdBatchError(f"backward of {self!r}: {what}")
 
     def item(self) -> NoReturn:
         """Refuse: an array is no number."""
@@ -110,6 +110,30 @@ class ExpressionArray(Expression, gc=False, eq=False):
 
 
 Expression.of_arrays = ExpressionArray
+
+
+def is_one(x: Any) -> bool:
+    """Whether it is a single expression."""
+    return x.__class__ is Expression or (isinstance(x, Expression) and not isinstance(x, ExpressionArray))
+
+
+def expect_expression_class(found: Any) -> None:
+    """Check that expressions of a graph can be of a class, and give it one for arrays if it has none of its own.
+
+    Raises:
+        EdBatchError: they cannot.
+    """
+    if not (isinstance(found, type) and issubclass(found, Expression)) or issubclass(found, ExpressionArray):
+        raise EdBatchError(f"expression_class: expected a subclass of Expression, for single ones, got {shown(found)}")
+    if "of_arrays" not in vars(found):
+        bases = found.of_arrays, found  # in this order: an array is a list first
+        about = {"__slots__": (), "__module__": found.__module__, "__doc__": f"Several of `{found.__name__}`."}
+        found.of_arrays = new_class(f"{found.__name__}Array", bases, None, lambda held: held.update(about))
+    if not (isinstance(found.of_arrays, type) and issubclass(found.of_arrays, ExpressionArray)):
+        raise EdBatchError(
+            f"expression_class: {found.__name__}.of_arrays: expected a subclass of ExpressionArray, "
+            f"got {shown(found.of_arrays)}"
+        )
 
 
 def _checked_entries(chosen: Any, count: int) -> Any:

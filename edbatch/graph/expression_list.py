@@ -55,10 +55,11 @@ def listed(name: str, xs: Iterable[Any], graph: Columns | None = None) -> Expres
     if not nodes:
         once = "" if isinstance(xs, Sized) else "; a generator can be read once"
         raise EdBatchError(f"{name}([]): expected at least one expression{once}")
-    if nodes[0].__class__ is Expression:
+    kind = nodes[0].__class__
+    if kind is Expression or isinstance(nodes[0], Expression):
         of, entry, ids = nodes[0].graph, nodes[0].spec, []
         for x in nodes:
-            if x.__class__ is not Expression or x.graph is not of or x.spec is not entry:
+            if x.__class__ is not kind or x.graph is not of or x.spec is not entry:
                 break
             ids.append(x.id)
         if len(ids) == len(nodes) and graph in (None, of):

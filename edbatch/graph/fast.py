@@ -194,10 +194,10 @@ def viewed(
                     return found
                 entry = known[key] = (0, tuple(parts)) if isinstance(found, list) else parts[0]
             call.learn((x.spec,), 0, entry[1], given[1:], key[1], entry[0])
-            handle = x.graph.handle
+            expression = x.graph.expression_class
             if entry[1].__class__ is tuple:
-                return [handle(x.graph, x.id + step, spec) for step, spec in entry[1]]
-            return handle(x.graph, x.id + entry[0], entry[1])
+                return [expression(x.graph, x.id + step, spec) for step, spec in entry[1]]
+            return expression(x.graph, x.id + entry[0], entry[1])
 
         call = caller(VIEW, slow, names, defaults=defaults)
         return _like(function, call)

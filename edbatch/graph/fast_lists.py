@@ -44,7 +44,7 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
         pairs = np.zeros((1 + len(xs), 2), np.int64)  # of which none is added to anything
         pairs[0, 0], pairs[1:, 0] = len(xs), xs.ids
         node = base.place((one_node(type, 0)._replace(operands=pairs.tobytes()),))
-        return base.handle(base, node, type.out)
+        return base.expression_class(base, node, type.out)
 
     call = caller(LIST, slow, ("xs",))
     return call
@@ -93,8 +93,8 @@ def over(
         graph.types.append(type_id)
         operands += ids
         operands += other.ids
-        handle = graph.handle
-        return handle(graph, node, spec)
+        expression = graph.expression_class
+        return expression(graph, node, spec)
 
     return call
 

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.exact import Identity
-from edbatch.base.repetition import goes_on
-from edbatch.errors import warn
+from edbatch.errors import goes_on, warn
 from edbatch.graph.attributes import OPENED, WRAPPERS, is_library, names_in, names_of, old_text, slots_of, special_of
 from edbatch.graph.guard import Guard
 from edbatch.graph.model.collection import ParameterCollection

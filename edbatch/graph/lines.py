@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from edbatch.base.stack import users_frame
+from edbatch.errors import users_frame
 
 
 class LinedTypes(list[int]):

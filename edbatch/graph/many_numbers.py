@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from edbatch.base.repetition import goes_on
-from edbatch.errors import warn
+from edbatch.errors import goes_on, warn
 from edbatch.graph.columns import Columns
 from edbatch.graph.op import Op
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from operator import neg
 from typing import Any
 
-from edbatch.base.repetition import goes_on
-from edbatch.errors import warn
+from edbatch.errors import goes_on, warn
 from edbatch.graph.views import NODE_MASK
 
 #: How many numbers a graph remembers, at most.

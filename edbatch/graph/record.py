@@ -185,7 +185,7 @@ def number(graph: Columns, value: Any, shared: bool = True) -> Expression:
         if not shared:
             return made
         found = graph.constants[key] = (made.id, made.spec)
-    return graph.handle(graph, *found)
+    return graph.expression_class(graph, *found)
 
 
 def _what(value: np.ndarray) -> str:
@@ -212,8 +212,8 @@ def array_input(graph: Columns, value: np.ndarray) -> Expression:
     graph.n = node + 1
     graph.types.append(type_id)
     graph.integers.append(len(inputs) - 1)
-    handle = graph.handle
-    return handle(graph, node, spec)
+    expression = graph.expression_class
+    return expression(graph, node, spec)
 
 
 def array_inputs(graph: Columns, values: np.ndarray) -> tuple[np.ndarray, Spec]:

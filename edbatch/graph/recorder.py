@@ -56,12 +56,14 @@ if TYPE_CHECKING or not IN_C:
     class Builder:
         """What of a graph is read and written by recording; see `graph.columns.Columns`."""
 
-        __slots__ = ("careful", "constants", "dtype", "handle", "integers", "n", "operands", "serial", "types")
+        __slots__ = (
+            "careful", "constants", "dtype", "expression_class", "integers", "n", "operands", "serial", "types",
+        )  # fmt: skip
 
         careful: bool
         constants: dict[Any, tuple[int, Any]]
         dtype: np.dtype
-        handle: Any
+        expression_class: Any
         integers: Any
         n: int
         operands: Any
@@ -78,7 +80,12 @@ if TYPE_CHECKING or not IN_C:
         def _end(self) -> None:
             """Give back what it holds, before it goes."""
 
-    class Handle(msgspec.Struct, gc=False, eq=False):
+    class _Kind(msgspec.StructMeta):
+        def __new__(cls, name: str, bases: tuple[type, ...], held: dict[str, Any], **config: Any) -> Any:
+            held.pop("__slots__", None)  # which structs have anyway, and refuse to be told
+            return super().__new__(cls, name, bases, held, **config)
+
+    class Handle(msgspec.Struct, metaclass=_Kind, gc=False, eq=False):
         """A node of a graph, perhaps seen through a view, and its spec.
 
         Without garbage collection it is built in a third of the time of a class with __slots__; it holds the graph, the
@@ -230,8 +237,8 @@ def _fixed(
         graph.types.append(type)
         graph.operands += ids
         graph.integers += integers
-        handle = graph.handle
-        return handle(graph, node, out)
+        expression = graph.expression_class
+        return expression(graph, node, out)
 
     return call
 
@@ -246,10 +253,10 @@ def _view(slow: Callable[..., Any], entries: dict[Any, Any], arguments: int, def
         if known is None or keywords:
             return slow(*given, **keywords)
         _, out, step, _ = known
-        handle = x.graph.handle
+        expression = x.graph.expression_class
         if out.__class__ is tuple:  # several views
-            return [handle(x.graph, x.id + step, spec) for step, spec in out]
-        return handle(x.graph, x.id + step, out)
+            return [expression(x.graph, x.id + step, spec) for step, spec in out]
+        return expression(x.graph, x.id + step, out)
 
     return call
 
@@ -276,7 +283,7 @@ def _list(slow: Callable[..., Any], entries: dict[Any, Any], kind: int, defaults
         if kind == LIST:
             graph.operands.append(len(xs))
         graph.operands += [x.id for x in xs]
-        handle = graph.handle
-        return handle(graph, node, known[1])
+        expression = graph.expression_class
+        return expression(graph, node, known[1])
 
     return call

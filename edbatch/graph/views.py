@@ -111,4 +111,4 @@ def look(x: Expression, op: Op, attributes: Attributes) -> Expression:
     view = view_of(x.spec, code, op, attributes)
     if view is None:
         return x.graph.add(node_type(op, attributes, (x.spec,)), (x.id,))
-    return x.graph.handle(x.graph, x.id + ((view.code - code) << NODE_BITS), view.out)
+    return x.graph.expression_class(x.graph, x.id + ((view.code - code) << NODE_BITS), view.out)

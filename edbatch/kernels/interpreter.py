@@ -127,7 +127,7 @@ def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[...
     move, flush, read_scattered = emitter.move, emitter.flush, emitter.read_scattered
     run_steps = _step_runner(emitter)
 
-    @compiled(small=True, error_model="numpy")
+    @compiled(small=True, error_model="numpy", inline="always")
     def place_arguments(
         device: np.ndarray, programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, begin: int,
         m: int,
@@ -164,7 +164,7 @@ def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[...
                 count = move(device, sources.moves, count, source, Listed(target, 0), rows)
         flush(device, sources.moves, count)
 
-    @compiled(small=True, error_model="numpy")
+    @compiled(small=True, error_model="numpy", inline="always")
     def run_program(
         device: np.ndarray, programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, scratch: int
     ) -> bool:
@@ -195,7 +195,7 @@ def _step_runner(emitter: Emitter) -> Callable[..., bool]:
     """What runs the steps of a program on a block of calls, and returns whether none has raised an exception."""
     multiply, multiply_each, kernel = emitter.multiply, emitter.multiply_each, emitter.kernel
 
-    @compiled(small=True, error_model="numpy")
+    @compiled(small=True, error_model="numpy", inline="always")
     def run_steps(
         device: np.ndarray, programs: Programs, number: int, slots: Slots, integers: Integers, m: int
     ) -> bool:

@@ -187,7 +187,7 @@ def placed(given: np.ndarray, at: int, rows: Rows, listed: int) -> None:
     given[at], given[at + 1], given[at + 2] = rows.address, rows.stride, listed
 
 
-@compiled(small=True, error_model="numpy")
+@compiled(small=True, error_model="numpy", inline="always")
 def window_rows(window: int, memory: Memory) -> Rows:
     """The rows that a window shows; if their entries do not lie side by side, from their first entries on."""
     shown = memory.windows[window]
@@ -195,7 +195,7 @@ def window_rows(window: int, memory: Memory) -> Rows:
     return Rows(arena["address"] + shown["begin"], arena["stride"], shown["width"])
 
 
-@compiled(small=True, error_model="numpy")
+@compiled(small=True, error_model="numpy", inline="always")
 def operand_rows(operand: np.void, begin: int, memory: Memory) -> Rows:
     """Where an operand's rows lie, of one window, from number `begin` on.
 
@@ -209,14 +209,14 @@ def operand_rows(operand: np.void, begin: int, memory: Memory) -> Rows:
     return Rows(first, distance * rows.stride, rows.width)
 
 
-@compiled(small=True, error_model="numpy")
+@compiled(small=True, error_model="numpy", inline="always")
 def result_rows(kind: int, row: int, memory: Memory) -> Rows:
     """Where the results of a type lie from `row` on."""
     rows = window_rows(memory.results[kind], memory)
     return Rows(rows.address + row * rows.stride, rows.stride, rows.width)
 
 
-@compiled(small=True, error_model="numpy")
+@compiled(small=True, error_model="numpy", inline="always")
 def computed_rows(kept: np.void, n: int, out: Rows) -> Rows:
     """The rows where a program computes n calls: `out`, or where it keeps what it saves.
 
@@ -230,7 +230,7 @@ def computed_rows(kept: np.void, n: int, out: Rows) -> Rows:
     return Rows(first, kept["stride"], kept["stride"])
 
 
-@compiled(small=True, error_model="numpy")
+@compiled(small=True, error_model="numpy", inline="always")
 def place_slots(
     programs: Programs, number: int, slots: Slots, scratch: int, result: Rows, m: int, elements: int
 ) -> None:
@@ -261,7 +261,7 @@ def given_words(step: np.void) -> int:
     return int(step["axes"] + 3 * step["places"] + step["words"] + 2 * step["integers"] + 1)
 
 
-@compiled(small=True)
+@compiled(small=True, inline="always")
 def fill(
     given: np.ndarray, step: np.void, positions: np.ndarray, slots: Slots, itemsize: int, payload: int,
     payload_stride: int, offsets: int,

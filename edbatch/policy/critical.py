@@ -85,7 +85,7 @@ def is_critical(critical: Critical, frontier: Frontier, kinds: np.ndarray, count
     return True
 
 
-@compiled(small=True)
+@compiled(small=True, inline="always")
 def complete(frontier: Frontier, kinds: np.ndarray, count: int) -> int:
     """The position in `kinds` of a type that runs without a choice, or -1: of the only one, or of one all of whose
     remaining nodes are ready. Its batch has to run some time, and nothing can join it, so it may as well run now.
@@ -104,7 +104,7 @@ def work_ahead(critical: Critical, frontier: Frontier, kind: int) -> float:
 
 
 # The record is taken apart first: Numba counts a reference to every array of one that is handed on.
-@compiled(small=True)
+@compiled(small=True, inline="always")
 def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
     """The rule `critical-path`: the position in `kinds` of the critical type (of all, if none is) with most ahead."""
     column, reach, begin, end, last = critical.column, critical.reach, frontier.begin, frontier.end, frontier.last

@@ -60,7 +60,7 @@ def new_record(nodes: int) -> Record:
     return Record(np.empty(nodes, np.int32), offsets, np.empty(nodes, np.int32), np.zeros(1, np.int64))
 
 
-@compiled(small=True)
+@compiled(small=True, inline="always")
 def run_batch(
     graph: GraphColumns, frontier: Frontier, record: Record, kind: int, depths: np.ndarray, reach: np.ndarray
 ) -> None:
@@ -78,33 +78,26 @@ def run_batch(
         reach[kind] = 0
     batch = record.length[0]
     done = record.offsets[batch]
-    for node in pool[first:last]:
+    for at in range(first, last):  # a slice of an array is counted, too
+        node = pool[at]
         order[done] = node
         done += 1
-        for user in users[user_indptr[node] : user_indptr[node + 1]]:
+        for edge in range(user_indptr[node], user_indptr[node + 1]):
+            user = users[edge]
             missing[user] -= 1
             if missing[user] == 0:
                 its = types[user]
                 pool[ends[its]] = user
                 ends[its] += 1
                 if len(reach):
-                    for at in range(reach.shape[1]):
-                        reach[its, at] = max(reach[its, at], depths[user, at])
+                    for column in range(reach.shape[1]):
+                        reach[its, column] = max(reach[its, column], depths[user, column])
     record.types[batch] = kind
     record.offsets[batch + 1] = done
     record.length[0] = batch + 1
 
 
-@compiled(small=True)
-def topological_order(graph: GraphColumns) -> np.ndarray:
-    """int32[m]: operands before their users, of a graph of one type; where there is a cycle, not all n nodes."""
-    frontier, record, nothing = new_frontier(graph, 1), new_record(len(graph.types)), np.zeros((0, 0), np.int32)
-    while frontier.begin[0] < frontier.end[0]:
-        run_batch(graph, frontier, record, 0, nothing, nothing)
-    return record.order[: frontier.end[0]]
-
-
-@compiled(small=True)
+@compiled(small=True, inline="always")
 def ready_types(frontier: Frontier, kinds: np.ndarray) -> int:
     """Fill `kinds` with the types on the frontier, ascending, and return how many there are."""
     count = 0

@@ -13,7 +13,7 @@ from edbatch.policy.policy_file import HeuristicFile, Training, write_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.typed_graph import Int32s, TypedGraph, require_typed_graph
 
-loops, topology = Later("edbatch.policy.heuristic_loops"), Later("edbatch.policy.topology")
+loops, topology = Later("edbatch.policy.loops"), Later("edbatch.policy.topology")
 sparse, csgraph = Later("scipy.sparse"), Later("scipy.sparse.csgraph")
 
 
@@ -93,16 +93,34 @@ def _average_depths(graph: TypedGraph) -> NDArray[np.float64]:
 
 def _standard_sort(graph: TypedGraph) -> Int32s:
     """int32[n]: the column of each node; nodes that join all samples, as the sum of their losses does, come last."""
-    edges, nodes = (graph.indptr, graph.operands), np.arange(len(graph))
-    last = topology.joining_node(*edges, np.argsort(_depths(graph), kind="stable"))
+    edges, nodes, reads = (graph.indptr, graph.operands), np.arange(len(graph)), np.diff(graph.indptr)
+    links = np.unique(np.stack([np.repeat(nodes, reads), graph.operands]), axis=1)
+    last = _joining_node(_depths(graph), links, reads == 0)
     joins = topology.longest_paths(*edges, graph.topological, nodes == last) > 0  # it, and what reads it
     height = topology.longest_paths(*graph.successors, graph.topological[::-1].copy(), ~joins)
-    reads = np.diff(graph.indptr)
-    links = np.stack([np.repeat(nodes, reads), graph.operands])
     links = links[:, ~joins[links[0]] & (reads[links[1]] > 0)]  # samples may share inputs
     samples = sparse.coo_array((np.ones(len(links[0])), links), (len(graph), len(graph)))
     column = topology.columns_of_rows(*edges, height, csgraph.connected_components(samples, directed=False)[1])
     return np.where(joins, column.max(initial=-1) + 1 + _depths(graph, from_roots=True), column)
+
+
+def _joining_node(depths: Int32s, links: NDArray[np.intp], is_input: NDArray[np.bool_]) -> int:
+    """The node that joins all samples, the last by depth that joins two parts of the graph; -1 where several are left.
+
+    An input is a part until it is taken, and joins none that take it.
+
+    Args:
+        links: [2, edges]: users, and what they read.
+    """
+    n, rank = len(depths), np.argsort(np.argsort(depths, kind="stable")) + 1
+    users, read = links[:, np.argsort(rank[links[0]])]
+    of_inputs = is_input[read]
+    _, first = np.unique(read[of_inputs], return_index=True)
+    inner = users[~of_inputs], read[~of_inputs]
+    tree = csgraph.minimum_spanning_tree(sparse.coo_array((rank[inner[0]], inner), (n, n)))
+    joined = np.bincount(np.append(users[of_inputs][first], tree.nonzero()[0]), minlength=n)
+    one = tree.nnz + 1 == n - is_input.sum() and joined.max() > 1
+    return int(np.where(joined > 1, rank, 0).argmax()) if one else -1
 
 
 #: The rules by name, and what each does, as sentences without their subject.

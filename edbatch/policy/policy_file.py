@@ -27,11 +27,6 @@ class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     heuristic: str  # the best run-time heuristic...
     heuristic_batches: list[Count]  # ...and its batches per graph
 
-    @property
-    def optimal(self) -> bool:
-        """Whether every graph reached its lower bound."""
-        return self.batches == self.bounds
-
 
 class Header(msgspec.Struct):
     """What every version of the format starts with."""
@@ -90,9 +85,5 @@ def read_policy(path: str | os.PathLike[str]) -> HeuristicFile | FSMFile:
 def _decode(path: str | os.PathLike[str], text: str, form: Any) -> Any:
     try:
         return msgspec.json.decode(text, type=form)
-    except msgspec.ValidationError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise EdBatchError(f"{path}: not a policy file: {error}") from error
-    except msgspec.DecodeError as error:
-        raise EdBatchError(f"{path}: not a whole JSON file: {error}") from error
-    except RecursionError:
-        raise EdBatchError(f"{path}: not a policy file: nested too deeply") from None

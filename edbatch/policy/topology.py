@@ -37,43 +37,6 @@ def longest_paths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, c
 
 
 @compiled(small=True)
-def joining_node(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> int:
-    """The node that joins all samples; -1 where several are left.
-
-    It is the last in `order`, by depth, that joins two parts of the graph; what nobody reads does not hide it. An input
-    is a part until it is taken, and joins none that take it.
-    """
-    part = np.arange(len(order), dtype=np.int32)
-    taken = np.zeros(len(order), np.bool_)
-    parts, last = 0, -1
-    for node in order:
-        joined = 0
-        for operand in operands[indptr[node] : indptr[node + 1]]:
-            if indptr[operand] == indptr[operand + 1]:
-                joined += not taken[operand]
-                taken[operand] = True
-                continue
-            a, b = _first(part, node), _first(part, operand)
-            if a != b:
-                part[max(a, b)] = min(a, b)
-                joined += 1
-                parts -= 1
-        parts += indptr[node] != indptr[node + 1]
-        if joined > 1:
-            last = node
-    return last if parts == 1 else -1
-
-
-@compiled(small=True)
-def _first(part: np.ndarray, node: int) -> int:
-    """The first node known to be connected with one; the way there is made shorter."""
-    while part[node] != node:
-        part[node] = part[part[node]]
-        node = part[node]
-    return node
-
-
-@compiled(small=True)
 def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, height: np.ndarray, row: np.ndarray) -> np.ndarray:
     """int32[n]: the column of every node, where each sample is a row of its nodes, depth first.
 

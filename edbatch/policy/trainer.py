@@ -16,8 +16,8 @@ from edbatch.policy.critical import Critical, new_critical
 from edbatch.policy.encodings import CRITICAL
 from edbatch.policy.frontier import new_frontier
 from edbatch.policy.fsm import FSM
-from edbatch.policy.fsm_loop import Deciding, Trajectory, follow, learn_from, new_trajectory, take_best
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
+from edbatch.policy.loops import Deciding, Trajectory, follow, learn_from, new_trajectory, take_best
 from edbatch.policy.policy_file import Training
 from edbatch.policy.state_table import StateTable, new_table
 from edbatch.policy.typed_graph import Columns, GraphColumns, TypedGraph, lower_bound
@@ -150,12 +150,12 @@ class Trainer:
 
     def explore(self, episodes: int, how: Exploration) -> None:
         """Q-learning proper, for an eighth of the episodes."""
-        table, number, start, share = new_table(64, 512), 0, self.spent, episodes // 8
-        while self.spent - start < share and not self.optimal:
+        table, number, share = new_table(64, 512), 0, episodes // 8
+        while self.spent < share and not self.optimal:
             arena = self.arenas[number % len(self.arenas)]
             if not self.may_spend(arena.work / self.work, episodes):
                 return
-            chance = max(LEAST_EPSILON, how.epsilon * (1 - (self.spent - start) / share))
+            chance = max(LEAST_EPSILON, how.epsilon * (1 - self.spent / share))
             table, decisions, _ = self.run(arena, table, alpha=how.alpha, epsilon=chance, greedy=True)
             learn_from(arena.trajectory, table, decisions, how.rate, how.discount, how.steps)
             self.count(arena.work / self.work)

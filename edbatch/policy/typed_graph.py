@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, shown
 
-frontier, topology = Later("edbatch.policy.frontier"), Later("edbatch.policy.topology")
+topology = Later("edbatch.policy.topology")
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
@@ -136,21 +136,14 @@ class TypedGraph:
         nodes = np.arange(len(self), dtype=np.int32)
         if (self.operands < np.repeat(nodes, np.diff(self.indptr))).all():
             return nodes
-        alike = GraphColumns(np.zeros_like(nodes), self.indptr, self.operands, *self.successors, nodes)
-        order: Int32s = frontier.topological_order(alike)
-        if len(order) < len(self):
-            raise EdBatchError(f"the graph has a cycle through {self._cycle()}")
-        return order
-
-    def _cycle(self) -> str:
-        """One cycle in the direction of the data, as `node 3 -> 5 -> 3`."""
         rows = np.split(self.operands, self.indptr[1:-1])
+        sorter = TopologicalSorter({node: row.tolist() for node, row in enumerate(rows)})
         try:
-            TopologicalSorter({node: row.tolist() for node, row in enumerate(rows)}).prepare()
+            return np.fromiter(sorter.static_order(), np.int32, len(self))
         except CycleError as error:
             loop = error.args[1]
-            shown = loop if len(loop) <= 9 else [*loop[:4], "...", *loop[-4:]]
-        return "node " + " -> ".join(map(str, shown))
+            way = map(str, loop if len(loop) <= 9 else [*loop[:4], "...", *loop[-4:]])
+            raise EdBatchError(f"the graph has a cycle through node {' -> '.join(way)}") from None
 
     def _check(self) -> None:
         nodes, names, indptr = len(self), self.names, self.indptr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 from weakref import ref
@@ -16,14 +16,14 @@ from edbatch.graph.model.writes import Source, now, running
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
-from edbatch.kernels.backend import Backend
 from edbatch.memory.plan.growing import Used
 from edbatch.policy.policy import Policy, get_policy, is_known, schedule_of
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import Successors, TypedGraph
+from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable
 from edbatch.runtime.execute import Timed, run_plan
-from edbatch.runtime.learned import RULE, Choice, default_policy, waits
+from edbatch.runtime.learned import RULE, Choice, default_policy
 from edbatch.runtime.lower import FEW, UNKNOWN, contract, decode, plan_batches, plan_few
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
@@ -39,7 +39,8 @@ class Evaluation:
     """What has become of the nodes that a graph recorded.
 
     Args:
-        known, integers: the plan of a graph of the same structure, and the nodes' integers; None: there was none.
+        integers: of the nodes that are taken over first.
+        known: the plan of a graph of the same structure, which has these nodes; None: there was none.
 
     Attributes:
         policy: that was used last; fallbacks: steps at which one did not know the state.
@@ -53,8 +54,8 @@ class Evaluation:
     """
 
     def __init__(
-        self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, known: CachedPlan | None = None,
-        integers: Any = (),
+        self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, integers: np.ndarray,
+        known: CachedPlan | None = None,
     ) -> None:  # fmt: skip
         self.policy: Policy | None = None
         self.table = table
@@ -63,7 +64,6 @@ class Evaluation:
         self.done = 0
         self.is_scheduling = False  # a policy is asked, which may ask for values
         self.is_computing = False  # so are foreign ops
-        self._args_done = 0
         self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
         self.key: Hashable = None
         self.fixes_device = False
@@ -78,7 +78,7 @@ class Evaluation:
         self.nodes, self.plan = records.nodes, records.plan
         recorded = self.lines if options.trace_lines else None
         given = np.array(integers, np.int32)
-        self._n_integers = len(given)
+        self._n_integers = 0 if known is None else len(given)
         self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, recorded, known, given)
         self.profile: list[Timed] | None = [] if options.profile else None
         self._backward: Any = None
@@ -139,9 +139,11 @@ class Evaluation:
             The numbers of the types in the table; which nodes, counted from `first`; and their graph.
         """
         table = self.table
-        present, kinds, chosen, indptr, operands = contract(first, nodes.columns(first, end), table.is_source)
+        end = nodes.n if end is None else end
+        present, chosen, kinds, indptr, operands, *more = contract(first, end, nodes.directory, table.directory)
         graph = TypedGraph(kinds, indptr, operands, table.names(present))
-        graph.topological = np.arange(len(kinds), dtype=np.int32)  # it is found out by `contract`
+        graph.topological, *users = more
+        graph.successors = Successors(*users)
         return present, chosen, graph
 
     def whole_graph(self) -> TypedGraph:
@@ -180,19 +182,19 @@ class Evaluation:
         self._execute(begin, self.plan.used, n_sources, inputs, saving)
         self._n_sources += n_sources
         clock.stop("execution")
-        self.done, self._args_done = nodes.n, nodes.n_args
+        self.done = nodes.n
 
     def _planned(self, policy: Policy | None) -> int:
         """Plan what is pending; how many batches are of sources."""
         first, nodes, plan = self.done, self.nodes, self.plan
         n_sources, has_room, key = -1, True, self.key
         if nodes.n - first <= FEW and (policy is None or is_known(policy)):
-            plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
+            plan.reserve(nodes.n, nodes.n_args)
             n_sources, has_room = plan_few(self._options.split, first, *self._tables())
         if n_sources < 0:
-            order, offsets = self._scheduled(policy)
-            plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
-            n_sources, has_room = plan_batches(order, offsets, first, *self._tables())
+            chosen, order, offsets = self._scheduled(policy)
+            plan.reserve(nodes.n, nodes.n_args)
+            n_sources, has_room = plan_batches(chosen, order, offsets, first, *self._tables())
         if not has_room:
             self.arenas.make_room()
         if key is not None and first == 0 and plans.has_seen(key):
@@ -208,21 +210,19 @@ class Evaluation:
         self.arenas.see_layouts()
         return len(table.windows.windows), self.nodes.directory, table.directory, self.plan.entries, self.arenas.rows
 
-    def _scheduled(self, policy: Policy | None) -> tuple[np.ndarray, np.ndarray]:
-        """The batches that a policy makes of the pending nodes."""
+    def _scheduled(self, policy: Policy | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The pending nodes that have to be scheduled, and the batches that a policy makes of them."""
         clock = self.clock
         if self._options.split:
             split_nodes(self.nodes, self._state.integers[: self._n_integers], self.done, self.table)
         _, chosen, graph = self.typed_graph(self.nodes, self.done)
         clock.stop("lowering")
         if not len(graph):
-            return chosen, np.zeros(1, np.int64)
+            return chosen, chosen, np.zeros(1, np.int64)
         if policy is None and self.choice is not None:
             policy = get_policy(RULE)  # of programs any round may have types of its own
         if policy is None:  # what is new may have types that the last policy does not know
-            policy = default_policy(graph)
-            names = frozenset(graph.names)
-            self._waiting = names if waits(names) else None
+            policy, self._waiting = default_policy(graph)
             clock.stop("learning")
         if self.choice is not None:
             policy = self.choice.of(policy, graph)
@@ -235,13 +235,13 @@ class Evaluation:
             self.is_scheduling = False
         self.fallbacks += getattr(policy, "fallbacks", 0) - before
         clock.stop("scheduling")
-        return chosen[schedule.order], schedule.offsets
+        return chosen, schedule.order, schedule.offsets
 
     def _execute(self, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None, saving: bool) -> None:
         time, table = now(), self.table
         types: TypeTable | SavingTable = table
         if saving or table.any_calls:
-            batches = self.plan.tables.batches[begin.batches : end.batches]
+            batches = self.plan.batches[begin.batches : end.batches]
             if saving or table.has_calls[batches["type"]].any():  # what was called is not called again in a way back
                 types = SavingTable(table, batches)
         try:
@@ -292,7 +292,7 @@ class Evaluation:
         if len(ids) <= AT_ONCE:
             return [self.value(id) for id in ids.tolist()]
         values: list[Any] = [None] * len(ids)
-        for chosen, found in self._by_window(ids):
+        for chosen, found in self.table.rows(ids, self.nodes, self.arenas.array):
             for at, value in zip(chosen.tolist(), found, strict=True):
                 values[at] = value
         return values
@@ -300,23 +300,14 @@ class Evaluation:
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The values of expressions of one spec, that have run, side by side."""
         values = np.empty((len(ids), *spec.shape), spec.dtype)
-        for chosen, found in self._by_window(ids):
+        for chosen, found in self.table.rows(ids, self.nodes, self.arenas.array):
             values[chosen] = found
         return values
 
-    def _by_window(self, ids: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The positions of expressions that are seen through one window, and a copy of their values: a row for each."""
-        self.table.see(ids)
-        table, nodes, codes = self.table, ids & NODE_MASK, ids >> NODE_BITS
-        windows = np.where(codes > 0, table.view_windows[codes], table.window[self.nodes.types[nodes]])
-        for window in np.unique(windows).tolist():
-            chosen = np.flatnonzero(windows == window)
-            yield chosen, rows_to_host(self.arenas.array(window), self.nodes.row[nodes[chosen]], table.backend)
-
-    def backward(self, id: int, seed: np.ndarray) -> None:
-        """Compute the gradients of an expression that has run, given its own."""
+    def backward(self, ids: list[int], seeds: list[np.ndarray]) -> None:
+        """Compute the gradients of expressions that have run, given their own; see `Backward`."""
         self._forget_way_back()
-        backward = Backward(self._state, self._store, self.ran, id, seed)
+        backward = Backward(self._state, self._store, self.ran, ids, seeds)
         clock = self.clock
         clock.restart()
         token = running.set(Source(clock.seconds))
@@ -329,6 +320,21 @@ class Evaluation:
             running.reset(token)
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
+
+    def gradients(self, ids: list[int], seeds: list[np.ndarray], asked: Asked) -> None:
+        """Compute what is asked for of expressions that have run; what `backward` was called on last stays."""
+        if self._backward is not None:
+            self._backward.release()
+        backward = Backward(self._state, self._store, self.ran, ids, seeds)
+        self.clock.restart()
+        try:
+            self.is_computing = True
+            with self._computing():
+                backward.gather(asked)
+                backward.release()
+        finally:
+            self.is_computing = False
+        self.clock.stop("backward")
 
     def _forget_way_back(self) -> None:
         before, self._backward = self._backward, None
@@ -348,8 +354,8 @@ class Evaluation:
         """Whether the last way back led to no parameter, though some have run."""
         return not self._backward.has_flowed and bool(self.table.holds_parameters[self.nodes.types[: self.done]].any())
 
-    def gradient(self, id: int, spec: Spec) -> Any:
-        """The gradient with respect to an expression; see `Expression.gradient`."""
+    def gradient(self, id: int | np.ndarray, spec: Spec) -> Any:
+        """The gradient with respect to an expression, or several of one spec; see `Expression.gradient`."""
         if self._backward is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
         # Taken out while it works: it may go back once more, and what an interrupt left of that must not be read.
@@ -358,7 +364,7 @@ class Evaluation:
         try:
             self.is_computing = True
             with self._computing():
-                found = backward.gradient(id, spec)
+                found = backward.gradient(id, spec) if isinstance(id, int) else backward.rows(id, spec)
         finally:
             self.is_computing = False
         clock.stop("backward")
@@ -374,12 +380,3 @@ class Evaluation:
         """In its block, what is computed is computed on the device, under the options in force."""
         options = current_options()
         return self.table.backend.computing(options.record, options.precision, options.threads)
-
-
-def rows_to_host(array: Any, rows: np.ndarray, backend: Backend) -> np.ndarray:
-    """Some rows [k, *shape] of a device's array, copied to the host; those that lie side by side in one piece."""
-    first, n = int(rows[0]), len(rows)
-    with backend.active():
-        if (rows == np.arange(first, first + n)).all():
-            return np.array(backend.to_host(array[first : first + n]))
-        return backend.to_host(array[backend.from_host(rows)])

@@ -46,16 +46,17 @@ def run_plan(
     if first == last:
         return
     programs, backend = types.programs, graph.table.backend
-    known = graph.known if types is graph.table else None
-    if known is not None and known.ready is not None and (_held := known.ready.held(programs)) is not None:
-        size = known.ready.scratch
+    known, saves = graph.known, types is not graph.table
+    ready = None if known is None else known.ready.get(saves)
+    if ready is not None and (_held := ready.held(programs)) is not None:
+        size = ready.scratch
     else:
         kinds = set(plan.types[first:last].tolist())
         _held, size = programs.prepare(kinds, types), programs.scratch(plan, first, last)
         if known is not None:
-            known.ready = programs.ready(kinds, size)
+            known.ready[saves] = programs.ready(kinds, size)
     scratch, _ = store.scratch.take(size, _BYTES)
-    memory, values = _memory(graph, store, types), graph.integers[plan.integers[begin.integers : end.integers]]
+    memory, values = _memory(graph, store, types), graph.integers.take(plan.integers[begin.integers : end.integers])
     tables = plan, backend.lists(plan, values, begin.indices, begin.integers), memory
     if not graph.check_nan and profile is None:
         backend.run_batches(first, last, *tables, programs, scratch)

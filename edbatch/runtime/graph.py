@@ -22,10 +22,10 @@ from edbatch.errors import EdBatchError, checked_flag, missing_memory, shown, wa
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.tables import Compiled
 from edbatch.graph.cell.trace import Trace
-from edbatch.graph.columns import DAMAGED, Columns
+from edbatch.graph.columns import DAMAGED, Closed, Columns
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.expression_array import ExpressionArray, expect_expression_class
 from edbatch.graph.guard import expect_unchanged
 from edbatch.graph.lines import LinedTypes
 from edbatch.graph.model.writes import follow, unfollow
@@ -47,6 +47,7 @@ from edbatch.runtime.report import Counts, Report
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
 
+asking = Later("edbatch.runtime.backward.asked")
 backward = Later("edbatch.runtime.backward.backward")
 reporting = Later("edbatch.runtime.reporting")
 running = Later("edbatch.runtime.evaluation")
@@ -71,6 +72,12 @@ class Graph(Columns):
         device: where it runs ("cpu", "cuda", "cuda:1"). None: where its parameters are; if it has none, on the current
             device, see `edbatch.device`.
         seed: of what dropout draws in this graph; None: it follows from the last call of `edbatch.seed`.
+        expression_class: a subclass of `Expression` that all functions and operators return here, also inside of cells,
+            vertex functions and replayed functions, which are traced for each class. With `__slots__ = ()` it costs
+            nothing. Arrays are of its `of_arrays`, a subclass of `ExpressionArray` that is made if it has none.
+
+    Raises:
+        EdBatchError: an argument is none of these.
 
     Example:
         >>> import edbatch as eb
@@ -80,6 +87,17 @@ class Graph(Columns):
         np.float32(14.0)
         >>> graph.report().batches  # the squares, the sum
         2
+
+        Expressions with a method more:
+
+        >>> class Doubled(eb.Expression):
+        ...     __slots__ = ()
+        ...     def twice(self):
+        ...         return self + self
+        >>> with eb.Graph(expression_class=Doubled):
+        ...     y = eb.scalar(3).twice().twice()
+        >>> y.value()
+        np.float32(12.0)
     """
 
     __slots__ = (
@@ -94,8 +112,11 @@ class Graph(Columns):
         check_nan: bool = False,
         device: str | Device | None = None,
         seed: int | None = None,
+        expression_class: type[Expression] = Expression,
     ) -> None:
-        super().__init__(dtype)
+        if expression_class is not Expression:
+            expect_expression_class(expression_class)
+        super().__init__(dtype, expression_class=expression_class)
         if seed is not None:
             self.first_draw = first_draw(checked_seed("Graph: seed", seed), 0)
         self._policy = None if policy is None else get_policy(policy)
@@ -142,10 +163,15 @@ class Graph(Columns):
         if sys.is_finalizing():  # then all of its memory goes
             return
         unfollow(self)
-        evaluation = getattr(self, "_evaluation", None)
+        if getattr(self, "_evaluation", None) is not None:
+            self._give_up(self._failed)
+
+    def _give_up(self, reason: str | None) -> None:
+        """Give all buffers back, and have no values from now on, for a reason."""
+        evaluation, whole = self._evaluation, self._failed is None
+        self._failed, self._evaluation = reason, None
         if evaluation is not None:
-            self._evaluation = None
-            evaluation.release(whole=self._failed is None)
+            evaluation.release(whole)
 
     @property
     def policy(self) -> Policy | None:
@@ -181,7 +207,7 @@ class Graph(Columns):
 
     def values(self, expressions: Sequence[Expression]) -> list[Any]:
         """The values of several expressions; see `forward`."""
-        listed = _listed("values", expressions)
+        listed = listed_expressions("values", expressions)
         for at, expression in enumerate(listed):
             self._check_own(f"value {at}", expression)
         single = [x.id for x in listed if not isinstance(x, ExpressionArray)]
@@ -195,25 +221,47 @@ class Graph(Columns):
         return [self.rows(x.ids, x.spec) if isinstance(x, ExpressionArray) else next(values) for x in listed]
 
     @exclusive
-    def backward(self, expression: Expression, gradient: Any = None) -> None:
-        """Compute the gradients of one expression; see `Expression.backward`."""
-        self._check_own("backward", expression)
-        self._expect_idle()
-        seed = backward.seed_of(expression.spec, gradient)
-        evaluation = self._evaluation
-        if evaluation is None or self.n != evaluation.done or self._failed is not None:
-            evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))
-        if self._outdated:
-            self._expect_current("backward", [expression.id])
+    def backward(self, outputs: Any, gradients: Any = None) -> None:
+        """Compute the gradients of one expression or several; see `Expression.backward` and `edbatch.backward`."""
+        evaluation, roots, seeds = self._ran_for("backward", outputs, gradients)
         with Failing():
-            evaluation.backward(expression.id, seed)
+            evaluation.backward(roots, seeds)
         if self._read:
             tell_read(self._read, self.constants)
-        if evaluation.went_back_in_vain():
+        if roots and evaluation.went_back_in_vain():
             warn(
                 "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "
                 "or all that leads to one is stopped (numbers that were read, by value() or float(x), lead nowhere)"
             )
+
+    def _ran_for(self, place: str, outputs: Any, gradients: Any) -> tuple[Evaluation, list[int], list[np.ndarray]]:
+        """The evaluation once everything has run, and what a way back begins with; see `backward.roots_of`."""
+        self._expect_idle()
+        if isinstance(outputs, Expression) and not isinstance(outputs, ExpressionArray):
+            if outputs.graph is not self:
+                self._check_own(place, outputs)
+            roots, seeds = [outputs.id], [backward.seed_of(place, outputs.spec, gradients)]
+        else:
+            if isinstance(outputs, ExpressionArray):
+                outputs, gradients = [outputs], None if gradients is None else [gradients]
+            roots, seeds = backward.roots_of(place, listed_expressions(place, outputs), gradients, self._check_own)
+        evaluation = self._evaluation
+        if evaluation is None or self.n != evaluation.done or self._failed is not None:
+            evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))
+        if self._outdated:
+            self._expect_current(place, roots)
+        return evaluation, roots, seeds
+
+    @exclusive
+    def gradients(self, outputs: Any, of: Sequence[Any], gradients: Any = None, sparse: bool = False) -> list[Any]:
+        """Compute gradients with respect to parameters and expressions; see `edbatch.gradients`."""
+        found = asking.Asked(list(of), self._check_own)
+        evaluation, roots, seeds = self._ran_for("gradients", outputs, gradients)
+        with Failing():
+            evaluation.gradients(roots, seeds, found)
+            if self._read:
+                tell_read(self._read, self.constants)
+            return found.results(sparse)
 
     @exclusive
     def gradient(self, expression: Expression) -> Any:
@@ -224,11 +272,16 @@ class Graph(Columns):
         if self._evaluation is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
         evaluation = self._evaluation
-        if expression.id & NODE_MASK >= evaluation.nodes.n:  # a view or a cell may show what was there before
+        ids: Any = expression.id
+        last = ids & NODE_MASK
+        if isinstance(expression, ExpressionArray):
+            ids = expression.ids
+            last = (ids & NODE_MASK).max(initial=-1)
+        if last >= evaluation.nodes.n:  # a view or a cell may show what was there before
             with Failing(self._fail):
                 evaluation = self._taken_over()
         with Failing():
-            return evaluation.gradient(expression.id, expression.spec)
+            return evaluation.gradient(ids, expression.spec)
 
     def run(self, saving: bool = False) -> None:
         """Run what is pending.
@@ -274,6 +327,8 @@ class Graph(Columns):
     @exclusive
     def report(self) -> Report:
         """What has run so far: batches against the lower bound, operands viewed and gathered, time by stage."""
+        if isinstance(self.types, Closed):
+            self._check()
         report = Report() if self._evaluation is None else reporting.report_of(self._evaluation, self.policy)
         report._tell_rounds(self.rounds)
         report.policy = self._named_policy()
@@ -353,7 +408,8 @@ class Graph(Columns):
 
         This one gives back its memory; what is asked of it from now on is refused for a reason.
         """
-        new = type(self)(self._policy, self.dtype, self._check_nan, self._device)
+        of_class = self.expression_class
+        new = type(self)(self._policy, self.dtype, self._check_nan, self._device, expression_class=of_class)
         for of_all in ("options", "inlines", "variant", "careful", "rounds", "choice"):
             setattr(new, of_all, getattr(self, of_all))
         for drawn in ("first_draw", "next_draw", "stream", "programs"):
@@ -367,10 +423,46 @@ class Graph(Columns):
             new._entered = self._entered  # of the same blocks: who entered this one leaves them
             for block in new._entered:
                 block.value = new
-            self._failed, self._evaluation = reason, None
-            if evaluation is not None:
-                evaluation.release(whole=True)
+            self._give_up(reason)
         return new
+
+    @exclusive
+    def release(self) -> None:
+        """Give back the memory of all values and gradients now, and not when the last expression is gone.
+
+        Gradients of parameters stay. Reading anything of the graph and recording more are errors from then on; a second
+        call does nothing.
+
+        Raises:
+            EdBatchError: called by a policy while the graph runs.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> with eb.Graph() as graph:
+            ...     loss = eb.dot(W, W)
+            >>> loss.backward()
+            >>> graph.release()
+            >>> graph.memory_bytes, W.grad()
+            (0, array([2., 2.], dtype=float32))
+            >>> loss.value()
+            Traceback (most recent call last):
+            edbatch.errors.EdBatchError: this graph has no values: release() has given its memory back
+        """
+        if self._evaluation is not None and self._evaluation.is_scheduling:
+            raise EdBatchError("release: a policy is scheduling this graph, which runs then")
+        reason = "release() has given its memory back"
+        with Whole():
+            with suppress(EdBatchError):
+                self.flush_arrays()  # who asks for their ids finds them
+            closed = self.types = Closed(f"this graph records nothing more: {reason}")
+            for graph in self.held_arrays():
+                graph.types = closed
+            self.operands, self.integers = [], []
+            self.constants.clear()
+            self.inputs.clear()
+            unfollow(self)
+            self._give_up(reason)
 
     def __repr__(self) -> str:
         evaluation = self._evaluation
@@ -529,16 +621,17 @@ class Graph(Columns):
                 raise EdBatchError(DAMAGED)
             if evaluation is not None:
                 evaluation.release(whole=True)
-            evaluation = self._evaluation = running.Evaluation(known.table(), *of_all, known, integers)
+            evaluation = self._evaluation = running.Evaluation(known.table(), *of_all, integers, known)
             if lines:
                 evaluation.lines.update(enumerate(lines))
             return evaluation
         if evaluation is None or is_first:
             device = self._device or _device_of(types)
             table = tables.shared_table(device or current_device())
-            evaluation = self._evaluation = running.Evaluation(table, *of_all)
+            evaluation = self._evaluation = running.Evaluation(table, *of_all, integers)
             evaluation.fixes_device = device is not None
-        evaluation.lines.update(enumerate(lines, evaluation.nodes.n))
+        if lines:
+            evaluation.lines.update(enumerate(lines, evaluation.nodes.n))
         evaluation.take_over(types, operands, integers)
         evaluation.key = key
         return evaluation
@@ -546,14 +639,15 @@ class Graph(Columns):
 
 def _device_of(types: np.ndarray) -> Device | None:
     """The device of the first parameter that types have; None: they have none."""
-    for several in (types[:4], np.unique(types)):  # what is recorded first is often a look-up
-        for id in several.tolist():
+    for several in (types[:8], types[8:]):  # the first few tell, as a rule
+        for id in dict.fromkeys(several.tolist()):
             if (found := TYPES[id].device) is not None:
                 return found
     return None
 
 
-def _listed(place: str, expressions: Any) -> list[Any]:
+def listed_expressions(place: str, expressions: Any) -> list[Any]:
+    """A caller's expressions as a list."""
     try:
         return list(expressions)
     except TypeError:
@@ -581,10 +675,12 @@ def forward(expressions: Sequence[Expression]) -> list[Any]:
         >>> values
         [np.float32(2.0), np.float32(4.0)]
     """
-    listed = _listed("forward", expressions)
-    if not listed:
-        return []
+    listed = listed_expressions("forward", expressions)
+    return owner_of("value 0", listed).values(listed) if listed else []
+
+
+def owner_of(place: str, listed: Sequence[Any]) -> Any:
+    """The graph of the first of some expressions; one that is never run refuses what is asked of it."""
     if not isinstance(listed[0], Expression):
-        raise EdBatchError(f"value 0: expected an expression, got {type(listed[0]).__name__}")
-    owner: Any = listed[0].graph.base if isinstance(listed[0], ExpressionArray) else listed[0].graph
-    return owner.values(listed)  # which a graph that is never run refuses
+        raise EdBatchError(f"{place}: expected an expression, got {type(listed[0]).__name__}")
+    return listed[0].graph.base if isinstance(listed[0], ExpressionArray) else listed[0].graph

@@ -90,8 +90,8 @@ _said = threading.Event()
 _known: dict[frozenset[str], _Types] = {}
 
 
-def default_policy(graph: TypedGraph) -> Policy:
-    """The rule `critical-path`, or a machine that was learned for the graph's set of types.
+def default_policy(graph: TypedGraph) -> tuple[Policy, frozenset[str] | None]:
+    """The rule `critical-path`, or a machine that was learned for the graph's set of types; these, if one may come.
 
     A machine is learned, in a thread, where the rule leaves more than 3 % above the lower bound and the batches that it
     could have saved in the mini-batches so far are worth ten times the learning.
@@ -105,17 +105,11 @@ def default_policy(graph: TypedGraph) -> Policy:
     known.came += 1
     if known.came == known.look:
         known.decide(graph)
-    return known.policy
-
-
-def waits(names: frozenset[str]) -> bool:
-    """Whether another policy may come for a set of types."""
-    known = _known.get(names)
-    return known is None or known.look > 0
+    return known.policy, names if known.look > 0 else None
 
 
 def still_waits(names: frozenset[str]) -> bool:
-    """The same when one more mini-batch of these types comes; it is counted, unless something is to be decided."""
+    """Whether one may come yet for a set of types of which a mini-batch comes; it is counted, unless it decides."""
     known = _known.get(names)
     if known is None or known.look == 0 or known.came + 1 == known.look:
         return False

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import Columns, NodeColumns, TypeColumns, nodes_in, types_in
+from edbatch.memory.plan.columns import NodeColumns, TypeColumns, nodes_in, types_in
 from edbatch.memory.plan.planner import extend_plan
+from edbatch.policy.topology import successors
 
 UNKNOWN = -2  # a type or a view that the table has not seen
 
@@ -65,24 +66,31 @@ def decode(
     return at if integer == n_integers else -1
 
 
+_Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+Contracted = tuple[*_Arrays, *_Arrays]
+
+
 @compiled(small=True)
-def contract(
-    first: int, columns: Columns, is_source: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def contract(first: int, end: int, node_tables: np.ndarray, type_tables: np.ndarray) -> Contracted:
     """The graph of what has to be scheduled: no sources, nothing that has run already.
 
     Args:
-        columns: the `NodeColumns` of the nodes from `first` on.
+        first, end: its first node, and the node after its last.
+        node_tables, type_tables: directories of `NodeColumns` and of `TypeColumns`.
 
     Returns:
         present: the types that occur, in the order in which the graph has them: their numbers follow from what the
             process has seen, and no order of batches, rows or sums may.
-        kinds: per node the place of its type in `present`.
         nodes: its nodes, counted from `first`, by their ids; but an operand with a higher id (a part that was split
             off, see `split`) stands before its first user.
+        kinds: per node the place of its type in `present`.
         indptr, operands: their operands, as positions in `nodes`.
+        order: operands before their users.
+        user_indptr, users: who reads them, see `policy.typed_graph.Successors`.
     """
-    types, starts, counts, args = NodeColumns(*columns)
+    columns, is_source = nodes_in(node_tables), types_in(type_tables).is_source
+    types, starts, counts = columns.types[first:end], columns.starts[first:end], columns.counts[first:end]
+    args = columns.args
     position = np.full(len(types), -1, np.int32)
     nodes = np.empty(len(types), np.int32)
     indptr = np.zeros(len(types) + 1, np.int64)
@@ -127,7 +135,9 @@ def contract(
             present[n_present] = kind
             n_present += 1
         kinds[v] = number[kind]
-    return present[:n_present].copy(), kinds, nodes[:n].copy(), indptr[: n + 1].copy(), operands[:used].copy()
+    indptr, operands, order = indptr[: n + 1].copy(), operands[:used].copy(), np.arange(np.int32(n), dtype=np.int32)
+    found = present[:n_present].copy(), nodes[:n].copy(), kinds, indptr, operands, order
+    return *found, *successors(indptr, operands)
 
 
 FEW = 63  # nodes: as many as a set in an integer may have
@@ -136,20 +146,21 @@ Planned = tuple[int, bool]
 
 @compiled(small=True)
 def plan_batches(
-    order: np.ndarray, offsets: np.ndarray, first: int, n_windows: int, node_tables: np.ndarray,
+    chosen: np.ndarray, order: np.ndarray, offsets: np.ndarray, first: int, n_windows: int, node_tables: np.ndarray,
     type_tables: np.ndarray, plan_tables: np.ndarray, arenas: np.ndarray,
 ) -> Planned:  # fmt: skip
     """Append batches to a graph's plan, and before them the sources among the pending nodes, from `first` on.
 
     Args:
-        order, offsets: the batches of pending nodes that are no sources, counted from `first`.
+        chosen: the pending nodes that are no sources, counted from `first`.
+        order, offsets: their batches, as positions in `chosen`.
         n_windows, ...: see `planner.extend_plan`.
 
     Returns:
         How many batches are of sources; whether there is room for all rows in their arenas.
     """
     nodes, is_source = nodes_in(node_tables), types_in(type_tables).is_source
-    whole, begins, n_sources = with_sources(order, offsets, nodes.types[first:], is_source)
+    whole, begins, n_sources = with_sources(chosen[order], offsets, nodes.types[first:], is_source)
     whole += np.int32(first)
     return n_sources, extend_plan(whole, begins, first, n_windows, node_tables, type_tables, plan_tables, arenas)
 
@@ -167,12 +178,12 @@ def plan_few(
     Returns:
         The same; -1 for the batches of sources: there may be a schedule of fewer batches, nothing is done.
     """
-    order = np.empty(FEW, np.int32)
-    n = _in_recorded_order(nodes_in(node_tables), types_in(type_tables), first, splits, order)
+    chosen = np.empty(FEW, np.int32)
+    n = _in_recorded_order(nodes_in(node_tables), types_in(type_tables), first, splits, chosen)
     if n < 0:
         return -1, True
     offsets = np.arange(n + 1)
-    return plan_batches(order[:n], offsets, first, n_windows, node_tables, type_tables, plan_tables, arenas)
+    return plan_batches(chosen, offsets[:n], offsets, first, n_windows, node_tables, type_tables, plan_tables, arenas)
 
 
 @compiled(small=True)
@@ -220,7 +231,7 @@ def with_sources(
     for node in range(len(types)):
         n += is_source[types[node]]
     if n == 0:  # as where a graph goes on
-        return order.copy(), offsets.copy(), 0
+        return order, offsets, 0
     counts = np.zeros(len(is_source), np.int64)
     present = np.empty(len(is_source), np.int32)
     n_sources = 0

@@ -6,7 +6,6 @@ import numpy as np
 
 from edbatch.compiling.directory import Directory
 from edbatch.errors import EdBatchError
-from edbatch.memory.plan.columns import Columns
 
 #: Nodes and operands of a graph: plans count in 32 bits, and name every operand several times.
 MOST = 2**28
@@ -32,11 +31,6 @@ class Nodes:
     starts: np.ndarray
     counts: np.ndarray
     row: np.ndarray
-
-    def columns(self, first: int = 0, end: int | None = None) -> Columns:
-        """The `NodeColumns` of the nodes from `first` on, up to `end`."""
-        n = self.n if end is None else end
-        return self.types[first:n], self.starts[first:n], self.counts[first:n], self.args[: self.n_args]
 
     def reserve(self, n: int, n_args: int) -> None:
         """Append `n` nodes with `n_args` integers, all of which are to be filled in.
@@ -76,7 +70,7 @@ class Nodes:
 
     def _renew(self) -> None:
         self._entries = Directory((self.types, self.starts, self.counts, self.args, self.row)).entries
-        self._lengths = self._entries["length"]
+        self._lengths = self._entries[:, 1]
 
     def copy(self) -> Nodes:
         """The same nodes in arrays of their own, without room for more."""

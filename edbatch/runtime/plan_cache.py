@@ -49,7 +49,7 @@ class CachedPlan:
         waiting: types for which a better policy may be learned later, and how many nodes there are; None: nothing will.
         fixes_device: whether its device follows from what was recorded, and is not the one in force then.
         n_integers: of the graph.
-        ready: the programs that ran it, unless they saved.
+        ready: the programs that ran it, by whether they saved.
         ways: backward plans of it, see `runtime.backward`.
         is_kept: whether the cache has it still.
         bytes: of all arrays, and of the key, about.
@@ -65,7 +65,7 @@ class CachedPlan:
     fallbacks: int
     fixes_device: bool
     n_integers: int
-    ready: Ready | None = None
+    ready: dict[bool, Ready] = field(default_factory=dict)
     ways: dict[Hashable, Way] = field(default_factory=dict)
     is_kept: bool = False
     bytes: int = 0

@@ -11,16 +11,18 @@ shared; nodes that a user holds have values and gradients of their own.
 
 from __future__ import annotations
 
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
+from edbatch.compiling.directory import INT32, INT64, Directory, reader
 from edbatch.graph.cell.passes.split_stages import EARLY
 from edbatch.graph.cell.split import Split, in_core, split_type
 from edbatch.graph.cell.type_body import outputs_seen
 from edbatch.graph.views import NODE_BITS
-from edbatch.memory.plan.columns import Columns, nodes_in
+from edbatch.memory.plan.columns import nodes_in
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.split_reasons import MOST_INTEGERS, found_out
 from edbatch.runtime.type_table import TypeTable
@@ -40,7 +42,7 @@ class SplitColumns(NamedTuple):
         kinds, operands, given_begin: per part, its type, its number of operands, and [parts + 1] where `given` begins.
         given: see `passes.split_stages.Part`.
         core: per split, the part that users of the whole read in its place where `codes` says so; -1: the last.
-        codes: [splits, codes] from a view of the whole to one of the core; -1 if only the whole has it.
+        codes: per split, one for each code of a view of the whole: that of the core; -1 if only the whole has it.
         shared: per part, a number of its own if it depends on an integer alone and is shared by equal ones, else -1.
     """
 
@@ -56,9 +58,12 @@ class SplitColumns(NamedTuple):
     shared: np.ndarray
 
 
+splits_in = reader(SplitColumns, *[INT32] * 8, INT64, INT32)
+
+
 @compiled(small=True)
 def make_parts(
-    first: int, n: int, n_args: int, integers: np.ndarray, node_tables: np.ndarray, split_columns: Columns
+    first: int, n: int, n_args: int, integers: np.ndarray, node_tables: np.ndarray, split_tables: np.ndarray
 ) -> tuple[int, int]:
     """Make parts of the nodes from `first` on, in place; there must be room.
 
@@ -66,12 +71,14 @@ def make_parts(
 
     Args:
         n, n_args: nodes and entries of `args` in use.
+        split_tables: directory of `SplitColumns`.
 
     Returns:
         The same after it.
     """
     types, starts, counts, args = nodes_in(node_tables)
-    splits = SplitColumns(*split_columns)
+    splits = splits_in(split_tables)
+    n_codes = len(splits.codes) // len(splits.core)
     parts, given, shared = splits.parts, splits.given, splits.shared
     made_of = _shared_parts(shared, integers)
     part_ids = np.empty(len(shared), np.int32)
@@ -85,7 +92,7 @@ def make_parts(
             for at in range(starts[node], starts[node] + counts[node]):
                 source = (args[at] & 0xFFFFFFFF) - first
                 if 0 <= source < len(cores) and cores[source] >= 0:
-                    code = splits.codes[split_of[source], args[at] >> 32]
+                    code = splits.codes[split_of[source] * n_codes + (args[at] >> 32)]
                     if code >= 0:
                         args[at] = (code << 32) | cores[source]
         s = splits.split[types[node]] if types[node] < len(splits.split) else -1
@@ -154,17 +161,17 @@ def split_nodes(nodes: Nodes, integers: np.ndarray, first: int, table: TypeTable
             table.splits.clear()
         splits = recurrent.any() or looking.any()
         table.splits[key] = _new_splits(table, candidates, recurrent, read, looking) if splits else None
-    found: tuple[np.ndarray, np.ndarray, SplitColumns] | None = table.splits[key]
+    found: tuple[list[int], list[int], Directory[SplitColumns]] | None = table.splits[key]
     if found is None:
         return
-    new_nodes, new_args, columns = found  # the first: per candidate, how many a node of it is given room for
-    nodes.reserve(int(times @ new_nodes), int(times @ new_args))
-    nodes.n, nodes.n_args = make_parts(first, n, n_args, integers, nodes.directory, tuple(columns))
+    *new, columns = found  # the first: per candidate, how many a node of it is given room for
+    nodes.reserve(*(sum(map(mul, times.tolist(), of_each)) for of_each in new))
+    nodes.n, nodes.n_args = make_parts(first, n, n_args, integers, nodes.directory, columns.entries)
 
 
 def _new_splits(
     table: TypeTable, candidates: np.ndarray, recurrent: np.ndarray, read: np.ndarray, looking: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, SplitColumns] | None:
+) -> tuple[list[int], list[int], Directory[SplitColumns]] | None:
     found: dict[int, Split] = {}  # by number among the candidates
     for number, kind in enumerate(candidates.tolist()):
         type = table.bound[kind].type
@@ -199,18 +206,20 @@ def _new_splits(
     )
     parts_of = [found[number].parts if number in found else () for number in range(len(candidates))]
     return (
-        np.array([max(0, len(parts) - 1) for parts in parts_of]),
-        np.array([sum(len(part.given) for part in parts) for parts in parts_of]),
-        SplitColumns(
-            split=split_of,
-            width=np.array([table.n_operands[kind] + table.n_integers[kind] for kind in chosen], np.int32),
-            parts=np.cumsum([0] + [len(split.parts) for split in found.values()]).astype(np.int32),
-            kinds=kinds,
-            operands=np.array([len(part.body.arguments) for part in parts], np.int32),
-            given_begin=np.cumsum([0] + [len(part.given) for part in parts]).astype(np.int32),
-            given=np.array([source for part in parts for source in part.given], np.int32),
-            core=core,
-            codes=codes_of,
-            shared=np.where(shared, np.cumsum(shared) - 1, -1).astype(np.int32),
+        [max(0, len(parts) - 1) for parts in parts_of],
+        [sum(len(part.given) for part in parts) for parts in parts_of],
+        Directory(
+            SplitColumns(
+                split=split_of,
+                width=np.array([table.n_operands[kind] + table.n_integers[kind] for kind in chosen], np.int32),
+                parts=np.cumsum([0] + [len(split.parts) for split in found.values()]).astype(np.int32),
+                kinds=kinds,
+                operands=np.array([len(part.body.arguments) for part in parts], np.int32),
+                given_begin=np.cumsum([0] + [len(part.given) for part in parts]).astype(np.int32),
+                given=np.array([source for part in parts for source in part.given], np.int32),
+                core=core,
+                codes=codes_of.reshape(-1),
+                shared=np.where(shared, np.cumsum(shared) - 1, -1).astype(np.int32),
+            )
         ),
     )

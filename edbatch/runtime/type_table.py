@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -14,7 +15,8 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
-from edbatch.graph.views import NODE_BITS, VIEWS
+from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
+from edbatch.kernels.backend import Backend
 from edbatch.kernels.row_kernels import adding_rows
 from edbatch.memory.plan.columns import TypeColumns
 from edbatch.memory.plan.pool import pool_of
@@ -24,6 +26,7 @@ from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.program_table import DerivativePrograms, ProgramTable
 from edbatch.runtime.compile.scattered import ScatteredKernels
+from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.store import Stores
 from edbatch.runtime.type_columns import BoundType, ColumnsOfTypes
 
@@ -144,6 +147,22 @@ class TypeTable(ColumnsOfTypes):
                     assert view is not None
                     self.view_windows[code] = self.windows.look(view.root.shape, view.root.dtype, view.look)
 
+    def by_window(self, ids: np.ndarray, nodes: Nodes) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
+        """The positions of expressions that are seen through one window, that window, and their rows in it."""
+        self.see(ids)
+        which, codes = ids & NODE_MASK, ids >> NODE_BITS
+        windows = np.where(codes > 0, self.view_windows[codes], self.window[nodes.types[which]])
+        for window in np.unique(windows).tolist():
+            chosen = np.flatnonzero(windows == window)
+            yield chosen, window, nodes.row[which[chosen]]
+
+    def rows(
+        self, ids: np.ndarray, nodes: Nodes, array: Callable[[int], Any]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The same positions, and copies on the host of the rows; `array`: what a window shows."""
+        for chosen, window, rows in self.by_window(ids, nodes):
+            yield chosen, rows_to_host(array(window), rows, self.backend)
+
     def is_full(self) -> bool:
         """Whether new graphs had better begin a new table."""
         gone = TYPES.made - len(TYPES)
@@ -168,6 +187,15 @@ class TypeTable(ColumnsOfTypes):
                 names.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
             found = self._names[key] = tuple(names)
         return found
+
+
+def rows_to_host(array: Any, rows: np.ndarray, backend: Backend) -> np.ndarray:
+    """Some rows [k, *shape] of a device's array, copied to the host; those that lie side by side in one piece."""
+    first, n = int(rows[0]), len(rows)
+    with backend.active():
+        if (rows == np.arange(first, first + n)).all():
+            return np.array(backend.to_host(array[first : first + n]))
+        return backend.to_host(array[backend.from_host(rows)])
 
 
 # A table with more types or windows than this is left to the graphs that use it, and a new one is begun: shapes that

@@ -19,21 +19,10 @@ mean = keep * mean + add * d
 mean_square = keep_square * mean_square + add_square * d * d
 """
 # lr has the correction of the mean in it.
-ADAM = Rule(
-    slots=("mean", "mean_square"),
-    constants=CONSTANTS,
-    body=f"""{MEANS}
-p = shrink * p - lr * mean / (correction * sqrt(mean_square) + eps)
-""",
-)
-AMSGRAD = Rule(
-    slots=("mean", "mean_square", "largest_mean_square"),
-    constants=CONSTANTS,
-    body=f"""{MEANS}
-largest_mean_square = maximum(mean_square, largest_mean_square)
-p = shrink * p - lr * mean / (correction * sqrt(largest_mean_square) + eps)
-""",
-)
+STEP = "p = shrink * p - lr * mean / (correction * sqrt({}) + eps)"
+LARGEST = "largest_mean_square = maximum(mean_square, largest_mean_square)\n"
+ADAM = Rule(("mean", "mean_square"), CONSTANTS, MEANS + STEP.format("mean_square"))
+AMSGRAD = Rule((*ADAM.slots, "largest_mean_square"), CONSTANTS, MEANS + LARGEST + STEP.format("largest_mean_square"))
 
 
 @dataclass(eq=False)
@@ -76,14 +65,11 @@ class Adam(Trainer):
 
     def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr and corrections of this update, weight decay, how much old and new count, eps."""
-        return self._constants(lr, updates, self.weight_decay, 1.0)
-
-    def _constants(self, lr: float, updates: int, decay: float, shrink: float) -> dict[str, float]:
         beta1, beta2 = self.betas
         return {
             "lr": lr / (1 - beta1**updates),
-            "decay": decay,
-            "shrink": shrink,
+            "decay": self.weight_decay,
+            "shrink": 1.0,
             "keep": beta1,
             "add": 1 - beta1,
             "keep_square": beta2,
@@ -114,7 +100,7 @@ class AdamW(Adam):
 
     def constants(self, lr: float, updates: int) -> dict[str, float]:
         """Adam's; weight decay shrinks."""
-        return self._constants(lr, updates, 0.0, 1 - lr * self.weight_decay)
+        return super().constants(lr, updates) | {"decay": 0.0, "shrink": 1 - lr * self.weight_decay}
 
 
 @dataclass(eq=False)

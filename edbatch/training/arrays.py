@@ -17,11 +17,6 @@ from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.kernels.backend import Backend
 
 
-def backend_of(parameter: Parameter) -> Backend:
-    """What computes where the parameter's array is."""
-    return parameter.device.backend
-
-
 def one_row(array: Any) -> Any:
     """The entries in the order of their memory, [1, size]; a copy only of what is not contiguous."""
     return (array if array.flags.c_contiguous else array.T).reshape(1, -1)
@@ -66,7 +61,7 @@ def norm(backend: Backend, entries: Sequence[Any], squares: Callable[[], Any]) -
 
 def is_finite(parameter: Parameter) -> bool:
     """Whether all entries of the gradient are finite numbers."""
-    return bool(np.isfinite(_on_host(backend_of(parameter), [abs(gradient_of(parameter)).max()])[0]))
+    return bool(np.isfinite(_on_host(parameter.device.backend, [abs(gradient_of(parameter)).max()])[0]))
 
 
 def _on_host(backend: Backend, numbers: Sequence[Any]) -> np.ndarray:
@@ -88,4 +83,4 @@ def sent(parameter: Parameter, numbers: Sequence[float], place: str = "update") 
     if not all(map(math.isfinite, found.tolist())):
         large = numbers[int(np.isfinite(found).argmin())]
         raise EdBatchError(f"{place}: expected hyper-parameters that {parameter.dtype} has; {large} is too large")
-    return backend_of(parameter).from_host(found, "C")
+    return parameter.device.backend.from_host(found, "C")

@@ -109,13 +109,8 @@ class Momentum(Trainer):
     def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr, weight decay, momentum, and what gradient and velocity move."""
         of_gradient, of_velocity = (1.0, self.momentum) if self.nesterov else (0.0, 1.0)
-        return {
-            "lr": lr,
-            "decay": self.weight_decay,
-            "keep": self.momentum,
-            "of_gradient": of_gradient,
-            "of_velocity": of_velocity,
-        }
+        moves = {"of_gradient": of_gradient, "of_velocity": of_velocity}
+        return super().constants(lr, updates) | {"keep": self.momentum} | moves
 
 
 @dataclass(eq=False, kw_only=True)
@@ -143,7 +138,7 @@ class Adagrad(Trainer):
 
     def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr, weight decay; all old and new squares count in full; eps."""
-        return {"lr": lr, "decay": self.weight_decay, "keep": 1.0, "add": 1.0, "eps": self.eps}
+        return super().constants(lr, updates) | {"keep": 1.0, "add": 1.0, "eps": self.eps}
 
 
 @dataclass(eq=False, kw_only=True)
@@ -175,7 +170,7 @@ class RMSProp(Trainer):
 
     def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr, weight decay, how much old and new squares count, eps."""
-        return {"lr": lr, "decay": self.weight_decay, "keep": self.alpha, "add": 1 - self.alpha, "eps": self.eps}
+        return super().constants(lr, updates) | {"keep": self.alpha, "add": 1 - self.alpha, "eps": self.eps}
 
 
 @dataclass(eq=False)
@@ -207,4 +202,4 @@ class Adadelta(Trainer):
 
     def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr, weight decay, how much old and new squares count, eps."""
-        return {"lr": lr, "decay": self.weight_decay, "keep": self.rho, "add": 1 - self.rho, "eps": self.eps}
+        return super().constants(lr, updates) | {"keep": self.rho, "add": 1 - self.rho, "eps": self.eps}

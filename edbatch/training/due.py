@@ -7,7 +7,7 @@ from typing import Any
 
 from edbatch.base.exclusive import Whole
 from edbatch.graph.model.parameters import LookupParameters, Parameter
-from edbatch.training.arrays import backend_of, gradient_of, norm, sent
+from edbatch.training.arrays import gradient_of, norm, sent
 from edbatch.training.storage import Storage, by_storage, is_whole
 
 
@@ -40,7 +40,8 @@ class Due:
             alike = {ways[x] for x in members}
             chosen = [(owner, members[0])] if whole and len(alike) == 1 else [(x, x) for x in members]
             self.applied += [(owner, x, one_of[ways[member]]) for x, member in chosen]
-        self._backend = backend_of(parameters[0])
+        self._backend = parameters[0].device.backend
+        self._storages = [storage(owner) for owner in by_storage(parameters)]
         self._calls = [storage(owner).call(x) for owner, x, _ in self.applied]
         self._run = self._backend.prepared([call.of_kernel for call in self._calls])
         self._sent: dict[Parameter, tuple[list[float], Any]] = {}  # the constants of the last update
@@ -56,6 +57,8 @@ class Due:
         """Whether it is what these parameters need, and their gradients are where they were."""
         known = self._group_of is group_of and self.parameters == parameters
         if not known or [x.stack for x in parameters] != self._stacks:
+            return False
+        if not all(storage.is_right for storage in self._storages):
             return False
         return all(x.gathers_in(kept) for x, kept in zip(self._owners, self._gradients, strict=True))
 
@@ -74,6 +77,8 @@ class Due:
             for one, given in constants.items()
             if one not in self._sent or self._sent[one][0] != given
         }
+        if not new:
+            return
         with Whole():  # a kernel's call knows an address only: that array, and no other, is what is kept
             self._sent |= new
             for call, (_, _, one) in zip(self._calls, self.applied, strict=True):

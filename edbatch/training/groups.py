@@ -26,12 +26,7 @@ def groups_of(place: str, given: Any, allowed: Iterable[str]) -> list[Group]:
         EdBatchError: there are no parameters, or a group sets what it cannot.
     """
     whole = isinstance(given, ParameterCollection | Parameter)
-    try:
-        listed = [given] if whole else list(given)
-    except TypeError:
-        listed = []
-    except MemoryError:
-        raise missing_memory(place, given) from None
+    listed = _listed(place, given)
     if listed and all(isinstance(group, Mapping) for group in listed):
         groups = [{**group} for group in listed]
     else:
@@ -43,19 +38,22 @@ def groups_of(place: str, given: Any, allowed: Iterable[str]) -> list[Group]:
                 f"{place}: group {number} sets {', '.join(sorted(map(repr, unknown)))}; expected {known}"
             )
         params = group.get("params", ())
-        if not isinstance(params, ParameterCollection | Parameter):
-            # A generator can be read once only.
-            try:
-                group["params"] = params = list(params)
-            except TypeError:
-                group["params"] = params = [params]
-            except MemoryError:
-                raise missing_memory(place, params) from None
-            if not all(isinstance(one, ParameterCollection | Parameter) for one in params):
-                raise EdBatchError(f"{place}: expected a model with parameters, got {shown(given)}")
-        if not parameters_of(group):
+        members = _listed(place, params)
+        if not isinstance(params, ParameterCollection | Parameter):  # a collection may grow
+            group["params"] = members
+        if not all(isinstance(one, ParameterCollection | Parameter) for one in members) or not parameters_of(group):
             raise EdBatchError(f"{place}: expected a model with parameters, got {shown(given)}")
     return groups
+
+
+def _listed(place: str, given: Any) -> list[Any]:
+    """What is given, in a list: a generator can be read once only."""
+    try:
+        return [given] if isinstance(given, ParameterCollection | Parameter) else list(given)
+    except TypeError:
+        return [given]
+    except MemoryError:
+        raise missing_memory(place, given) from None
 
 
 def parameters_of(group: Group) -> list[Parameter]:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import is_one
 from edbatch.graph.ops import sum as sum_of
 
 Losses: TypeAlias = Callable[[list[Any]], Expression | Sequence[Expression]]
@@ -21,7 +22,7 @@ def total_of(losses: Losses, batch: list[Any]) -> tuple[Expression, int]:
     found = losses(batch)
     if not isinstance(found, Expression | Sequence):
         raise EdBatchError(f"Run: losses: expected expressions, got {type(found).__name__}")
-    given = [found] if found.__class__ is Expression else list(found)
+    given = [found] if is_one(found) else list(found)
     for at, loss in enumerate(given):
         if not isinstance(loss, Expression) or loss.shape:
             what = f"shape {loss.shape}" if isinstance(loss, Expression) else type(loss).__name__

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from weakref import ref
 
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.kernels.backend import KernelCall
 from edbatch.kernels.language.given import PLACE, filled, given_of
-from edbatch.training.arrays import as_stored, backend_of, in_rows
+from edbatch.training.arrays import as_stored, in_rows
 from edbatch.training.rule import CONSTANTS, GRADIENT, PARAMETER, Rule, kernel_of
 
 
@@ -23,14 +24,20 @@ class Storage:
     def __init__(self, owner: Parameter, rule: Rule) -> None:
         self.owner = owner
         array = owner.array
+        self._array = ref(array)
         rows = len(array) if isinstance(owner, LookupParameters) else 1
-        state = backend_of(owner).zeros((rows, len(rule.slots), array.size // rows), owner.dtype)
+        state = owner.device.backend.zeros((rows, len(rule.slots), array.size // rows), owner.dtype)
         self.slots = [as_stored(state[:, number], array) for number in range(len(rule.slots))]
         self._rule = rule
         self._calls: dict[Parameter, Call] = {}  # of the owner and its parts
 
+    @property
+    def is_right(self) -> bool:
+        """Whether the array is where it was."""
+        return self.owner.array is self._array()
+
     def take_over(self, other: Storage) -> None:
-        """Copy what was remembered of a parameter while it had a storage of its own; it is now a part of this one's."""
+        """Copy what was remembered of a parameter in another storage, whose place this one takes, or of a part."""
         for number, slot in enumerate(other.slots):
             self.slot(number, other.owner)[...] = slot
 
@@ -56,7 +63,7 @@ class Call:
     """
 
     def __init__(self, rule: Rule, parameter: Parameter, slots: Sequence[Any]) -> None:
-        self._parameter, backend = parameter, backend_of(parameter)
+        self._parameter, backend = parameter, parameter.device.backend
         self.table = parameter if isinstance(parameter, LookupParameters) else None
         arrays = [parameter.array, *slots[:1]]
         lines = [in_rows(array) if self.table is None else array.reshape(len(array), -1) for array in arrays]
@@ -73,18 +80,18 @@ class Call:
 
     def give_constants(self, constants: Any) -> None:
         """Have the rule's constants, an array of the parameter's dtype that is kept by the caller."""
-        self.of_kernel.given[self._constants] = backend_of(self._parameter).address(constants)
+        self.of_kernel.given[self._constants] = self._parameter.device.backend.address(constants)
 
     def give_gradient(self) -> tuple[int, Any]:
         """Have the gradient where it is now; how many rows are updated, and what is to be kept meanwhile."""
-        given, address = self.of_kernel.given, backend_of(self._parameter).address
+        given, address = self.of_kernel.given, self._parameter.device.backend.address
         if self.table is None:
             gradient = self._parameter.gradient_array()
             given[self._gradient] = address(gradient)
             return self._n, gradient
         found = self.table.gradient_rows()
         assert found is not None
-        rows, gradient = backend_of(self.table).from_host(found[0], "C"), found[1].reshape(len(found[0]), -1)
+        rows, gradient = self.table.device.backend.from_host(found[0], "C"), found[1].reshape(len(found[0]), -1)
         given[self._lists], given[self._gradient] = address(rows), address(gradient)
         return len(gradient), (rows, gradient)
 

@@ -18,7 +18,7 @@ from edbatch.graph.model.writes import note_write
 from edbatch.graph.options import current_options
 from edbatch.graph.pytorch_names import TRAINER, explaining, with_hints
 from edbatch.schedules import Schedule
-from edbatch.training.arrays import backend_of, is_finite
+from edbatch.training.arrays import is_finite
 from edbatch.training.due import Due
 from edbatch.training.groups import Group, Trained, group_of_each, groups_of, parameters_of
 from edbatch.training.rule import Rule
@@ -186,7 +186,7 @@ class Trainer:
         optimizers = self._checked()
         rates = [optimizer.learning_rate for optimizer in optimizers]
         options = current_options()
-        with backend_of(next(iter(group_of))).computing(options.record, options.precision, options.threads):
+        with next(iter(group_of)).device.backend.computing(options.record, options.precision, options.threads):
             due = self._due_of(group_of)
             self.gradient_norm = due.norm()
             if not math.isfinite(self.gradient_norm):
@@ -261,10 +261,10 @@ class Trainer:
         seen = [parameter for parameter in self._by_name().values() if parameter in self._updates]
         arrays = {}
         for parameter in seen:
-            with backend_of(parameter).active():
+            with parameter.device.backend.active():
                 for number, slot in enumerate(self.rule.slots):
                     found = self._storage(owner_of(parameter)).slot(number, parameter)
-                    arrays[f"{slot}/{parameter.name}"] = read_only(backend_of(parameter).to_host(found))
+                    arrays[f"{slot}/{parameter.name}"] = read_only(parameter.device.backend.to_host(found))
         return arrays, {
             "optimizer": self._name,
             "steps": self.steps,
@@ -328,10 +328,10 @@ class Trainer:
             names = [f"{slot}/{parameter.name}" for slot in self.rule.slots]
             if parameter.name in numbers["updates"] and not any(name in wrong for name in names):
                 self._updates[parameter] = numbers["updates"][parameter.name]
-                with backend_of(parameter).active():
+                with parameter.device.backend.active():
                     storage = self._storage(owner_of(parameter))
                     for number, name in enumerate(names):
-                        storage.slot(number, parameter)[...] = backend_of(parameter).from_host(arrays[name], "C")
+                        storage.slot(number, parameter)[...] = parameter.device.backend.from_host(arrays[name], "C")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are trainers of the copied model; its parameters are parts of no stack yet."""
@@ -380,6 +380,10 @@ class Trainer:
     def _storage(self, owner: Parameter) -> Storage:
         """The storage of an owner; parts that have become a stack since they were last seen bring what they had."""
         found = self._storages.get(owner)
+        if found is not None and not found.is_right:  # another's memory, which is elsewhere now
+            moved = Storage(owner, self.rule)
+            moved.take_over(found)
+            found = self._storages[owner] = moved
         if found is None:
             found = self._storages[owner] = Storage(owner, self.rule)
             for spec in owner.parts:

@@ -219,24 +219,21 @@ class InputGraph:
         leaves: list[Any] = []
         lists: list[list[int]] = []
         for sample in _given("of_tuples", "trees", samples):
-            opened: list[tuple[Any, list[int]]] = [((sample,), [])]  # what is gone through, and vertices of its parts
-            while opened:
-                parts, vertices = opened[-1]
-                if len(vertices) < len(parts):
-                    part = parts[len(vertices)]
-                    if isinstance(part, tuple):
-                        if not part:
-                            raise EdBatchError(f"InputGraph.of_tuples: an empty tuple in {shown(sample)}")
-                        opened.append((part, []))
-                        continue
+            waiting, done = [(sample, False)], list[int]()  # parts, and whether theirs are done; their vertices
+            while waiting:
+                part, is_over = waiting.pop()
+                if isinstance(part, tuple) and not part:
+                    raise EdBatchError(f"InputGraph.of_tuples: an empty tuple in {shown(sample)}")
+                if isinstance(part, tuple) and not is_over:
+                    waiting += [(part, True), *((one, False) for one in reversed(part))]
+                    continue
+                if isinstance(part, tuple):
+                    lists.append(done[-len(part) :])
+                    del done[-len(part) :]
+                else:
                     leaves.append(part)
                     lists.append([])
-                else:
-                    opened.pop()
-                    if not opened:
-                        break
-                    lists.append(vertices)
-                opened[-1][1].append(len(lists) - 1)
+                done.append(len(lists) - 1)
         kinds = np.array([bool(one) for one in lists], np.int64)
         return cls(_offsets_of(map(len, lists)), list(chain.from_iterable(lists)), kinds), leaves
 

@@ -76,7 +76,7 @@ class Stores(dict[Hashable, Store]):
         """The one for a call; None if it cannot be said what that depends on."""
         options = base.options
         told: list[Any] = [
-            base.dtype, base.handle, base.inlines, options.variant, options.training, options.trace_lines
+            base.dtype, base.expression_class, base.inlines, options.variant, options.training, options.trace_lines
         ]  # fmt: skip
         for function, owner, given in zip(*zip(*map(_taken_apart, functions), strict=True), inputs, strict=True):
             if function.__class__ is not FunctionType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -10,7 +10,7 @@ from edbatch.base.exact import Identity
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import NOTHING
 from edbatch.graph.cell.trace import Payload, argument_type
-from edbatch.graph.columns import Columns
+from edbatch.graph.columns import Closed, Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import Guard, Held
 from edbatch.graph.integers import Integers
@@ -125,6 +125,7 @@ class VertexGraph(Columns):
     base: Columns
     count = 1
     holds_objects = True
+    is_trace = True
 
     def __init__(self, base: Columns, name: str, vertices: int) -> None:
         super().__init__(base=base)
@@ -164,7 +165,7 @@ class VertexGraph(Columns):
         """What stands for something from elsewhere."""
         made = self.add(argument_type(0, spec), ())
         self.sources[made.id] = source
-        return self.handle(self, made.id + (source.view << NODE_BITS), spec)
+        return self.expression_class(self, made.id + (source.view << NODE_BITS), spec)
 
     def placed(self, x: Expression) -> Expression:
         """What stands for an expression of the base: the same one for all vertices."""
@@ -174,7 +175,7 @@ class VertexGraph(Columns):
         if found is None:
             made = self.placeholder(Source(NOTHING, x.id, x.id >> NODE_BITS), x.spec)
             found = self.constants[key] = made.id, made.spec
-        return self.handle(self, *found)
+        return self.expression_class(self, *found)
 
     def constant_of_base(self, make: Callable[..., Expression], *args: Any) -> Expression:
         """What stands for a constant, which each graph has by itself."""
@@ -185,7 +186,7 @@ class VertexGraph(Columns):
             made = self.placeholder(Source(Constant(len(self.made))), x.spec)
             self.made.append((make, *args))
             found = self.constants[key] = made.id, made.spec
-        return self.handle(self, *found)
+        return self.expression_class(self, *found)
 
     def take_draws(self, count: int) -> Sequence[Any]:
         """What stands for the next numbers: each vertex draws anew."""
@@ -195,7 +196,10 @@ class VertexGraph(Columns):
 
     def close(self) -> None:
         """Have nothing more recorded: the function has returned."""
-        self.types = _Closed(self.name)
+        self.types = Closed(
+            f"vertex function {self.name}: an expression of one vertex is used after the function has returned; what "
+            "it gives to scatter(...) others gather, and what it gives to push(...) is an array of all vertices"
+        )
 
     def value(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: the function is of all vertices at once."""
@@ -205,21 +209,3 @@ class VertexGraph(Columns):
         )
 
     values = backward = gradient = rows = value
-
-
-class _Closed(list[int]):
-    """The column of types of a graph in which nothing is recorded any more."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def append(self, type_id: int, /) -> NoReturn:
-        """Refuse."""
-        raise EdBatchError(
-            f"vertex function {self.name}: an expression of one vertex is used after the function has returned; what "
-            "it gives to scatter(...) others gather, and what it gives to push(...) is an array of all vertices"
-        )
-
-    def extend(self, type_ids: Iterable[int], /) -> NoReturn:
-        """Refuse."""
-        self.append(0)

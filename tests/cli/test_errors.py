@@ -96,7 +96,7 @@ CASES = [
     ("schedule chain.txt --policy fastest", "no policy is named 'fastest'"),
     ("schedule chain.txt --policy chain.txt", "chain.txt: not a policy file"),
     ("inspect none.json", "no policy is named"),
-    ("inspect broken.json", "broken.json: not a whole JSON file"),
+    ("inspect broken.json", "broken.json: not a policy file"),
     ("inspect agenda --svg machine.svg", "the rule 'agenda' has no states to draw"),
     ("inspect depth --svg a.svg", "the rule 'depth' has no states to draw"),
     ("serve words", "words: expected FILE.py:FUNCTION or MODULE:FUNCTION"),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from edbatch.cli import compare
+from edbatch.cli import run as command
 from edbatch.compiling import compiled
 from edbatch.data.dependencies import random_dependencies, write_conllu
 from edbatch.data.lattices import random_lattices, write_lattices
@@ -60,7 +60,7 @@ def test_nothing_that_is_timed_is_interpreted(edbatch, trees, monkeypatch):
     """As it would be with an empty cache, as long as compiling does not pay."""
     patience = []
     monkeypatch.setattr(
-        compare, "_run", lambda *args, run=compare._run: (patience.append(compiled.PATIENCE), run(*args))[1]
+        command, "_measured", lambda *args, run=command._measured: (patience.append(compiled.PATIENCE), run(*args))[1]
     )
     assert edbatch("run", "tree-lstm", "--data", trees, *SMALL)[0] == 0
     assert set(patience) == {-1.0}

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from edbatch.base.records import record_type
-from edbatch.compiling.compiled import at_once, compiled, in_python
+from edbatch.compiling.compiled import at_once, compiled
 from edbatch.compiling.directory import BOOL, INT32, Directory, reader, table
+from tests.fake_device import in_python
 
 PAIR = record_type(("a", "b"), np.int32)
 
@@ -68,7 +69,7 @@ def test_tables_are_read_and_written(summed, how):
 def test_what_is_read_only_has_an_address_too():
     array = np.arange(4)
     array.flags.writeable = False
-    assert Directory((array,)).entries[0].tolist() == (array.ctypes.data, 4)
+    assert Directory((array,)).entries[0].tolist() == [array.ctypes.data, 4]
 
 
 def test_nothing_is_written_to_tables_without_entries(how):

@@ -43,7 +43,7 @@ def three(x):
     return 3 * two(x)
 
 
-def test_off_a_terminal_a_long_compilation_is_said_once(monkeypatch, capsys):
+def test_a_long_compilation_is_said_once(monkeypatch, capsys):
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "")
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     short()(1)

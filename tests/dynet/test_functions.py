@@ -113,6 +113,32 @@ def test_inside_a_cell():
     np.testing.assert_allclose(found, np.arctan([0.5, 3.0]) + special.gammaln([0.5, 3.0]), rtol=off(1e-6))
 
 
+def test_a_cell_is_given_expressions_of_the_implicit_graph():
+    W = dy.ParameterCollection().add_parameters((2, 2), init=np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+    @eb.cell
+    def f(x, at: int):
+        return W * x + x[at] if x.dim() == ((2,), 1) else x
+
+    @eb.cell
+    def reads(x):
+        return x * x.value()
+
+    @eb.vertex
+    def of_vertex(v):
+        v.scatter(v.pull()[at] * v.pull())
+
+    at = 1
+    for _ in range(2):
+        dy.renew_cg()
+        x = dy.inputVector([1.0, 2.0])
+        assert f(x, 1).value() == pytest.approx([7, 13])
+        found = of_vertex(eb.InputGraph([0, 0], []), eb.array([x])).scattered
+        assert found.npvalue() == pytest.approx([2, 4])
+        with pytest.raises(eb.EdBatchError, match="reads a value"):
+            reads(x)
+
+
 @pytest.mark.parametrize("array", [[[2.0]], [[0, 1], [1, 0]], [[0, 2, 1], [1, 0, 0], [3, 0, 1]]])
 def test_inverses_and_determinants(array):
     """Also where the first pivots are zeros."""

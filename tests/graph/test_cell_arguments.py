@@ -197,3 +197,34 @@ def test_an_integer_argument_is_an_index(name, k, model):
 
     for got, want in zip(once(True), once(False), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@eb.cell
+def picked(x, n: int = 0):
+    return eb.pick(x, n)
+
+
+@eb.cell
+def picked_of_product(x, y=2.0, n: int = 0):
+    return eb.pick(x * y, n)
+
+
+@pytest.mark.parametrize("integers", [1, np.array([1, 2])])
+@pytest.mark.parametrize("several", [False, True])
+def test_integers_that_have_a_default(several, integers):
+    """Of single expressions and of arrays, by place and by name, behind what is left out and what is a number."""
+    rows = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    with eb.Graph(dtype="float64"):
+        x = eb.array(rows) if several else eb.input(rows[0])
+        of = rows if several else np.array([rows[0]] * 2)
+        expected = of[range(2), integers] if several or np.ndim(integers) else of[0, integers]
+        found = {
+            (1.0, "place"): picked(x, integers),
+            (1.0, "name"): picked(x, n=integers),
+            (2.0, "behind a default"): picked_of_product(x, n=integers),
+            (3.0, "behind a number"): picked_of_product(x, 3.0, integers),
+            (4.0, "behind an expression"): picked_of_product(x, eb.scalar(4.0), integers),
+            (5.0, "beside a name"): picked_of_product(x, y=5.0, n=integers),
+        }
+        for (factor, _), y in found.items():
+            np.testing.assert_allclose(y.value(), factor * expected)

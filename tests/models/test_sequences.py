@@ -141,7 +141,7 @@ def test_tagger(characters):
 
 def test_words_that_cannot_be_read():
     tagger = BiLSTMTagger(eb.ParameterCollection(), words=4, tags=2, dim=2)
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match="expected look-up parameters, got None"):
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="expected a parameter of at least one axis, got None"):
         tagger.hidden([3, [1, 2]])
 
 

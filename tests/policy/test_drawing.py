@@ -7,8 +7,8 @@ from itertools import islice, permutations
 import pytest
 
 from edbatch.errors import EdBatchError
-from edbatch.policy import TypedGraph, drawing, get_policy, learn
-from edbatch.policy.drawing import MOST, diagram_of
+from edbatch.policy import TypedGraph, fsm, get_policy, learn
+from edbatch.policy.fsm import MOST, diagram_of
 
 
 def test_states_choices_and_transitions():
@@ -27,13 +27,13 @@ def test_long_names_are_explained():
 def test_arrows_are_all_transitions_between_what_is_drawn(monkeypatch):
     names = ["a", "b", "c"] * 4
     reads = [[], [], [], [0], [1], [0, 2], [3], [4, 5], [5], [6, 7], [8], [7, 10]]
-    fsm = learn([TypedGraph.from_lists(names, reads)], encoding="sort", progress=False)
-    states = {state for pair in fsm.transitions for state in pair if state >= 0}
-    made = diagram_of(fsm)
+    policy = learn([TypedGraph.from_lists(names, reads)], encoding="sort", progress=False)
+    states = {state for pair in policy.transitions for state in pair if state >= 0}
+    made = diagram_of(policy)
     assert len(made.boxes) == len(states) + 2 <= MOST
-    assert sum(int(arrow.text) for arrow in made.arrows) == sum(fsm.transitions.values()) + 1
-    monkeypatch.setattr(drawing, "MOST", 1)
-    made = diagram_of(fsm)
+    assert sum(int(arrow.text) for arrow in made.arrows) == sum(policy.transitions.values()) + 1
+    monkeypatch.setattr(fsm, "MOST", 1)
+    made = diagram_of(policy)
     assert len(made.boxes) == 3
     assert any(line.startswith(f"Left out are {len(states) - 1} of {len(states)} states") for line in made.legend)
 

@@ -92,7 +92,7 @@ def change(content, path):
         (lambda c: c["states"][1].update(next={"end": -1}), r"Expected `int` >= 0 - at `\$.states\[1\].next"),
         (lambda c: c["states"][1].update(next={"end": 1.5}), r"Expected `int`, got `float` - at `\$.states\[1\].next"),
         (lambda c: c["states"][1].update(next={"end": 2**63}), r"Expected `int` <= .* - at `\$.states\[1\].next"),
-        (lambda c: c["states"][1].update(q=[float("nan")]), "not a whole JSON file: JSON is malformed"),
+        (lambda c: c["states"][1].update(q=[float("nan")]), "not a policy file: JSON is malformed"),
         (lambda c: c["training"].update(episodes=-1), r"Expected `int` >= 0 - at `\$.training.episodes"),
         (lambda c: c["training"]["batches"].append(-1), r"Expected `int` >= 0 - at `\$.training.batches"),
         (lambda c: c["states"].append(c["states"][0]), "the same state stands in the file twice"),
@@ -109,8 +109,8 @@ def test_each_fault_is_named_with_the_file(saved, edit, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"edbatch_policy": 1, "kind": "fsm", "enc', "not a whole JSON file"),
-        ('{"edbatch_policy": 1, "kind": "fsm", "states": ' + "[" * 100_000, "nested too deeply"),
+        ('{"edbatch_policy": 1, "kind": "fsm", "enc', "not a policy file"),
+        ('{"edbatch_policy": 1, "kind": "fsm", "states": ' + "[" * 100_000, "not a policy file: maximum recursion"),
     ],
     ids=["half", "deep"],
 )

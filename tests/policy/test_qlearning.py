@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from edbatch.errors import EdBatchError
 from edbatch.policy import FSM, Heuristic, TypedGraph, learn, lower_bound
 from edbatch.policy.encodings import PHASE, SORT
-from edbatch.policy.fsm_loop import learn_from
 from edbatch.policy.heuristics import RUN_TIME_RULES
+from edbatch.policy.loops import learn_from
 from edbatch.policy.state_table import new_table
 from edbatch.policy.trainer import Trainer
 
@@ -73,7 +73,7 @@ def test_episodes_are_the_most_that_are_run(random_graph, episodes):
 def test_the_tree_of_figure_1_needs_no_episode(tree):
     graph = tree(6)
     policy = learn([graph], encoding="base", progress=False)
-    assert policy.training.optimal
+    assert policy.training.batches == policy.training.bounds
     assert policy.training.episodes == 0
     assert len(policy.schedule(tree(9))) == lower_bound(tree(9))
 

@@ -199,6 +199,21 @@ def arrays(folder):
     return work, lambda: value(total)
 
 
+def release(folder):
+    """The graph has its values, or has none and says why."""
+    loss = restored().loss()
+    loss.backward()
+
+    def state():
+        try:
+            return [loss.value(), *(x.gradient() for x in [loss])]
+        except eb.EdBatchError as error:
+            assert "release()" in str(error)  # noqa: PT017
+            return []
+
+    return loss.graph.release, state
+
+
 def learning(folder):
     with eb.Graph() as graph:
         eb.sum([eb.tanh(eb.sigmoid(eb.scalar(x))) for x in range(3)])
@@ -245,7 +260,7 @@ def new_parameters(folder):
 
 SCENARIOS = [
     read, first_read, backward, backward_of_a_graph_that_grew, update, step, replay, vertices, programs, arrays,
-    learning, saving, loading, new_parameters,
+    release, learning, saving, loading, new_parameters,
 ]  # fmt: skip
 
 

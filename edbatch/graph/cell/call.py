@@ -68,11 +68,11 @@ def call({arguments}):
                 _graph.n = _node + 1
                 _graph.types.append(_type_id)
 {ids}                if _form == 1:
-                    return _graph.handle(_graph, _node, _out)
+                    return _graph.expression_class(_graph, _node, _out)
                 if _form == 2:
                     _step, _spec, _step2, _spec2 = _out
-                    _handle = _graph.handle
-                    return _handle(_graph, _node + _step, _spec), _handle(_graph, _node + _step2, _spec2)
+                    _expression = _graph.expression_class
+                    return _expression(_graph, _node + _step, _spec), _expression(_graph, _node + _step2, _spec2)
                 return _out.recorded(_graph, _node)
     except (AttributeError, KeyError, TypeError, ValueError):  # no graph, no last call, a copied owner's, or another's
         pass

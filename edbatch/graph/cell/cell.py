@@ -71,8 +71,9 @@ def cell(function: F) -> F:
     compared, exactly, at the first call in each graph for each object: if it has changed, the function is traced again,
     and where it is back at an earlier value, the earlier trace is found. Attributes of the object may also change
     between two calls in one graph. All else is compared once more when the graph runs, and at the end of its `with`
-    block: a change since the first call is an error that names it. (What is back by then is not seen.) A number that is
-    another in every mini-batch is better an argument: that is a value, and needs no new trace.
+    block: a change since the first call is an error that names it. A value that is changed, used, and
+    changed back within one graph is not seen, and calls in between compute with the first one. A number that is another
+    in every mini-batch is better an argument: that is a value, and needs no new trace.
 
     Not compared is what objects written in C hold, what is beyond 256 numbers and objects, arrays of more than 64 kB
     (which one it is, is), the environment and files; functions of EdBatch, NumPy, Python's library and installed
@@ -225,11 +226,10 @@ class Cell:
             if graph.base is not None:
                 return self._inlined(taken, keywords, graph)
             return returned(graph, self.function(*args, **keywords))
-        if not keywords:
-            taken = self._converted(taken, graph)
-            if graph is not own or not all(map(is_, taken, args)):
-                says = graph.base is None or any(isinstance(x, ExpressionArray) for x in taken)
-                return self.fast(*taken) if says else traced(graph, lambda: self.fast(*taken))
+        converted = None if keywords else self._converted(taken, graph)
+        if converted is not None and (graph is not own or not all(map(is_, converted, args))):
+            says = graph.base is None or any(isinstance(x, ExpressionArray) for x in converted)
+            return self.fast(*converted) if says else traced(graph, lambda: self.fast(*converted))
         args = taken
         given = self.arguments(args, keywords, graph)
         self._note_indices(given)
@@ -248,7 +248,7 @@ class Cell:
             if is_integer(x)
         ]
         node = graph.add(entry.type, ids, [*integers, *graph.take_draws(entry.draws)]).id
-        return entry.structure.build([graph.handle(graph, node + step, spec) for step, spec in entry.outs])
+        return entry.structure.build([graph.expression_class(graph, node + step, spec) for step, spec in entry.outs])
 
     def _check_arrays(self, args: tuple[Any, ...], graph: Columns) -> None:
         """Refuse arrays that may be meant for the entries of arrays of expressions, a row for each.
@@ -274,6 +274,8 @@ class Cell:
         """Arguments with those by place that were given by name."""
         if any(p.name in keywords for p in self.parameters if p.kind is p.POSITIONAL_OR_KEYWORD):
             bound = self.signature.bind(*args, **keywords)
+            if any(p.name in bound.kwargs for p in self.positional):  # behind one that is left out
+                bound.apply_defaults()
             return bound.args, bound.kwargs
         return args, keywords
 
@@ -289,13 +291,18 @@ class Cell:
         columns = zip(*(leaves for leaves, _ in found), strict=True)
         return found[0][1].build([array(column) for column in columns])
 
-    def _converted(self, args: tuple[Any, ...], graph: Columns) -> tuple[Any, ...]:
-        """Arguments as the fast way takes them: numbers and arrays as expressions, and all of one graph."""
+    def _converted(self, args: tuple[Any, ...], graph: Columns) -> tuple[Any, ...] | None:
+        """Arguments as the fast way takes them: numbers and arrays as expressions, and all of one graph.
+
+        None if it cannot be said what a number is: a value, or an index where none is annotated.
+        """
         found = args
         for at, x in enumerate(args):
-            if x.__class__ in _VALUES or (isinstance(x, Expression) and x.graph is not graph):
-                if at not in self._values:
-                    return args
+            if at in self._integers or not (x.__class__ in _VALUES or isinstance(x, Expression)):
+                continue
+            if not isinstance(x, Expression) and at not in self._values:
+                return None
+            if not isinstance(x, Expression) or x.graph is not graph:
                 found = (*found[:at], to_operand(self.name, graph, x), *found[at + 1 :])
         return found
 
@@ -433,7 +440,7 @@ class Cell:
         """The variants of one key, first the one that is right now; none if none is."""
         known = traces.get(key, ())
         for variant in known:
-            if variant.guard.holds(*roots):
+            if variant.holds(graph, *roots):
                 variant.serial = graph.serial
                 traces[key] = (variant, *(other for other in known if other is not variant))
                 return traces[key]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from edbatch.graph.array_graph import class_of_one
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.keywords import is_gone
 from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.cell.tables import Compiled
 from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
 from edbatch.graph.guard import Guard
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op
@@ -98,7 +100,7 @@ class Entry:
     def recorded(self, graph: Columns, node: int) -> Any:
         """What a call returns whose node, type and integers are in the graph, but for those that it draws."""
         graph.integers += graph.take_draws(self.draws)
-        return self.structure.build([graph.handle(graph, node + step, spec) for step, spec in self.outs])
+        return self.structure.build([graph.expression_class(graph, node + step, spec) for step, spec in self.outs])
 
 
 @dataclass
@@ -108,12 +110,18 @@ class Variant:
     Args:
         entry: what a call records.
         guard: of what the function depends on.
+        expression_class: of what it computed with.
         serial: of the graph in which the guard was last seen to hold.
     """
 
     entry: Entry
     guard: Guard
+    expression_class: type[Expression]
     serial: int
+
+    def holds(self, graph: Columns, *roots: Any) -> bool:
+        """Whether the function would record the same in a graph."""
+        return self.expression_class is class_of_one(graph) and self.guard.holds(*roots)
 
 
 class Traces(dict[Any, tuple[Variant, ...]]):
@@ -172,7 +180,7 @@ class LastCall:
             kept: where its last calls are: its dictionary, but for classes.
             name: under which it is there.
         """
-        if self.variant is None or not self.variant.guard.holds(owner):
+        if self.variant is None or not self.variant.holds(graph, owner):
             return False
         graph.note(self.variant.guard, owner, None, self.variant.guard.looks)
         self.variant.serial = graph.serial

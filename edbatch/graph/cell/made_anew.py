@@ -7,8 +7,7 @@ from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from edbatch.base.repetition import goes_on
-from edbatch.errors import warn
+from edbatch.errors import goes_on, warn
 
 #: How many cells of one function may be thrown away until it is said: folds of a validation may have some cells each.
 MANY = 250

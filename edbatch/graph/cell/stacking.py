@@ -184,8 +184,8 @@ def _rows(stack: Parameter, begin: int, end: int) -> Parameter:
 
 
 def stays(parameter: Parameter) -> bool:
-    """Whether a parameter that is no part of a stack stays where it is: a table, or what another library holds."""
-    return isinstance(parameter, LookupParameters) or parameter.is_exported
+    """Whether a parameter that is no part of a stack stays where it is: a table, or what others hold or own."""
+    return isinstance(parameter, LookupParameters) or parameter.is_shared or parameter.is_exported
 
 
 def space_of(spec: ParameterSpec) -> str:

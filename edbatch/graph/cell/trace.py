@@ -102,8 +102,12 @@ class Trace(Columns):
 
     __slots__ = ("cell", "enlarging", "has_ended", "payloads")
 
-    def __init__(self, cell: str, dtype: Any, options: Options | None = None) -> None:
-        super().__init__(dtype, options)
+    is_trace = True
+
+    def __init__(
+        self, cell: str, dtype: Any, options: Options | None = None, expression_class: type[Expression] = Expression
+    ) -> None:
+        super().__init__(dtype, options, expression_class=expression_class)
         self.cell = cell
         self.payloads: list[Payload] = []
         self.has_ended = False
@@ -118,7 +122,7 @@ class Trace(Columns):
             f"cell {self.cell} reads a value; a cell is traced once, its structure must not depend on computed values"
         )
 
-    values = backward = gradient = value
+    values = backward = gradients = gradient = value
 
     @property
     def keeps(self) -> str:

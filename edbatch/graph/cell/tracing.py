@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.array_graph import class_of_one
 from edbatch.graph.cell.body import Body, body_of, row_of
 from edbatch.graph.cell.entry import Entry, Variant, cell_op
 from edbatch.graph.cell.keywords import may_change
@@ -108,9 +109,10 @@ def trace_cell(
     for variant in known:
         entry, of_call = variant.entry, (structure, specs, enlarging)
         if same(entry.traced, body) and (entry.structure, entry.specs, entry.enlarging) == of_call:
-            return Variant(entry, guard, graph.serial)
+            return Variant(entry, guard, class_of_one(graph), graph.serial)
     entry = _entry(name, given, graph, body, structure, specs, len(list(taken)))
-    return Variant(replace(entry, mixed=mixed, labels=labels, enlarging=enlarging), guard, graph.serial)
+    made = replace(entry, mixed=mixed, labels=labels, enlarging=enlarging)
+    return Variant(made, guard, class_of_one(graph), graph.serial)
 
 
 def _entry(
@@ -135,7 +137,7 @@ def _entry(
 
 def run(name: str, function: Callable[..., Any], given: Arguments, graph: Columns) -> tuple[Body, Structure, Trace]:
     """One trace: what the function computes, how it returns it, and the trace."""
-    trace = Trace(name, graph.dtype, graph.options)
+    trace = Trace(name, graph.dtype, graph.options, class_of_one(graph))
     placed: list[Any] = []
     for x, label in zip(given.operands, given.labels, strict=True):
         if is_integer(x):

@@ -16,7 +16,7 @@ from edbatch.devices import Device, opened_device
 from edbatch.errors import EdBatchError, MissingNameError, checked_flag, shown
 from edbatch.graph.model.checkpoint import TRAINER, Checkpoint, Resumable, Savable, load_checkpoint, save_checkpoint
 from edbatch.graph.model.names import Names
-from edbatch.graph.model.parameters import LookupParameters, Parameter
+from edbatch.graph.model.parameters import LookupParameters, Parameter, shareable
 from edbatch.graph.pytorch_names import COLLECTION, explaining, with_hints
 from edbatch.graph.record import checked_shape
 from edbatch.graph.spec import MOST_AXES, float_dtype
@@ -135,6 +135,45 @@ class ParameterCollection:
         table = self._add(LookupParameters, shape, name, init)
         assert isinstance(table, LookupParameters)
         return table
+
+    def share(self, array: Any, name: str | None = None, lookup: bool = False) -> Parameter:
+        """Add a parameter that lies in memory of somebody else's: nothing is copied, and both see what either writes.
+
+        Who writes to the memory says so by `Parameter.touch`, which gives it another `version`: no checksums are taken.
+        Cells never move it, so that several small matrices are several products. `Parameter.move` has it lie elsewhere.
+
+        Args:
+            array: writable, of the collection's dtype, where its parameters are; its entries lie side by side, by rows
+                or, of a matrix, by columns: NumPy's, what speaks DLPack and NumPy can write to, on a GPU CuPy's.
+            name: see `add_parameters`.
+            lookup: whether it is a table of rows (`LookupParameters`), whose gradients are kept by rows.
+
+        Raises:
+            EdBatchError: the array is of another dtype, device or layout, or read-only; a name that is taken.
+
+        Example:
+            >>> import numpy as np, edbatch as eb
+            >>> array = np.ones((2, 3), np.float32)
+            >>> W = eb.ParameterCollection().share(array, "W")
+            >>> W.set_value([[1, 2, 3], [4, 5, 6]])
+            >>> array[1]
+            array([4., 5., 6.], dtype=float32)
+            >>> array[0] = 7
+            >>> W.touch()
+            >>> W.value()[0]
+            array([7., 7., 7.], dtype=float32)
+        """
+        found = shareable(array, self.device, "share")
+        if found.dtype != self.dtype:
+            raise EdBatchError(f"share: expected {self.dtype}, which the collection has, got {found.dtype}")
+        if checked_flag("share: lookup", lookup) and not (found.ndim and found.flags.c_contiguous):
+            raise EdBatchError(f"share: expected rows that lie side by side, got strides {found.strides}")
+        full = self._new_name(name)
+        self._expect_new(full, found.shape)
+        kind = LookupParameters if lookup else Parameter
+        parameter = self._parameters[full] = kind(full, found, self.device, shares=True)
+        parameter.is_shared = True
+        return parameter
 
     def save(
         self,
@@ -294,20 +333,11 @@ class ParameterCollection:
         return self.summary()._repr_html_()
 
     def _add(self, kind: type[Parameter], shape: Any, name: str | None, init: Any) -> Parameter:
-        if name is None:
-            free = (f"p{number}" for number in range(len(self), 2 * len(self) + 1))
-            name = next(found for found in free if found not in self)
-        full = self._prefix + _checked_name(name)
+        full = self._new_name(name)
         size = checked_shape(f"parameter {full!r}", shape)
-        if len(size) > MOST_AXES:
-            raise EdBatchError(f"parameter {full!r}: expected a shape of at most {MOST_AXES} axes, got {shown(shape)}")
+        self._expect_new(full, size)
         if kind is LookupParameters and not size:
             raise EdBatchError(f"parameter {full!r}: expected a shape of at least one axis, got {shown(shape)}")
-        if full in self._parameters:
-            raise EdBatchError(
-                f"parameter {full!r} exists already; expected a name of its own, or a collection of its own: "
-                f"model.sub('...') has its own names"
-            )
         try:
             array = initial_value(init, self._random, size, self.dtype, f"parameter {full!r}")
         except EdBatchError:
@@ -316,6 +346,21 @@ class ParameterCollection:
             raise EdBatchError(f"parameter {full!r}: expected a shape that fits into memory ({error})") from error
         parameter = self._parameters[full] = kind(full, array, self.device)
         return parameter
+
+    def _new_name(self, name: str | None) -> str:
+        if name is None:
+            free = (f"p{number}" for number in range(len(self), 2 * len(self) + 1))
+            name = next(found for found in free if found not in self)
+        return self._prefix + _checked_name(name)
+
+    def _expect_new(self, full: str, size: tuple[int, ...]) -> None:
+        if len(size) > MOST_AXES:
+            raise EdBatchError(f"parameter {full!r}: expected a shape of at most {MOST_AXES} axes, got {shown(size)}")
+        if full in self._parameters:
+            raise EdBatchError(
+                f"parameter {full!r} exists already; expected a name of its own, or a collection of its own: "
+                f"model.sub('...') has its own names"
+            )
 
 
 def _checked_name(name: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Number
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from weakref import ref
 
 import numpy as np
@@ -49,6 +49,8 @@ class Parameter(Operand):
     has_leftovers = False
     #: When it was last written to, see `graph.model.writes`; 0: never.
     written = 0
+    #: Whether somebody else owns the memory, see `ParameterCollection.share`.
+    is_shared = False
     _order: Literal["C", "F"] = "F"
     _export: ref[Any] | None = None
 
@@ -62,6 +64,8 @@ class Parameter(Operand):
         self.device = device or current_device()
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
         self._stored: Literal["C", "F"] = self._order if array.ndim == 2 else "C"
+        if shares and array.ndim == 2 and array.flags.c_contiguous:
+            self._stored = "C"
         self.array = (
             array if shares else self.device.backend.from_host(np.array(array, order=self._stored), self._stored)
         )
@@ -186,6 +190,44 @@ class Parameter(Operand):
             Traceback (most recent call last):
             edbatch.errors.EdBatchError: backward: p0 changed after the graph had run ...
         """
+        note_write([self])
+
+    @property
+    def version(self) -> int:
+        """A number that is another one after each write that EdBatch knows of: updates, `set_value`, `load`, `touch`.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2)
+            >>> before = W.version
+            >>> W.set_value([1, 2])
+            >>> W.version == before
+            False
+        """
+        return max(member.written for member in self.members())
+
+    def move(self, array: Any) -> None:
+        """Have a shared parameter lie in other memory from now on, with the values that are there.
+
+        Args:
+            array: see `ParameterCollection.share`; of the parameter's shape and dtype.
+
+        Raises:
+            EdBatchError: the parameter owns its memory, or `array` does not fit.
+        """
+        if not self.is_shared:
+            raise EdBatchError(f"{self!r}.move: expected a parameter that `share` has made")
+        found = shareable(array, self.device, f"{self!r}.move")
+        if found.shape != self.shape or found.dtype != self.dtype:
+            raise EdBatchError(
+                f"{self!r}.move: expected {self.dtype} of shape {self.shape}, got {found.dtype} of {found.shape}"
+            )
+        with lock, Whole(), self.device.backend.active():
+            self.array = found
+            self._stored = "C" if found.flags.c_contiguous else "F"
+            if self._gradient is not None:  # it lies as the array does
+                before, self._gradient = self._gradient, self._zeros()
+                self._gradient[...] = before
         note_write([self])
 
     @property
@@ -333,6 +375,14 @@ class Parameter(Operand):
         """The parameters that know whether a gradient has come: the parts of a stack, or itself."""
         return [part for spec in self.parts if (part := spec.parameter()) is not None] if self.parts else [self]
 
+    def stand_in(self, stack: Parameter | None) -> Self:
+        """A parameter like this one that gathers gradients of its own, or in the rows of a `stack` that does."""
+        made = object.__new__(type(self))
+        # A stack and parts of it have one from the beginning, all zeros: none knows whether one of another has come.
+        has_grad = stack is not None or bool(self.parts)
+        vars(made).update(vars(self), stack=stack, parts=(), _gradient=None, _has_grad=has_grad)
+        return made
+
     def _given(self, numbers: Any, method: str) -> np.ndarray:
         """A caller's numbers as an array of the parameter's shape and dtype."""
         place = f"{self!r}.{method}"
@@ -380,10 +430,16 @@ class LookupParameters(Parameter):
 
     _order = "C"
 
-    def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:
-        super().__init__(name, array, device)
+    def __init__(self, name: str, array: Any, device: Device | None = None, *, shares: bool = False) -> None:
+        super().__init__(name, array, device, shares=shares)
         self._came: list[tuple[np.ndarray, Any]] = []
         self._is_dense = False  # whether a gradient of all rows has come; then it is in `_gradient`
+
+    def stand_in(self, stack: Parameter | None) -> Self:
+        """See `Parameter.stand_in`."""
+        made = super().stand_in(stack)
+        made._came, made._is_dense = [], False
+        return made
 
     def sparse_grad(self) -> tuple[np.ndarray, Any] | None:
         """The rows that have a gradient (int64 [k], ascending, each once) and the gradients [k, *entry].
@@ -469,6 +525,27 @@ class LookupParameters(Parameter):
                     values[begin:end] = came
                 self._came = [backend.sum_equal(rows, values)]
             return self._came[0] if self._came else None
+
+
+def shareable(array: Any, device: Device, place: str) -> Any:
+    """An array of a device's in memory that somebody else owns.
+
+    Raises:
+        EdBatchError: it is elsewhere, read-only, of another dtype than float32 or float64, or has gaps.
+    """
+    own = type(device.backend.zeros((1,), FLOATS[0]))
+    found = array if isinstance(array, own) or own is not np.ndarray else from_dlpack(array, place)
+    if not isinstance(found, own):
+        raise EdBatchError(f"{place}: expected an array of {device.name} ({own.__module__}), got {shown(array)}")
+    if found.dtype not in FLOATS:
+        raise EdBatchError(f"{place}: expected an array of {' or '.join(map(str, FLOATS))}, got {found.dtype}")
+    if not (found.flags.c_contiguous or (found.ndim == 2 and found.flags.f_contiguous)) or not found.size:
+        raise EdBatchError(f"{place}: expected entries side by side, got strides {found.strides} of {found.shape}")
+    if own is np.ndarray and not found.flags.writeable:
+        raise EdBatchError(
+            f"{place}: expected an array that can be written to; of a PyTorch tensor x, x.numpy() is one"
+        )
+    return found
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

@@ -70,7 +70,7 @@ def note_write(parameters: Iterable[Parameter]) -> None:
 
 def last_write(parameter: Parameter) -> int:
     """When a parameter was last written to; 0: never."""
-    return max(member.written for member in parameter.members())
+    return parameter.version
 
 
 def now() -> int:

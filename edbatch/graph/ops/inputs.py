@@ -111,7 +111,7 @@ def ones(shape: int | tuple[int, ...]) -> Expression:
 def _constant(op: Op, shape: int | tuple[int, ...]) -> Expression:
     graph = current_graph()
     if shape.__class__ is int and (found := graph.constants.get((op, (shape,)))) is not None:
-        return graph.handle(graph, *found)
+        return graph.expression_class(graph, *found)
     return constant_node(graph, op, checked_shape(op.name, shape))
 
 
@@ -139,16 +139,17 @@ def parameter(parameter: Parameter) -> Expression:
 
 
 @looked_up
-def lookup(table: LookupParameters, index: int) -> Expression:
-    """One row of a look-up table; look-ups of different rows are one type and one batch.
+def lookup(table: Parameter, index: int) -> Expression:
+    """One row of a look-up table, or of another parameter; look-ups of different rows are one type and one batch.
 
     Args:
-        table: from `ParameterCollection.add_lookup_parameters`.
+        table: from `ParameterCollection.add_lookup_parameters`; or any parameter of at least one axis, which keeps a
+            gradient of all its rows, while that of a table is of those that were looked up.
         index: of the row; negative counts from the end. Of an array of integers (NumPy, one axis), an `ExpressionArray`
             of as many rows.
 
     Raises:
-        EdBatchError: the index is out of range, `table` is no look-up table, or no graph is current.
+        EdBatchError: the index is out of range, `table` is no parameter or has no axes, or no graph is current.
 
     Example:
         >>> import edbatch as eb
@@ -160,8 +161,8 @@ def lookup(table: LookupParameters, index: int) -> Expression:
         array([4., 5.], dtype=float32)
     """
     graph = current_graph()
-    if not isinstance(table, LookupParameters):
-        raise EdBatchError(f"lookup: expected look-up parameters, got {shown(table)}")
+    if not isinstance(table, Parameter) or not table.spec.shape:
+        raise EdBatchError(f"lookup: expected a parameter of at least one axis, got {shown(table)}")
     type, rows = _row_type(table), table.spec.shape[0]
     lookup.learn((table.spec,), type.id, type.out, (), 0, 0, rows)
     if index.__class__ is not int or not 0 <= index < rows:
@@ -177,7 +178,7 @@ def lookup(table: LookupParameters, index: int) -> Expression:
     return graph.add(type, (), (index,))
 
 
-def _row_type(table: LookupParameters) -> NodeType:
+def _row_type(table: Parameter) -> NodeType:
     shape = table.spec.shape
     return intern(LOOKUP, (), (table.spec,), spec_of(shape[1:], table.spec.dtype))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import is_one
 from edbatch.graph.expression_list import listed
 from edbatch.graph.fast_lists import over
 from edbatch.graph.node_type import node_type
@@ -110,7 +111,7 @@ def dots(query: Any, keys: Iterable[Any]) -> list[Expression]:
         [np.float32(11.0), np.float32(3.0)]
     """
     read = listed("dots", keys)
-    if query.__class__ is not Expression or query.graph is not read.graph:
+    if not is_one(query) or query.graph is not read.graph:
         return [dot(query, key) for key in read]
     type, first = node_type(DOT, (), (query.spec, read.spec_of_each)), query.id
     return read.graph.add_several(type, [id for key in read.ids for id in (first, key)], len(read))

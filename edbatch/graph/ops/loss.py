@@ -12,7 +12,7 @@ from edbatch.graph.array_graph import each, numbered
 from edbatch.graph.cell.trace import Payload, Trace
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.expression_array import ExpressionArray, is_one
 from edbatch.graph.fast import Attributes, binary, indexed, recorded
 from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import from_dlpack
@@ -217,7 +217,7 @@ def pick(x: Any, index: int) -> Expression:
         >>> y.value()
         np.float32(2.0)
     """
-    if x.__class__ is Expression:
+    if is_one(x):
         return _pick_of_large(x, index) if x.spec.size > _LARGE and x.graph.__class__ is not Trace else _pick(x, index)
     return _pick_of_parameter(x, index) if isinstance(x, Parameter) else _pick(x, index)
 

@@ -67,8 +67,8 @@ def _softmax_of_list(x: Any, axis: Any) -> list[Expression] | None:
     graph.n = whole + 1 + count
     graph.types.extend([largest, *[power] * count, total, *[quotient] * count])
     graph.operands += operands
-    handle = graph.handle
-    return [handle(graph, id, spec) for id in range(whole + 1, whole + 1 + count)]
+    expression = graph.expression_class
+    return [expression(graph, id, spec) for id in range(whole + 1, whole + 1 + count)]
 
 
 # By spec: types of the nodes, and what `stop_gradient` adds to the id of one.

@@ -34,8 +34,10 @@ class Recorder(Columns):
 
     __slots__ = ("arguments", "drawn", "held", "name", "target")
 
+    is_trace = True
+
     def __init__(self, name: str, target: Columns) -> None:
-        super().__init__(target.dtype, target.options)
+        super().__init__(target.dtype, target.options, expression_class=target.expression_class)
         self.name = name
         self.target = target
         self.arguments: list[int] = []

@@ -59,7 +59,7 @@ class Recording:
     __slots__ = ("_columns", "arguments", "block", "constants", "form", "inputs", "leaves", "single")
 
     def __init__(self, recorder: Recorder, leaves: list[Expression], form: Structure) -> None:
-        ids = [x.ids.tolist() if x.__class__ is ExpressionArray else [x.id] for x in leaves]
+        ids = [x.ids.tolist() if isinstance(x, ExpressionArray) else [x.id] for x in leaves]
         taken = recorder.take()  # after what waited in arrays
         if len(taken.types) != recorder.n:
             raise EdBatchError(f"{recorder.name}: recording was interrupted")
@@ -102,7 +102,7 @@ class Recording:
         """
         if self.single is not None:
             id_, spec = self.single
-            return graph.handle(graph, graph.place((self.block,)) + id_, spec)
+            return graph.expression_class(graph, graph.place((self.block,)) + id_, spec)
         columns = [_seen(arguments[at], view) for at, view in self.arguments]  # which may record copies
         columns += [find(graph) for find in self.constants]
         columns.append(len(graph.inputs))
@@ -113,7 +113,7 @@ class Recording:
 
 def _leaf(x: Expression, pairs: list[Pair]) -> Leaf | Leaves:
     """What is returned, by what is added to each id."""
-    if x.__class__ is not ExpressionArray:
+    if not isinstance(x, ExpressionArray):
         return Leaf(*pairs[0], x.spec)
     numbers, bases = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
     return Leaves(numbers, bases, x.spec)
@@ -122,7 +122,7 @@ def _leaf(x: Expression, pairs: list[Pair]) -> Leaf | Leaves:
 def _leaf_in(graph: Columns, bases: list[int], leaf: Leaf | Leaves) -> Expression:
     """What is returned in a graph."""
     if isinstance(leaf, Leaf):
-        return graph.handle(graph, leaf.number + bases[leaf.base], leaf.spec)
+        return graph.expression_class(graph, leaf.number + bases[leaf.base], leaf.spec)
     ids = leaf.numbers + np.array(bases, np.int64)[leaf.bases]
     found: Expression = array_graph(graph, len(ids)).leaf(ids, leaf.spec)
     return found

@@ -104,7 +104,7 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
         if entry.plain is None:
             return entry.recording.append(graph, [])
         blocks, id_, spec = entry.plain
-        return graph.handle(graph, place(graph, blocks, (), 0, None) + id_, spec)
+        return graph.expression_class(graph, place(graph, blocks, (), 0, None) + id_, spec)
 
     return update_wrapper(call, function)
 
@@ -214,6 +214,10 @@ class Replay:
             guard = function_state(self.place, self.function, *models)
             guards[id(guard), 0] = guard, store.owner if models else ref(self), None
             state.is_new = False
+        if new := tuple(sample.classes - state.classes):
+            guard = function_state(self.place, self.function, static=new)
+            guards[id(guard), 0] = guard, ref(self), new
+            state.classes |= sample.classes
         state.guards |= guards
         state.note(graph)
         return Entry(recording, given.values, sample.parts if self._key is None else (), recording.bytes + sample.bytes)

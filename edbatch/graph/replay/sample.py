@@ -30,6 +30,7 @@ from edbatch.graph.model.parameters import Parameter
 
 #: What marshal writes by class and bits.
 _PLAIN = frozenset([type(None), bool, int, float, complex, str, bytes, type(Ellipsis)])
+_BUILT_IN = frozenset([tuple, list, dict, set, frozenset, np.ndarray])
 #: What has a text that tells it from all others of its class.
 _TOLD_BY_TEXT = ("datetime", "decimal", "fractions", "uuid", "pathlib", "_decimal")
 
@@ -44,12 +45,14 @@ class Sample(NamedTuple):
         parts: what can change of it.
         bytes: that it takes, about.
         holds_expressions: whether there are some in it, which each call gives anew.
+        classes: of its objects.
     """
 
     digest: bytes
     parts: tuple[Part, ...]
     bytes: int
     holds_expressions: bool
+    classes: frozenset[type]
 
     @classmethod
     def of(cls, values: tuple[Any, ...], place: str, strict: bool = True) -> Sample:
@@ -65,7 +68,8 @@ class Sample(NamedTuple):
         walk = _Walk(place, strict)
         walk.through(values)
         digest = blake2b(marshal.dumps(walk.found, 2), digest_size=16).digest()
-        return cls(digest, tuple(walk.parts), walk.bytes, walk.holds_expressions)
+        classes = frozenset(walk.classes.difference(_PLAIN, _BUILT_IN))
+        return cls(digest, tuple(walk.parts), walk.bytes, walk.holds_expressions, classes)
 
 
 def unchanged(parts: tuple[Part, ...]) -> bool:
@@ -89,6 +93,7 @@ class _Walk:
         self.parts: list[Part] = []
         self.bytes = 0
         self.holds_expressions = False
+        self.classes: set[type] = set()
         self._numbers: dict[int, int] = {}  # of what can change, and may hold itself
         self._waiting: list[Any] = []
 
@@ -119,6 +124,7 @@ class _Walk:
             self.found.append((number,))
             return
         self.bytes += getsizeof(value)
+        self.classes.add(kind)
         self.found.append((_name_of(kind),))  # no value that is found is a tuple of one text
         if kind is tuple:
             self.values(value)

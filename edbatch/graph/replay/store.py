@@ -48,6 +48,7 @@ class State:
     def __init__(self) -> None:
         self.guards: dict[Any, Held] = {}
         self.is_new = True  # nothing has been recorded
+        self.classes: frozenset[type] = frozenset()  # of samples' objects, whose attributes and methods are guarded
         self.by_content: dict[Any, Entry] = {}
         self.by_object: dict[Any, Entry] = {}
 
@@ -89,7 +90,8 @@ class Store:
         if found is not None:
             return found
         options = graph.options
-        key = graph.dtype, graph.inlines, options.variant, options.training, options.trace_lines
+        of_graph = graph.dtype, graph.expression_class, graph.inlines
+        key = *of_graph, options.variant, options.training, options.trace_lines
         with lock:
             states = self._states.setdefault(key, [])
             found = next((one for one in states if one.holds()), None)

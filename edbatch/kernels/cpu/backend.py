@@ -80,7 +80,7 @@ class NumPyBackend:
     def lists(self, plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """Those of the host."""
         address = NumPyBackend.address(integers) - integers.itemsize * first_integer if len(integers) else 0
-        return Lists(plan.entries.item(3)[0], address, integers)
+        return Lists(plan.entries.item(3, 0), address, integers)
 
     def handles(self, wanted: Sequence[Kernel]) -> list[int]:
         """The addresses of kernels."""
@@ -118,17 +118,17 @@ class NumPyBackend:
 
     def add_all(self, rows: Any, whole: Any) -> None:
         if len(rows) == 1:
-            with np.errstate(all="ignore"):
-                whole += rows[0]
+            whole += rows[0]
         elif _by_address(rows) and whole.flags.c_contiguous:
             address, offsets = self.address, np.array([0, len(rows)], np.int32)
             given = [whole.size, address(offsets), address(rows), rows.strides[0], 0, address(whole), 0, 0, 0]
             _call(_adding_lists(rows.dtype), 1, given)
         else:
-            with np.errstate(all="ignore"):
-                whole += rows.sum(axis=0, dtype=np.float64)
+            whole += rows.sum(axis=0, dtype=np.float64)
 
     def add_product(self, left: Any, right: Any, whole: Any, fresh: bool) -> None:
+        if whole.strides[1] == whole.itemsize and whole.strides[0] != whole.itemsize:
+            left, right, whole = right, left, whole.T
         # Matrices are stored by columns: the transpose is what lies row by row.
         (k, m), n = left.shape, right.shape[1]
         if k * m * n * left.itemsize >= 4 * _jobs.LEAST_PRODUCT and whole.strides[0] == whole.itemsize:
@@ -137,16 +137,15 @@ class NumPyBackend:
             matrices = _tables.Matrix(*w)._replace(turned=1), _tables.Matrix(*x), _tables.Matrix(*out)
             _emitter.multiply_rows(_pool.device(), left.itemsize, _tables.Sizes(n, m, k), *matrices, int(not fresh))
             return
-        with np.errstate(all="ignore"):  # what overflows is infinite, as everywhere else
-            if len(left) == 1:  # `matmul` does without BLAS then, and takes five times as long
-                if fresh and whole.flags.f_contiguous:
-                    np.dot(right.T, left, out=whole.T)
-                else:
-                    whole += np.dot(right.T, left).T
-            elif fresh:
-                np.matmul(right.T, left, out=whole.T)
+        if len(left) == 1:  # `matmul` does without BLAS then, and takes five times as long
+            if fresh and whole.flags.f_contiguous:
+                np.dot(right.T, left, out=whole.T)
             else:
-                whole += np.matmul(right.T, left).T
+                whole += np.dot(right.T, left).T
+        elif fresh:
+            np.matmul(right.T, left, out=whole.T)
+        else:
+            whole += np.matmul(right.T, left).T
 
     def sum_equal(self, indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
         if (indices[1:] > indices[:-1]).all():

@@ -54,7 +54,7 @@ def multiply_rows(device: np.ndarray, itemsize: int, sizes: Sizes, x: Matrix, w:
         share(device, Job(PRODUCT, parts, device[itemsize // 8], itemsize, sizes, x, w, out, add))
 
 
-@compiled(small=True, error_model="numpy")
+@compiled(small=True, error_model="numpy", inline="always")
 def _kernel(device: np.ndarray, kernel: int, step: np.void, given: np.ndarray, integers: Integers) -> None:
     n, elements = given[0], given[0]
     if step["over"] != OVER_CALLS:

@@ -122,6 +122,8 @@ class CudaBackend(CudaArrays):
     def add_product(self, left: Any, right: Any, whole: Any, fresh: bool) -> None:
         xp, address = self._driver.xp, self._driver.address
         size = whole.itemsize
+        if whole.strides[1] == size and whole.strides[0] != size:
+            left, right, whole = right, left, whole.T
         if whole.strides[0] != size or whole.strides[1] < size * len(whole):
             whole += xp.matmul(left.T, right)
             return

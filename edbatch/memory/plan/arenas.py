@@ -88,7 +88,7 @@ class Arenas:
 
     def clear(self) -> None:
         """Have no row in use, and the same room; the values are gone."""
-        self.rows["used"] = 0
+        self._words[:, 2] = 0
         if self._pool.poisons:
             for flat in self.flats:
                 if flat is not None:

@@ -39,8 +39,6 @@ class GrowingPlan:
     def __init__(self) -> None:
         self._used = np.zeros(1, USED)
         self._counts = self._used.view(np.int64)
-        self._nodes_left = self._args_left = 0
-        self._args = 0  # for which there was room, whether it was needed or not
         self._hold([np.empty(0, dtype) for dtype in _DTYPES])
 
     @property
@@ -64,12 +62,12 @@ class GrowingPlan:
         return self._tables[5][: self.used.nodes]
 
     def reserve(self, nodes: int, args: int) -> None:
-        """Make room for the batches of so many nodes, at least one, with so many operands and other integers."""
-        self._nodes_left -= nodes
-        self._args_left -= args
-        self._args += args
-        if self._nodes_left < 0 or self._args_left < 0:
-            self._grow(nodes, args)
+        """Have room for the batches of so many nodes in all, with so many operands and other integers."""
+        n, m = self._room
+        if nodes > n or args > m:
+            more = 3 if self._counts[0] else 1  # where the graph grows, there will be more
+            n, m = max(n, more * nodes), max(m, more * args)
+            self.make_room((n, m + LISTS * n, m, 3 * n + 2 * m, m, n))
 
     def make_room(self, sizes: Sequence[int]) -> None:
         """Have at least so many entries in each table; what is in use stays."""
@@ -104,18 +102,6 @@ class GrowingPlan:
     def clear(self) -> None:
         """Have nothing in use, and the same room."""
         self._counts[:] = 0
-        self._args = 0
-        self._nodes_left, self._args_left = self._room
-
-    def _grow(self, nodes: int, args: int) -> None:
-        used = self._counts.tolist()
-        if used[0]:  # there will be more
-            n, m = nodes + 2 * max(nodes, used[5]), args + 2 * max(args, self._args)
-        else:  # or there was for another graph
-            n, m = max(nodes, len(self._tables[5])), max(args, len(self._tables[2]))
-        sizes = (n, m + LISTS * n, m, 3 * n + 2 * m, m, n)
-        self.make_room([before + more for before, more in zip(used, sizes, strict=True)])
-        self._nodes_left, self._args_left = n - nodes, m - args
 
     def _hold(self, tables: list[np.ndarray]) -> None:
         self._directory = Directory((*tables, self._used))  # at once: an interrupt leaves no address of what is gone

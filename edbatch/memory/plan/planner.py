@@ -66,7 +66,7 @@ def extend_plan(
     return has_room
 
 
-@compiled(small=True)
+@compiled(small=True, inline="always")
 def _assign_rows(
     tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns, row: np.ndarray,
     arenas: np.ndarray,
@@ -91,7 +91,7 @@ def _assign_rows(
     return has_room
 
 
-@compiled(small=True)
+@compiled(small=True, inline="always")
 def _write_integers(
     tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns
 ) -> None:
@@ -119,7 +119,7 @@ def _write_integers(
     tables.used[0]["indices"], tables.used[0]["integers"] = used, integers
 
 
-@compiled(small=True)
+@compiled(small=True, inline="always")
 def _find_accesses(
     tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns, row: np.ndarray,
     n_windows: int,
@@ -190,7 +190,7 @@ def _window(operand_id: int, nodes: NodeColumns, types: TypeColumns) -> Any:
     return types.view_windows[code] if code else types.windows[nodes.types[operand_id & 0xFFFFFFFF]]
 
 
-@compiled(small=True)
+@compiled(small=True, inline="always")
 def _same_nodes(of_batch: np.ndarray, slot: int, nodes: NodeColumns, types: TypeColumns) -> bool:
     """Whether an operand of a batch shows the same nodes as the one before it, each in its own way."""
     _, starts, counts, args = nodes
@@ -212,7 +212,7 @@ def _slots(nodes: NodeColumns, types: TypeColumns, node: int) -> int:
     return types.singles[nodes.types[node]] + lists if lists else nodes.counts[node]
 
 
-@compiled(small=True)
+@compiled(small=True, inline="always")
 def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: NodeColumns, types: TypeColumns) -> bool:
     """Whether an operand of a batch is seen through one window."""
     singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]

@@ -8,20 +8,23 @@ side by side, and it is ONE product ("lazy batching", Cavs, section 3.4).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from edbatch.base.exclusive import Whole
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
+from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
+from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
 from edbatch.runtime.backward.placing import GradientArenas
-from edbatch.runtime.backward.plan import BackwardPlan, Way, planned
+from edbatch.runtime.backward.plan import BackwardPlan, SeedPlace, Way, planned
 from edbatch.runtime.backward.reach import divide, flow_from
 from edbatch.runtime.backward.route import Route
 from edbatch.runtime.backward.routes import Routes, routes_of, stopping_views
@@ -31,8 +34,8 @@ from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
 
 
-def seed_of(spec: Spec, gradient: Any) -> np.ndarray:
-    """The gradient that a caller gave for an expression, or 1 for a scalar.
+def seed_of(place: str, spec: Spec, gradient: Any, *count: int) -> np.ndarray:
+    """The gradient [n, *shape] that a caller gave for an expression, or for an array of so many, or 1 for scalars.
 
     Raises:
         EdBatchError: it has another shape than the expression, or there is none and the expression is no scalar.
@@ -40,32 +43,74 @@ def seed_of(spec: Spec, gradient: Any) -> np.ndarray:
     if gradient is None:
         if spec.shape:
             raise EdBatchError(
-                f"backward of an expression of shape {spec.shape}: expected a scalar, or its gradient as an argument"
+                f"{place} of an expression of shape {spec.shape}: expected a scalar, or its gradient as an argument"
             )
-        return np.ones((), spec.dtype)
-    seed = np.array(from_dlpack(gradient, "backward: the gradient"), spec.dtype)
-    if seed.shape != spec.shape:
-        raise EdBatchError(f"backward: expected a gradient of shape {spec.shape}, got {seed.shape}")
-    return seed
+        return np.ones(count or 1, spec.dtype)
+    shape, seed = (*count, *spec.shape), np.array(from_dlpack(gradient, f"{place}: the gradient"), spec.dtype)
+    if seed.shape != shape:
+        raise EdBatchError(f"{place}: expected a gradient of shape {shape}, got {seed.shape}")
+    return seed if count else seed[None]
+
+
+def roots_of(
+    place: str, outputs: list[Any], gradients: Any, check: Callable[[str, Any], None]
+) -> tuple[list[int], list[np.ndarray]]:
+    """The roots of a way back and their gradients, see `Backward`: those of one spec side by side.
+
+    Args:
+        place: what error messages begin with.
+        outputs, gradients: see `edbatch.backward`.
+        check: called with a place and an output, has it be of the graph.
+    """
+    try:
+        given = [None] * len(outputs) if gradients is None else list(gradients)
+    except TypeError:
+        raise EdBatchError(f"{place}: expected a list of gradients, got {shown(gradients)}") from None
+    if len(given) != len(outputs):
+        raise EdBatchError(f"{place}: expected {len(outputs)} gradients, one for each output, got {len(given)}")
+    groups: dict[Spec, tuple[list[int], list[np.ndarray]]] = {}
+    for at, (x, gradient) in enumerate(zip(outputs, given, strict=True)):
+        check(f"{place}: output {at}", x)
+        if gradient is None and gradients is not None:
+            continue
+        is_array = isinstance(x, ExpressionArray)
+        seed = seed_of(place, x.spec, gradient, *([len(x)] if is_array else []))
+        if len(seed):
+            roots, seeds = groups.setdefault(x.spec, ([], []))
+            roots += x.ids.tolist() if is_array else [x.id]
+            seeds.append(seed)
+    found = [id for roots, _ in groups.values() for id in roots]
+    return found, [np.concatenate(seeds) if len(seeds) > 1 else seeds[0] for _, seeds in groups.values()]
+
+
+def _as_slice(places: np.ndarray) -> np.ndarray | slice:
+    """Places that follow one another as a slice, which takes a quarter of the time."""
+    first, n = int(places[0]), len(places)
+    return slice(first, first + n) if (places == np.arange(first, first + n)).all() else places
 
 
 class Backward:
-    """The gradients of one expression with respect to the values of its graph, and to parameters.
+    """The gradients of expressions with respect to the values of their graph, and to parameters.
 
     Args:
-        root, seed: id of the expression, and its own gradient.
+        roots: ids of the expressions.
+        seeds: their own gradients, arrays [k, *shape]: those of the first k, of the next, ...
 
     Attributes:
         requires, sets: see `FlowColumns`: of what was asked for, and where gradients flowed.
         has_sources: whether gradients of inputs and constants were asked for.
+        has_flowed: whether gradients flowed anywhere, which is from a root.
         gradients: of the values.
     """
 
-    def __init__(self, graph: GraphState, store: Store, ran: list[Ran], root: int, seed: np.ndarray) -> None:
+    def __init__(
+        self, graph: GraphState, store: Store, ran: list[Ran], roots: list[int], seeds: list[np.ndarray]
+    ) -> None:
         table = graph.table
         self._graph, self._table, self._store, self._ran = graph, table, store, ran
-        self._root, self._seed = root, seed
-        self._backend = table.backend
+        self._roots, self._seeds = roots, seeds
+        self._wanted: list[int] = []  # nodes whose gradients are asked for, beside parameters
+        self._backend, self._is_there = table.backend, False
         self.gradients = GradientArenas(table.windows, graph.arenas, table.pool, store.gradients)
 
     @cached_property
@@ -82,87 +127,122 @@ class Backward:
             self.release()  # what the first way back has left
         self.has_sources = sources
         plans = self._gone_back(routes_of(self._table))
+        self.has_flowed = bool(plans)
         if not sources:
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.
-            with Whole():
+            with np.errstate(all="ignore"), Whole():  # what overflows is infinite, as everywhere else
                 for plan in plans:
                     plan.add_to_parameters()
+        self._is_there = True
+
+    def gather(self, asked: Asked) -> None:
+        """Compute what is asked for in one pass, and nothing else that does not lie on the way."""
+        self.has_sources = False
+        several = [(spec, np.array(ids, np.int64)) for spec, ids in asked.ids.items()]
+        self._wanted = [node for _, ids in several for node in self._of_expressions.nodes(ids)[0].tolist()]
+        plans = self._gone_back(routes_of(self._table))
+        with np.errstate(all="ignore"):
+            for plan in plans:
+                plan.add_to_parameters(asked.gatherer)
+        for spec, ids in several:
+            asked.found[spec] = self._of_expressions.rows(ids, spec, self.sets)
 
     def _gone_back(self, routes: Routes) -> list[BackwardPlan]:
         """Compute the gradients of values, by the way that was gone when all was as it is, or by a new one."""
-        known, plans = self._graph.known, list[BackwardPlan]()
+        known = self._graph.known
+        plans: list[BackwardPlan] = []
         if known is not None:
             ran = self._ran[0]
-            key = self._root, self.has_sources, current_options().plain, *ran.saved
+            key = self.has_sources, current_options().plain, *ran.saved, None, *self._roots, None, *self._wanted
             found = known.ways.get(key)
             if found is not None and (again := routes.again(found)) is not None:
                 self.requires, self.sets = found.requires, found.sets
                 return [self._gone(ran, found, *again, True)]
-        if not self._flow(routes):
-            return []
+        roots = np.array(self._roots, np.int64)
+        self._flow(roots, routes)
         graph, store, n_sets = self._graph, self._store, len(self._table.output_sets.sets)
         flow, nodes, ways = store.flow, graph.nodes.directory, routes.ways
         for stretch in reversed(stretches(self._ran)):
             divided = divide(*stretch.extent, n_sets, graph.plan.entries, nodes, ways, flow.entries)
             if divided[0]:
                 route, held = routes.find(flow.columns.present[: divided[1]], stretch.saved)
-                way = planned(stretch, graph, self.gradients, store, divided, self._root & NODE_MASK, route)
+                places = [] if plans else self._places(roots)
+                way = planned(stretch, graph, self.gradients, store, divided, roots, places, route)
                 if known is not None:
                     plan_cache.keep_way(known, key, way.copy())
                 plans.append(self._gone(stretch, way, route, held, not plans))
         return plans
 
     def _gone(self, stretch: Ran, way: Way, route: Route, held: list[Any], is_last: bool) -> BackwardPlan:
-        """Go back through a stretch of runs; `is_last`: the gradient that is given is of one of their nodes."""
+        """Go back through a stretch of runs; `is_last`: there are no gradients so far but those that are given."""
         plan = BackwardPlan(stretch, way, route, held, self._graph, self.gradients, self._store, self.sets)
         if is_last:
-            self._give_seed(plan)
+            self._give_seeds(plan, way.places)
         plan.run()
         return plan
 
-    def _give_seed(self, plan: BackwardPlan) -> None:
-        """Put the gradient that is given where a way back begins."""
-        # One number goes along with a kernel that fills in; several would be copied to a GPU.
-        seed = self._seed[()] if self._seed.ndim == 0 else self._backend.from_host(self._seed, "C")
-        if self._root <= NODE_MASK:
-            plan.gradient_of(self._root)[...] = seed.reshape(-1) if self._seed.ndim else seed
-        else:
-            self._of_expressions.row(self.gradients.array, self._root)[0] = seed
+    def _give_seeds(self, plan: BackwardPlan, places: Sequence[SeedPlace]) -> None:
+        """Put the gradients that are given where a way back begins; several may be of one node."""
+        backend = self._backend
+        if not places:
+            seed = self._seeds[0][0]
+            # One number goes along with a kernel that fills in; several would be copied to a GPU.
+            plan.gradient_of(self._roots[0])[...] = backend.from_host(seed, "C").reshape(-1) if seed.ndim else seed
+        for number, chosen, window, rows in places:
+            given, array = backend.from_host(self._seeds[number][chosen], "C"), self.gradients.array(window)
+            if isinstance(rows, np.ndarray):
+                found, total = backend.sum_equal(rows, given.reshape(len(given), given[0].size))
+                rows, given = backend.from_host(found), total.reshape(len(found), *array.shape[1:])
+            array[rows] += given
 
-    def _flow(self, routes: Routes) -> bool:
-        """Find out where gradients flow; returns whether they do."""
+    def _places(self, roots: np.ndarray) -> list[SeedPlace]:
+        """Where the gradients that are given go; none if it is one, of a whole node."""
+        found, stops, end = list[SeedPlace](), stopping_views()[roots >> NODE_BITS], 0
+        for number, seeds in enumerate(self._seeds if len(roots) > 1 or roots[0] > NODE_MASK else ()):
+            begin, end = end, end + len(seeds)
+            for chosen, window, rows in self._table.by_window(roots[begin:end], self._graph.nodes):
+                if not stops[begin + chosen[0]]:
+                    found.append(SeedPlace(number, _as_slice(chosen), window, _as_slice(rows)))
+        return found
+
+    def _flow(self, roots: np.ndarray, routes: Routes) -> None:
+        """Find out where gradients flow."""
         table, nodes, flow, plan = self._table, self._graph.nodes, self._store.flow, self._graph.plan
-        root, code = self._root & NODE_MASK, self._root >> NODE_BITS
-        found, n = table.output_sets, nodes.n
-        number = found.of_root(table.bound, nodes.types.item(root), code)
+        found, wanted, n, at = table.output_sets, np.array(self._wanted, np.int64), nodes.n, -1
+        found.see(table.bound)
         flow.reserve(n, len(found.sets))
         columns = flow.columns
         self.requires, self.sets = columns.requires[:n], columns.sets[:n]
-        number = -1 if stopping_views()[code] else number
-        at = -1
         while True:
-            at = flow_from(root, number, at, self.has_sources, plan.entries, nodes.directory, routes.ways, flow.entries)
-            if at < 0:
+            given = plan.entries, nodes.directory, routes.ways, flow.entries
+            at = flow_from(roots, wanted, at, self.has_sources, *given)
+            if at == -1:
                 break
-            found.follow(int(plan.nodes[at]), nodes, self.requires, self.sets)
+            if at >= 0:
+                found.follow(int(plan.nodes[at]), nodes, self.requires, self.sets)
+            else:
+                found.begin(self._roots[-2 - at], nodes, self.sets)
+                at = -1
         flow.reserve(n, len(found.sets))
-        return self.has_flowed
-
-    @property
-    def has_flowed(self) -> bool:
-        """Whether gradients flowed anywhere, which is from the root."""
-        return bool(self.sets[self._root & NODE_MASK] >= 0)
 
     def gradient(self, id: int, spec: Spec) -> Any:
         """The gradient with respect to an expression, as an array of its own."""
         found = self._of_expressions.made_at(id)
         if found.node < len(self.sets):
-            if not self.has_sources and not self.requires[found.node]:
+            if not self._is_there or (not self.has_sources and not self.requires[found.node]):
                 self.run(sources=True)
             if self.sets[found.node] >= 0:
                 return self._backend.to_host(self._of_expressions.gradient(found, self.sets)[0]).copy()[()]
         return np.zeros(spec.shape, spec.dtype)[()]
 
+    def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
+        """The same [n, *shape] of expressions of one spec."""
+        nodes, _ = self._of_expressions.nodes(ids)
+        if not self._is_there or not (self.has_sources or self.requires[nodes[nodes < len(self.sets)]].all()):
+            self.run(sources=True)
+        return self._of_expressions.rows(ids, spec, self.sets)
+
     def release(self) -> None:
-        """Give the memory of the gradients back."""
+        """Give the memory of the gradients back: they are computed once more when one is asked for."""
+        self._is_there = False
         self.gradients.release()

@@ -70,6 +70,31 @@ class ExpressionGradients:
             found = op.forward(found, **dict(attributes))
         return found
 
+    def nodes(self, ids: np.ndarray) -> tuple[np.ndarray, dict[int, Made]]:
+        """The nodes that compute expressions; and, by position, where: of those that not every node of a type does."""
+        nodes = ids & NODE_MASK
+        kinds = self._nodes.types[nodes]
+        ops = [(kind, self._table.bound[kind].type.op) for kind in np.unique(kinds).tolist()]
+        several = [kind for kind, op in ops if isinstance(op, CellOp) or op.kind is Kind.VIEW]
+        made = {at: self.made_at(ids.item(at)) for at in np.flatnonzero(np.isin(kinds, several)).tolist()}
+        nodes[list(made)] = [one.node for one in made.values()]
+        return nodes, made
+
+    def rows(self, ids: np.ndarray, spec: Spec, sets: np.ndarray) -> np.ndarray:
+        """The gradients [n, *shape], on the host, of expressions of one spec; `sets`: see `gradient`."""
+        found = np.zeros((len(ids), *spec.shape), spec.dtype)
+        nodes, made = self.nodes(ids)
+        flows = nodes < len(sets)
+        flows[flows] = sets[nodes[flows]] >= 0
+        for at, one in made.items():
+            if flows[at]:
+                found[at] = self._backend.to_host(self.gradient(one, sets)[0])
+        flows[list(made)] = False
+        (direct,) = flows.nonzero()
+        for chosen, rows in self._table.rows(ids[direct], self._nodes, self._gradients.array):
+            found[direct[chosen]] = rows
+        return found
+
     def made_at(self, id: int) -> Made:
         """Where an expression is computed: of a view, what it is a view of.
 

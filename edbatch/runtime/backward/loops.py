@@ -48,7 +48,7 @@ class Chosen(NamedTuple):
 
 @compiled(small=True)
 def plan_back(
-    stretch: tuple, root: tuple, grouped: bool, plan_tables: np.ndarray, flow_tables: np.ndarray,
+    stretch: tuple, roots: tuple, grouped: bool, plan_tables: np.ndarray, flow_tables: np.ndarray,
     route_tables: np.ndarray, values: np.ndarray, gradients: np.ndarray, back: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
     """The way back through some batches of a plan that gradients flow into, as a plan.
@@ -60,7 +60,7 @@ def plan_back(
     Args:
         stretch: the first batch, the batch after the last, where their nodes begin among those of the plan; how many
             parts they were divided into.
-        root: the arena of the gradient that is given, and the bytes of an entry.
+        roots: the arenas of the gradients that are given, and the bytes of an entry.
         grouped: see `Targets`.
         values, gradients: the arenas, records `Rows`.
         back: directory of a `GrowingPlan` without batches, which is filled in.
@@ -105,9 +105,9 @@ def plan_back(
             _through_batch(plan, chosen, rule, route, out, to, seen)
         else:
             _over_lists(plan, chosen, rule, route, out, to, seen)
-    arena, width = root
+    arenas, width = roots
     touched = _touched(out.operands[: used["operands"]], route.arena_of, len(values))
-    touched[arena] = True
+    touched[arenas] = True
     return measure(plan, flowing.rows, touched, values, gradients, width, route)
 
 

@@ -62,13 +62,8 @@ class OutputSets:
         none, no_flags = np.zeros(0, np.int64), np.zeros(0, np.bool_)
         self.tables = SetTables(none, no_flags, none, no_flags, none, none)
 
-    def of_root(self, types: Sequence[BoundType], kind: int, code: int) -> int:
-        """The number of the set that a view of a node shows; from then on all types are in the tables.
-
-        Args:
-            types: by number; those that were there before come first.
-            kind, code: the node's type, and the view.
-        """
+    def see(self, types: Sequence[BoundType]) -> None:
+        """Have all types, by number, in the tables; those that were there before come first."""
         if len(types) > len(self._types):
             with Whole():
                 for number in range(len(self._types), len(types)):
@@ -79,7 +74,6 @@ class OutputSets:
                     self._start.append(start)
                     self._single.append(whole is not None)
                 self._renew()
-        return self._add(self._start[kind], code)
 
     def _add(self, before: int, read: int) -> int:
         """The number of a set with outputs that are read added to it; `read` as in `SetTables`."""
@@ -95,6 +89,14 @@ class OutputSets:
                 self._renew()
         return self._unions[key]
 
+    def begin(self, root: int, nodes: Nodes, sets: np.ndarray) -> None:
+        """Number the set that `reach.flow_from` did not find at a root, which has those of earlier roots already."""
+        self._join(root & NODE_MASK, root >> NODE_BITS, nodes, sets)
+
+    def _join(self, node: int, read: int, nodes: Nodes, sets: np.ndarray) -> None:
+        before = int(sets[node])
+        self._add(before if before >= 0 else self._start[int(nodes.types[node])], read)
+
     def follow(self, node: int, nodes: Nodes, requires: np.ndarray, sets: np.ndarray) -> None:
         """Number the sets that `reach.flow` did not find when it came to a node."""
         begin = int(nodes.starts[node])
@@ -102,11 +104,7 @@ class OutputSets:
         for slot, operand in enumerate(nodes.args[begin : begin + int(nodes.counts[node])].tolist()):
             source = operand & NODE_MASK
             if requires[source]:
-                before = int(sets[source])
-                self._add(
-                    before if before >= 0 else self._start[int(nodes.types[source])],
-                    operand >> NODE_BITS or ROW + reaches + slot,
-                )
+                self._join(source, operand >> NODE_BITS or ROW + reaches + slot, nodes, sets)
 
     def needed(self, number: int, asked: Sequence[bool]) -> list[bool]:
         """Per operand that is a node, whether its gradient is asked for and one flows on to it from a set."""

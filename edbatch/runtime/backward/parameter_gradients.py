@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,13 @@ from edbatch.runtime.compile.derivatives import CompiledDerivative
 from edbatch.runtime.state import GraphState
 
 COPIED = 1 << 22  # bytes at a time
+# From a parameter to the one that its gradient is added to; None: it is not wanted.
+Gatherer = Callable[[Parameter], Parameter | None]
+
+
+def unless_frozen(parameter: Parameter) -> Parameter | None:
+    """Return the parameter itself, whose gradients add up over calls of `backward`."""
+    return None if parameter.frozen else parameter
 
 
 class TypeRows:
@@ -38,13 +46,13 @@ class TypeRows:
         self._stretch, self._number, self._kind = stretch, number, kind
         self._backend = graph.table.backend
 
-    def add_terms(self) -> None:
+    def add_terms(self, gatherer: Gatherer) -> None:
         """Add what the type has left to the gradients of its parameters."""
         table, n, width = self._table, self.n, self._how.width
         of_saved: dict[int, Any] = {}
         for term in self._how.terms:
-            parameter = parameter_of(term.parameter)
-            if parameter.frozen:
+            parameter = gatherer(parameter_of(term.parameter))
+            if parameter is None:
                 continue
             parts = []
             for part in term.parts:

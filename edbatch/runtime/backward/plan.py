@@ -6,6 +6,7 @@ the first, of rows, the second.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -16,10 +17,11 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.sources import PARAMETER
+from edbatch.graph.views import NODE_MASK
 from edbatch.memory.plan.format import Plan
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.runtime.backward.loops import plan_back
-from edbatch.runtime.backward.parameter_gradients import TypeRows, add_sum
+from edbatch.runtime.backward.parameter_gradients import Gatherer, TypeRows, add_sum, unless_frozen
 from edbatch.runtime.backward.placing import GradientArenas, place
 from edbatch.runtime.backward.records import OWN, SAVED
 from edbatch.runtime.backward.route import Route
@@ -32,17 +34,32 @@ from edbatch.runtime.type_columns import BoundType
 _BYTES = np.dtype(np.uint8)
 
 
+class SeedPlace(NamedTuple):
+    """Where some gradients that are given are added.
+
+    Attributes:
+        group: see `Backward`; chosen: which of the group.
+        window, rows: to which rows of a window of gradients.
+    """
+
+    group: int
+    chosen: np.ndarray | slice
+    window: int
+    rows: np.ndarray | slice
+
+
 class Way(NamedTuple):
     """The way back through a stretch of runs: the same whenever the same has run, and gradients flow as they did.
 
     Attributes:
         plan: the batches. Types are those of the route; the numbers of programs are those of `ready`.
         route: by which rules gradients flow, while there are no new windows; a way that is remembered outlives them.
-        arena: of the gradient that is given; begins: see `RouteTables`.
+        arena: of the first gradient that is given; begins: see `RouteTables`.
         zeros, entries: of memory: the first hold gradients of values; how many there are.
         rows: of the sets that leave something for parameters how many nodes have each.
         parts: the batches that gradients flow into; none if no node is a parameter.
         requires, sets: of a way that is remembered, see `FlowColumns`.
+        places: where it begins, but of one whole node.
     """
 
     plan: GrowingPlan
@@ -57,6 +74,7 @@ class Way(NamedTuple):
     parts: np.ndarray
     requires: np.ndarray
     sets: np.ndarray
+    places: Sequence[SeedPlace]
 
     def copy(self) -> Way:
         """The same, in tables that no other way is planned in."""
@@ -69,26 +87,27 @@ class Way(NamedTuple):
 
 
 def planned(
-    stretch: Ran, graph: GraphState, gradients: GradientArenas, store: Store, divided: tuple[int, int], root: int,
-    route: Route,
+    stretch: Ran, graph: GraphState, gradients: GradientArenas, store: Store, divided: tuple[int, int],
+    roots: np.ndarray, places: Sequence[SeedPlace], route: Route,
 ) -> Way:  # fmt: skip
     """Plan a way back in the store's plan for that.
 
     Args:
         divided: into how many parts of batches gradients flow, and of how many sets.
-        root: the node whose gradient is given.
+        roots: ids of the expressions whose gradients are given; places: see `Way`.
         route: of these sets.
     """
     flow, plan = store.flow, store.back
     graph.arenas.see_layouts()
     begins, n_parts = route.tables.tables.begins, divided[0]
     n = len(begins) - len(route.buffers)
-    arena = graph.table.arenas.item(graph.nodes.types.item(root))
+    arenas = graph.table.arenas[graph.nodes.types[roots & NODE_MASK]]
+    arena = arenas.item(0)
     itemsize, zeros, entries = graph.table.windows.layouts[arena][1].itemsize, -1, 0
     while zeros < 0:
         plan.clear()
         zeros, entries = plan_back(
-            (*stretch.extent, n_parts), (arena, itemsize), graph.table.backend.adds_in_groups, graph.plan.entries,
+            (*stretch.extent, n_parts), (arenas, itemsize), graph.table.backend.adds_in_groups, graph.plan.entries,
             flow.entries, route.tables.entries, graph.arenas.rows[:n], gradients.rows(n), plan.entries,
         )  # fmt: skip
         if zeros < 0:
@@ -100,8 +119,10 @@ def planned(
     parts = flow.columns.parts["batch"][: n_parts if route.has_parameters else 0].copy()
     rows = [flow.columns.rows.item(number) for number in route.terms]
     # The route's own are those of the next stretch soon.
-    flowed = [column[: graph.nodes.n] for column in flow.columns[:2]]
-    return Way(plan, ref(route), ready, batches, arena, begins.copy(), zeros, entries, rows, parts, *flowed)
+    requires, sets = (column[: graph.nodes.n] for column in flow.columns[:2])
+    return Way(
+        plan, ref(route), ready, batches, arena, begins.copy(), zeros, entries, rows, parts, requires, sets, places
+    )
 
 
 class BackwardPlan:
@@ -143,7 +164,7 @@ class BackwardPlan:
         self._n = n
 
     def gradient_of(self, root: int) -> Any:
-        """The entries of the gradient of the node that is given one, if this is the way back that begins there."""
+        """The entries of the gradient of the first node that is given one, in the way back that begins there."""
         arena = self._way.arena
         width = self._table.windows.widths()[arena]
         begin = self._way.begins.item(arena) + width * self._graph.nodes.row.item(root)
@@ -155,7 +176,7 @@ class BackwardPlan:
         end = self._way.batches
         if not end:
             return
-        integers, memory = self._graph.integers[plan.integers[: plan.used.integers]], self._route.memory
+        integers, memory = self._graph.integers.take(plan.integers[: plan.used.integers]), self._route.memory
         if self._route.calls:
             shared = memory.tables
             memory = Directory(shared._replace(windows=shared.windows.copy(), arenas=shared.arenas.copy()))
@@ -167,14 +188,14 @@ class BackwardPlan:
             if self._graph.check_nan:
                 self._check_batch(plan.tables, begin)
 
-    def add_to_parameters(self) -> None:
+    def add_to_parameters(self, gatherer: Gatherer = unless_frozen) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
         way, route, table, stretch = self._way, self._route, self._table, self._stretch
         for number, n in zip(route.terms, way.rows, strict=True):
             how, begin = route.hows[number], way.begins.item(self._n + route.own[number])
             width, kind = how.width, table.output_sets.sets[number].kind
             computed = self._flat[begin : begin + n * width].reshape(n, width)
-            TypeRows(how, computed, stretch, self._graph, self._sets, number, kind).add_terms()
+            TypeRows(how, computed, stretch, self._graph, self._sets, number, kind).add_terms(gatherer)
         if not route.has_parameters:
             return
         batches = self._graph.plan.tables.batches[stretch.begin.batches : stretch.end.batches]
@@ -183,8 +204,8 @@ class BackwardPlan:
             type = table.bound[kind]
             if type.type.op is PARAMETER:
                 found = self._gradients.array(type.window)[row : row + n]
-                parameter = parameter_of(type.type.attributes[0][1])
-                if not parameter.frozen:
+                parameter = gatherer(parameter_of(type.type.attributes[0][1]))
+                if parameter is not None:
                     add_sum(parameter, found, self._backend)
 
     def _check_batch(self, plan: Plan, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Which nodes gradients flow through: from the root down, as far as something lies below whose gradient is wanted."""
+"""Which nodes gradients flow through: from the roots down, as far as something lies below whose gradient is wanted."""
 
 from __future__ import annotations
 
@@ -57,20 +57,21 @@ class Ways(NamedTuple):
 
 @compiled(small=True)
 def flow_from(
-    root: int, number: int, at: int, all_wanted: bool, plan: np.ndarray, node_tables: np.ndarray,
+    roots: np.ndarray, wanted: np.ndarray, at: int, all_wanted: bool, plan: np.ndarray, node_tables: np.ndarray,
     way_tables: np.ndarray, flow_tables: np.ndarray,
 ) -> int:  # fmt: skip
-    """Let gradients flow from the root to all that has run, as far as they are asked for.
+    """Let gradients flow from the roots to all that has run, as far as they are asked for.
 
     Args:
-        root, number: the node, and the set of its outputs that has a gradient.
+        roots: ids of the expressions that are given a gradient.
         at: -1; or what was returned, to go on from there.
-        all_wanted: whether the gradient of every node is wanted.
+        wanted: nodes whose gradients are, beside parameters; all_wanted: whether that of every node is.
         plan, ...: directories of a `GrowingPlan`, of nodes, of a `Ways`, whose sets come last one by one, and of
             `FlowColumns`, whose `requires` and `sets` are filled in.
 
     Returns:
-        -1; or the place, in the plan's order, of a node whose operands get a set that has no number yet.
+        -1; or the place, in the plan's order, of a node whose operands get a set that has no number yet; or, of a root
+        that does, -2 less its place among the roots: begin again then.
     """
     nodes, ways, flowing = nodes_in(node_tables), _ways_in(way_tables), flow_in(flow_tables)
     order = table(plan, 5, INT32)[: table(plan, 6, USED)[0]["nodes"]]
@@ -78,10 +79,20 @@ def flow_from(
         at = len(order) - 1
         flowing.sets[: len(nodes.types)] = -1
         flowing.requires[: len(nodes.types)] = False
+        flowing.requires[wanted] = True
         _ask(order, nodes, ways, all_wanted, flowing.requires)
-        if not flowing.requires[root]:
-            return -1
-        flowing.sets[root] = number
+        for number in range(len(roots)):
+            root, code = roots[number] & 0xFFFFFFFF, roots[number] >> 32
+            if not flowing.requires[root] or ways.view_stops[code]:
+                continue
+            kind, sets = nodes.types[root], ways.sets
+            found = sets.start[kind]
+            if not sets.single[kind]:
+                before = flowing.sets[root] if flowing.sets[root] >= 0 else found
+                found = union(sets.keys, sets.unions, before, code)
+                if found < 0:
+                    return -2 - number
+            flowing.sets[root] = found
     return _flow(order, at, nodes, ways, flowing)
 
 
@@ -102,12 +113,13 @@ def _ask(order: np.ndarray, nodes: NodeColumns, ways: Ways, all_wanted: bool, re
     """Fill in per node whether its gradient is asked for: something lies in it or below whose gradient is wanted.
 
     Args:
+        requires: set where nodes are wanted.
         order: the nodes that have run, in an order in which operands precede their users.
     """
     starts, counts, args, view_stops = nodes.starts, nodes.counts, nodes.args, ways.view_stops
     for v in order:
         kind = nodes.types[v]
-        found = all_wanted or (ways.holds[kind] and not ways.stops[kind])
+        found = all_wanted or requires[v] or (ways.holds[kind] and not ways.stops[kind])
         if not ways.stops[kind]:
             for i in range(starts[v], starts[v] + counts[v]):
                 found |= requires[args[i] & 0xFFFFFFFF] and not view_stops[args[i] >> 32]

@@ -55,11 +55,11 @@ class SavingTable:
         self.programs = table.saving_programs
         self.kept = table.kept
         self.saved: dict[int, Saved] = {}
-        rows = np.bincount(batches["type"], batches["n"], table.count)
-        present = [(kind, table.bound[kind]) for kind in rows.nonzero()[0].tolist()]
+        present = [(kind, table.bound[kind]) for kind in dict.fromkeys(batches["type"].tolist())]
         worth = [(kind, type, how) for kind, type in present if (how := saving(type, table.backend)) is not None]
         if worth:
             self.kept = np.zeros(len(table.kept), table.kept.dtype)
+            rows = np.bincount(batches["type"], batches["n"], table.count)
         for kind, type, how in worth:
             self.saved[kind] = Saved(how, int(rows[kind]), type.type.out.dtype, table.pool, self.kept[kind])
 

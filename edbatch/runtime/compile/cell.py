@@ -42,7 +42,7 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     clock.stop("report")
     counts = len(batches), len(batches) - len(batching.batches), batching.least
     parameters = [parameter for spec in model.parameters if (parameter := spec.parameter()) is not None]
-    alone = tuple(one.name for one in parameters if one.stack is None and one.is_exported)
+    alone = tuple(one.name for one in parameters if one.stack is None and (one.is_shared or one.is_exported))
     splittable = prepare_for_splitting(merged)
     return Compiled(body, splittable, layout, tuple(storage), tuple(operands), *counts, options.without, alone, seconds)
 

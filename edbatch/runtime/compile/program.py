@@ -112,8 +112,9 @@ def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool)
     sizes = {column: spec_of_value(body, value).size for column, value in zip(columns, body.outputs, strict=True)}
     weights = [
         operand.size
-        for step in steps
-        for operand in step.operands
+        for node in body.nodes
+        if not node.type.op.picks  # which reads a row
+        for operand in operands_of(node)
         if isinstance(operand, ParameterSpec) and len(operand.shape) == 2 and not is_table(operand)
     ]
     calls = any(node.type.op.call is not None for node in body.nodes)

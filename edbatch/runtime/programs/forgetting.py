@@ -122,12 +122,13 @@ def reachable(roots: Iterable[Any], graph: Columns) -> tuple[list[Expression], l
         if found.__class__ in _PLAIN or id(found) in seen:
             continue
         seen.add(id(found))
-        if found.__class__ is Expression:
-            if found.graph is graph:
+        if isinstance(found, Expression):
+            if isinstance(found, ExpressionArray):
+                if found.graph.base is graph:
+                    return None
+            elif found.graph is graph:
                 expressions.append(found)
             continue
-        if found.__class__ is ExpressionArray and found.graph.base is graph:
-            return None
         if isinstance(found, ExpressionList) and found.graph is graph:
             lists.append(found)
         waiting.extend(_held(found))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edbatch.kernels.cpu.backend import NumPyBackend
-from edbatch.runtime.evaluation import rows_to_host
+from edbatch.runtime.type_table import rows_to_host
 
 CPU = NumPyBackend()
 seeds = st.integers(0, 10**6)

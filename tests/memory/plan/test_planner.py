@@ -80,8 +80,9 @@ def planned(case, before=()):
     types = Directory(TypeColumns(*(columns[name] for name in TypeColumns._fields)))
     arenas = np.zeros(len(case["rows"]), ROWS)
     arenas["used"], arenas["room"] = case["rows"], 120
-    for order, offsets in (*before, (case["order"], case["offsets"])):
-        plan.reserve(len(order), len(case["args"]))
+    runs = (*before, (case["order"], case["offsets"]))
+    for number, (order, offsets) in enumerate(runs, 1):
+        plan.reserve(sum(len(run[0]) for run in runs[:number]), number * len(case["args"]))
         has_room = extend_plan(
             order, offsets, 0, 1 + int(case["view_windows"].max()), nodes.entries, types.entries, plan.entries, arenas
         )
