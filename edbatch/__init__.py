@@ -17,6 +17,7 @@ from edbatch.graph.draws import seed
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
+from edbatch.graph.foreign import foreign
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.parameters import LookupParameters, Parameter
@@ -77,6 +78,7 @@ __all__ = [
     "data",
     "device",
     "distributed",
+    "foreign",
     "forward",
     "from_dlpack",
     "from_torch",

@@ -139,6 +139,21 @@ def rms_norm(x, gain, epsilon=1e-5):
     return record(RMS_NORM, (x, gain), epsilon=checked_number("rms_norm: epsilon", epsilon))
 
 
+@eb.foreign(out=lambda values, k: (k,))
+def moments(values, k=2):
+    """The means of the powers 1 to k of all entries."""
+    return np.stack([np.mean(values**power, axis=tuple(range(1, values.ndim))) for power in range(1, k + 1)], axis=1)
+
+
+@moments.gradient
+def moments_gradient(gradient, values, result, k):
+    back = np.zeros_like(values)
+    for power in range(1, k + 1):
+        of_each = gradient[:, power - 1] * power / values[0].size
+        back += of_each.reshape(-1, *[1] * (values.ndim - 1)) * values ** (power - 1)
+    return back
+
+
 class Measured(eb.Expression):
     """An expression with the methods that another library's arrays have."""
 

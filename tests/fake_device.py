@@ -27,12 +27,12 @@ KERNELS = []  # a handle is a position in it
 @contextmanager
 def in_python():
     """In its block, small functions are interpreted; what they close over may be any functions of Python."""
-    token = compiled._interpreting.set(True)
+    token = compiled.interpreting.set(True)
     try:
         with np.errstate(over="ignore"):  # compiled integers wrap around in silence
             yield
     finally:
-        compiled._interpreting.reset(token)
+        compiled.interpreting.reset(token)
 
 
 @cache
@@ -144,6 +144,13 @@ class FakeBackend:
     active = computing = synchronize = staticmethod(lambda *options: nullcontext())  # all is done at once
     from_host = staticmethod(lambda array, order="C": np.array(array, order=order))
 
+    @staticmethod
+    def array_at(address, shape, strides, dtype):
+        return as_strided(entries(address, 1, dtype), shape, strides)
+
+    def shared(self, array):
+        return np.asarray(array)
+
     def stage(self, out, values):
         out[...] = values
 
@@ -170,7 +177,8 @@ class FakeBackend:
         return Lists(indices.ctypes.data, address, (indices, integers))
 
     def run_batches(self, first, stop, plan, lists, memory, programs, scratch):
-        directories = plan.entries, memory.entries, programs.directory.entries
+        programs = programs.directory  # held: what is called may run graphs, for which it is replaced
+        directories = plan.entries, memory.entries, programs.entries
         with in_python():
             run_batches(np.zeros(0), first, stop, lists.indices, lists.integers, scratch, *directories)
 

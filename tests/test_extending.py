@@ -107,6 +107,20 @@ def test_an_op_that_says_nothing_is_refused():
         declare(Op("empty", lambda shape: shape))
 
 
+@pytest.mark.parametrize("in_cell", [False, True])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_function_on_whole_arrays(device, in_cell, cuda):
+    X, G = np.random.default_rng(0).normal(size=(4, 2, 3)), np.array([1.0, -2.0, 3.0])
+    step = eb.cell(lambda x: extensions.moments(x, k=3)) if in_cell else lambda x: extensions.moments(x, k=3)
+    with cuda if device == "cuda" else eb.device("cpu"), eb.Graph(dtype="float64"):
+        xs = eb.array(X)
+        ys = [step(x) for x in xs]
+        eb.sum([eb.dot(y, G) for y in ys]).backward()
+        got, gradient = [y.value() for y in ys], xs.gradient()
+    np.testing.assert_allclose(got, np.stack([np.mean(X**power, axis=(1, 2)) for power in (1, 2, 3)], axis=1))
+    np.testing.assert_allclose(gradient, (1 - 4 * X + 9 * X**2) / 6)
+
+
 def test_the_interface():
     assert extensions.norms([[3.0, 4.0], [0.0, 2.0]]) == [5, 2]
 

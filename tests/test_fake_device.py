@@ -7,6 +7,7 @@ import edbatch as eb
 from edbatch import devices
 from edbatch.models.workloads import WORKLOADS
 from tests import fake_device
+from tests.graph.test_foreign import of_foreign, of_trees
 from tests.graph.test_ops import CASES, one_of_each
 from tests.kernels.cuda import test_ops as on_gpu
 from tests.kernels.cuda.test_ops import SOME
@@ -47,6 +48,11 @@ def test_every_op(fake, op, sample):
 )
 def test_models(fake, name):
     check(fake, lambda: [x for found in on_gpu.of_workload(name) for x in found])
+
+
+@pytest.mark.parametrize("how", ["by op", "cell"])
+def test_foreign_ops(fake, how):
+    check(fake, lambda: of_trees(how, of_foreign, "float64")[0], unit=1e-7)
 
 
 @pytest.mark.parametrize("optimizer", [eb.Adam, eb.SGD, eb.Adagrad])

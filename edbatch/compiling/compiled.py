@@ -123,7 +123,7 @@ class Small(Compiled):
 
     def __call__(self, *args: Any) -> Any:
         """Run it, in Python or compiled."""
-        if _interpreting.get():
+        if interpreting.get():
             return self.py_func(*args)
         # From here on another thread may make it one of the class `Compiled`, which has no such methods.
         if not self._pays and not Small._judge(self, args):
@@ -171,7 +171,7 @@ def _over(function: Small) -> float:
 
 
 def _in_python(function: Small, args: tuple[Any, ...]) -> Any:
-    _interpreting.set(True)
+    interpreting.set(True)
     with np.errstate(over="ignore"):  # compiled integers wrap around in silence
         return function.py_func(*args)
 
@@ -267,7 +267,7 @@ def _wide(kind: Any) -> Any:
 
 
 #: Whether small functions run in Python now.
-_interpreting = ContextVar("edbatch_interpreting", default=False)
+interpreting = ContextVar("edbatch_interpreting", default=False)
 
 
 class _Thread(threading.local):

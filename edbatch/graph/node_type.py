@@ -35,14 +35,15 @@ class NodeType:
         n_operands: of its operands how many are nodes, -1 when that varies; n_integers: how many integers go with each
             node (an index, a label, a seed).
         parameters: that it reads, also inside a cell.
+        calls: whether it calls functions of the user's, also inside a cell.
         device: of these; None: it reads none, and runs anywhere.
         body: of a composite that has been opened, what it is made of: it is traced while its parameters are there.
         sizes: its structure and sizes, once they are known; see `runtime.compile.structure`.
     """
 
     __slots__ = (
-        "_name", "attributes", "body", "device", "id", "lists", "n_integers", "n_operands", "op", "operands", "out",
-        "parameters", "sizes",
+        "_name", "attributes", "body", "calls", "device", "id", "lists", "n_integers", "n_operands", "op", "operands",
+        "out", "parameters", "sizes",
     )  # fmt: skip
 
     def __init__(self, id: int, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> None:
@@ -59,7 +60,9 @@ class NodeType:
         self.n_operands, self.n_integers = -1 if op.variadic else len(operands) - len(read), op.payload
         if attributes:
             read += [spec for _, spec in attributes if isinstance(spec, ParameterSpec)]
+        self.calls = op.call is not None
         if op.body is not None:
+            self.calls = any(node.type.calls for node in op.body.nodes)
             read += [spec for node in op.body.nodes for spec in node.type.parameters]
         self.parameters = tuple(dict.fromkeys(read)) if read else ()
         devices = [spec.device for spec in self.parameters]

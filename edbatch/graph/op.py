@@ -90,6 +90,7 @@ class Op:
         chooses: whether its result is entries of its operands, and its gradient goes to those that are equal to it.
         samples: what it is tested on.
         body: of a cell, what it computes.
+        call: of a foreign op, what is called with the arrays of a batch (see `foreign.Call`).
     """
 
     name: str
@@ -111,6 +112,7 @@ class Op:
     chooses: bool = False
     samples: tuple[Sample, ...] = ()
     body: Any = None
+    call: Any = None
 
 
 OPS: dict[str, Op] = {}

@@ -64,7 +64,7 @@ class ProgramTables(Protocol):
     version: int
 
     def runs_whole(self, batches: np.ndarray) -> bool:
-        """Whether none of these batches is computed in several blocks."""
+        """Whether none of these batches is computed in several blocks, or calls a function of Python."""
 
 
 class Backend(Protocol):
@@ -88,6 +88,12 @@ class Backend(Protocol):
 
     def address(self, array: Array) -> int:
         """Where an array's entries begin: windows and arenas compute with it."""
+
+    def array_at(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Array:
+        """The array whose entries lie there; somebody else holds the memory."""
+
+    def shared(self, array: Any) -> Array:
+        """An array of the device; also of another library there, which shares it by DLPack."""
 
     def from_host(self, array: Any, order: Order = "C") -> Array:
         """The device's array of a host's; may be that."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
+from edbatch.kernels.cpu.pointers import call_python, int64_address
 from edbatch.kernels.program import (
     ADD,
     ALWAYS,
@@ -25,6 +26,7 @@ from edbatch.kernels.program import (
     UNUSED,
 )
 from edbatch.kernels.tables import (
+    PLACE,
     Integers,
     Listed,
     Matrices,
@@ -113,14 +115,15 @@ def interpreter(emitter: Emitter) -> Callable[..., None]:
             task = programs.tasks[one["type"]]
             program = task["program"]
             if program >= 0:
-                run_program(device, programs, program, slots, one, sources, scratch)
+                if not run_program(device, programs, program, slots, one, sources, scratch):
+                    return  # with an exception
             else:
                 add(device, task, one, sources, operand_rows(plan.operands[one["operand"] + 1], 0, memory))
 
     return run_batches
 
 
-def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[..., None]:
+def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[..., bool]:
     move, flush, read_scattered = emitter.move, emitter.flush, emitter.read_scattered
     run_steps = _step_runner(emitter)
 
@@ -164,7 +167,7 @@ def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[...
     @compiled(small=True, error_model="numpy", inline="always")
     def run_program(
         device: np.ndarray, programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, scratch: int
-    ) -> None:
+    ) -> bool:
         kind, n = one["type"], one["n"]
         out = result_rows(kind, one["row"], sources.memory)
         result = computed_rows(sources.memory.kept[kind], n, out)
@@ -179,21 +182,23 @@ def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[...
             most = longest(sources.host, offsets, m) if elements > 0 else 0
             payload, lists = at_index(sources.integers, one["integers"] + begin), at_index(sources.indices, offsets)
             integers = Integers(payload, n, lists, elements, most)
-            run_steps(device, programs, number, slots, integers, m)
+            if not run_steps(device, programs, number, slots, integers, m):
+                return False
         if result.address != out.address:
             flush(device, sources.moves, move(device, sources.moves, 0, Listed(result, 0), Listed(out, 0), n))
+        return True
 
     return run_program
 
 
-def _step_runner(emitter: Emitter) -> Callable[..., None]:
-    """What runs the steps of a program on a block of calls."""
+def _step_runner(emitter: Emitter) -> Callable[..., bool]:
+    """What runs the steps of a program on a block of calls, and returns whether none has raised an exception."""
     multiply, multiply_each, kernel = emitter.multiply, emitter.multiply_each, emitter.kernel
 
     @compiled(small=True, error_model="numpy", inline="always")
     def run_steps(
         device: np.ndarray, programs: Programs, number: int, slots: Slots, integers: Integers, m: int
-    ) -> None:
+    ) -> bool:
         extent = programs.extents[number]
         itemsize = extent["itemsize"]
         steps = programs.steps[extent["steps"] : extent["steps_end"]]
@@ -202,11 +207,17 @@ def _step_runner(emitter: Emitter) -> Callable[..., None]:
         for at in range(len(steps)):
             step = steps[at]
             code, flags, distance = step["code"], step["flags"], step["distance"]
-            if code == KERNEL:
+            if code >= KERNEL:
                 given = np.empty(1 + given_words(step), np.int64)
                 given[0] = m
                 fill(given[1:], step, places, slots, itemsize, integers.first, integers.stride, integers.offsets)
-                kernel(device, kernels[step["kernel"]], step, given, integers)
+                if code == KERNEL:
+                    kernel(device, kernels[step["kernel"]], step, given, integers)
+                    continue
+                returned = call_python(given[1 + PLACE * step["places"]], int64_address(given))
+                given[0] = 0  # or it would be freed before the call
+                if not returned:
+                    return False
                 continue
             x, w, out = step["x"], step["w"], step["out"]
             source, weight = addresses[x] + itemsize * step["x_column"], addresses[w] + itemsize * step["w_column"]
@@ -249,6 +260,7 @@ def _step_runner(emitter: Emitter) -> Callable[..., None]:
                         device, itemsize, m, sizes, Matrices(strides[x], left), Matrices(strides[w], right),
                         Matrices(strides[out], Matrix(out_at, sizes.n, 0)),
                     )  # fmt: skip
+        return True
 
     return run_steps
 

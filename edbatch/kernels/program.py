@@ -83,12 +83,15 @@ class Code(IntEnum):
     MULTIPLY = 0
     MULTIPLY_EACH = 1
     KERNEL = 2
+    CALL = 3  # of a function of Python, all calls of a batch together
 
 
 # For compiled functions, which take plain integers for constants.
 ARGUMENT, SCRATCH, RESULT, FIXED = map(int, Storage)
 UNUSED, IF_SCATTERED, IF_NOT_ROWS, ALWAYS, UNLESS_FOLLOWED = map(int, Move)
-MULTIPLY, MULTIPLY_EACH, KERNEL = map(int, Code)
+MULTIPLY, MULTIPLY_EACH, KERNEL, CALL = map(int, Code)
+
+ONE_BLOCK = 2**31  # calls at most of a block of a program that is never computed in several
 
 TRANSPOSED = 1  # a matrix is stored by columns
 ADD = 2  # the product is added to what is there

@@ -63,6 +63,7 @@ class Evaluation:
         self.arenas = store.arenas
         self.done = 0
         self.is_scheduling = False  # a policy is asked, which may ask for values
+        self.is_computing = False  # so are foreign ops
         self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
         self.key: Hashable = None
         self.fixes_device = False
@@ -237,10 +238,18 @@ class Evaluation:
         return chosen, schedule.order, schedule.offsets
 
     def _execute(self, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None, saving: bool) -> None:
-        time, plan = now(), self.plan
-        types = SavingTable(self.table, plan.batches[begin.batches : end.batches]) if saving else self.table
-        with self._computing():
-            run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
+        time, table = now(), self.table
+        types: TypeTable | SavingTable = table
+        if saving or table.any_calls:
+            batches = self.plan.batches[begin.batches : end.batches]
+            if saving or table.has_calls[batches["type"]].any():  # what was called is not called again in a way back
+                types = SavingTable(table, batches)
+        try:
+            self.is_computing = True
+            with self._computing():
+                run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
+        finally:
+            self.is_computing = False
         self.ran.append(Ran(begin, end, n_sources, types.saved if isinstance(types, SavingTable) else {}, time))
 
     def run_again(self, inputs: Mapping[int, Any], saving: bool) -> None:
@@ -258,10 +267,12 @@ class Evaluation:
                 type, row = self.table.bound[nodes.types[node]], nodes.row.item(node)
                 type.type.op.forward(self.table.backend, self.arenas.array(type.window)[row : row + 1], [array])
         ran, self.ran = self.ran, []
+        done, self.done = self.done, -1  # until all of it has run
         for one in ran:
             for saved in one.saved.values():
                 saved.release()
             self._execute(one.begin, one.end, one.n_sources, None, saving)
+        self.done = done
         clock.stop("execution")
 
     def value(self, id: int) -> Any:
@@ -301,9 +312,11 @@ class Evaluation:
         clock.restart()
         token = running.set(Source(clock.seconds))
         try:
+            self.is_computing = True
             with self._computing():
                 backward.run()
         finally:
+            self.is_computing = False
             running.reset(token)
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
@@ -314,9 +327,13 @@ class Evaluation:
             self._backward.release()
         backward = Backward(self._state, self._store, self.ran, ids, seeds)
         self.clock.restart()
-        with self._computing():
-            backward.gather(asked)
-            backward.release()
+        try:
+            self.is_computing = True
+            with self._computing():
+                backward.gather(asked)
+                backward.release()
+        finally:
+            self.is_computing = False
         self.clock.stop("backward")
 
     def _forget_way_back(self) -> None:
@@ -344,8 +361,12 @@ class Evaluation:
         # Taken out while it works: it may go back once more, and what an interrupt left of that must not be read.
         backward, self._backward = self._backward, None
         clock = Clock(self.clock.seconds, self.clock.passed)
-        with self._computing():
-            found = backward.gradient(id, spec) if isinstance(id, int) else backward.rows(id, spec)
+        try:
+            self.is_computing = True
+            with self._computing():
+                found = backward.gradient(id, spec) if isinstance(id, int) else backward.rows(id, spec)
+        finally:
+            self.is_computing = False
         clock.stop("backward")
         self._backward = backward
         return found

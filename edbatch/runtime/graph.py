@@ -236,6 +236,7 @@ class Graph(Columns):
 
     def _ran_for(self, place: str, outputs: Any, gradients: Any) -> tuple[Evaluation, list[int], list[np.ndarray]]:
         """The evaluation once everything has run, and what a way back begins with; see `backward.roots_of`."""
+        self._expect_idle()
         if isinstance(outputs, Expression) and not isinstance(outputs, ExpressionArray):
             if outputs.graph is not self:
                 self._check_own(place, outputs)
@@ -266,6 +267,7 @@ class Graph(Columns):
     def gradient(self, expression: Expression) -> Any:
         """The gradient with respect to one expression; see `Expression.gradient`."""
         self._check_own("gradient", expression)
+        self._expect_idle()
         self._check()
         if self._evaluation is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
@@ -316,6 +318,7 @@ class Graph(Columns):
             >>> y.value(), graph.reset({x.id: [3.0, 4.0]}), y.value()
             (array([2., 4.], dtype=float32), None, array([6., 8.], dtype=float32))
         """
+        self._expect_idle()
         self._check()
         if self._evaluation is not None:
             with Failing(self._fail):
@@ -556,9 +559,17 @@ class Graph(Columns):
         if self._failed is not None:
             raise EdBatchError(f"this graph has no values: {self._failed}")
 
+    def _expect_idle(self) -> None:
+        if self._evaluation is not None and self._evaluation.is_computing:
+            raise EdBatchError(
+                "a foreign op asks the graph that calls it for a value or a gradient; expected it to compute with the "
+                "arrays that it is given"
+            )
+
     def _run(self, saving: bool) -> Evaluation:
         """All that was recorded, after it has run; `saving`: what runs now keeps what a backward run will read."""
         refuse_in_trace("a run of a graph")
+        self._expect_idle()
         if self._failed is not None:
             self._check()
         evaluation = self._evaluation
@@ -582,7 +593,9 @@ class Graph(Columns):
                 recorded = self.n
                 evaluation.run(self._policy, self.inputs, saving)
                 if self.n != recorded:
-                    raise EdBatchError("a signal's handler, a finalizer or a policy recorded nodes in it meanwhile")
+                    raise EdBatchError(
+                        "a signal's handler, a finalizer, a policy or a foreign op recorded nodes in it meanwhile"
+                    )
                 self.n = evaluation.done  # what is recorded later comes after parts that were split off
                 self.inputs.clear()
             return evaluation

@@ -65,7 +65,7 @@ def holds_parameters(type: NodeType) -> bool:
 
 
 _INTEGERS = "n_operands", "n_integers", "singles", "lists", "window", "arenas"
-_FLAGS = "is_source", "has_late", "looks_up", "may_split", "holds_parameters", "ends_gradients"
+_FLAGS = "is_source", "has_late", "looks_up", "may_split", "holds_parameters", "ends_gradients", "has_calls"
 _NEVER = False, False, False
 
 
@@ -75,6 +75,7 @@ class ColumnsOfTypes:
     Attributes:
         has_late, looks_up: whether it is a cell of which there may be something to split off, see
             `passes.split_stages`; `may_split`: for these reasons or others; `any_split`: for any type.
+        has_calls: whether it is a cell that calls functions of the user's; `any_calls`: for any type.
         holds_parameters, ends_gradients: see `runtime.backward.reach`.
         kept: where results are kept with what is saved: nothing is; see `runtime.backward.saving`.
     """
@@ -92,6 +93,8 @@ class ColumnsOfTypes:
     any_split: bool
     holds_parameters: np.ndarray
     ends_gradients: np.ndarray
+    has_calls: np.ndarray
+    any_calls: bool
     kept: np.ndarray
 
     def __init__(self) -> None:
@@ -110,13 +113,15 @@ class ColumnsOfTypes:
             )
             ends = op.gradient is no_gradient
             split = early or late or looks_up
-            flags.append((op.kind is Kind.SOURCE, late, looks_up, split, holds_parameters(type), ends))
+            calls = isinstance(op, CellOp) and type.calls
+            flags.append((op.kind is Kind.SOURCE, late, looks_up, split, holds_parameters(type), ends, calls))
         self._hold(_longer(self._integers, integers), _longer(self._flags, flags))
 
     def _hold(self, integers: np.ndarray, flags: np.ndarray) -> None:
         found: dict[str, Any] = dict(zip((*_INTEGERS, *_FLAGS), (*integers, *flags), strict=True))
         found |= {"_integers": integers, "_flags": flags, "kept": np.zeros(integers.shape[1], KEPT)}
-        vars(self).update(found, any_split=bool(found["may_split"].any()))
+        anys = {"any_split": bool(found["may_split"].any()), "any_calls": bool(found["has_calls"].any())}
+        vars(self).update(found, **anys)
 
 
 def _longer(columns: np.ndarray, more: list[Any]) -> np.ndarray:

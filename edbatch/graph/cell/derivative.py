@@ -170,6 +170,7 @@ class _Sweep:
             if value.view is None:
                 self.values.setdefault(value.node, Expression(trace, result.id + step_to(row, column, spec), spec))
         self.told = set(self.values) | self.exact
+        self.exact |= {number for number in self.values if body.nodes[number].type.op.call is not None}
         for column, value in joined(body, (place for place in returned if place[1] in flowing)):
             spec = spec_of_value(body, value)
             if not stops(value.view):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from ctypes import addressof, c_char
@@ -29,6 +30,10 @@ _pool = Later("edbatch.kernels.cpu.pool")
 _products = Later("edbatch.kernels.cpu.products")
 _tables = Later("edbatch.kernels.tables")
 
+# All memory of the process, as one array; NumPy takes one that begins at address 0 for none.
+_FIRST = 64
+_MEMORY: Any = (c_char * (sys.maxsize - _FIRST)).from_address(_FIRST)
+
 
 def open_backend(number: int) -> Backend:
     """The backend of the device "cpu"."""
@@ -53,6 +58,12 @@ class NumPyBackend:
             return addressof(c_char.from_buffer(array))  # takes half the time of `array.ctypes`
         address: int = array.ctypes.data
         return address
+
+    def array_at(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
+        return np.ndarray(shape, dtype, _MEMORY, address - _FIRST, strides)
+
+    def shared(self, array: Any) -> Any:
+        return array if isinstance(array, np.ndarray) else np.from_dlpack(array)
 
     def from_host(self, array: Any, order: Order = "C") -> Any:
         """The array itself, if it is in this order."""
@@ -101,7 +112,8 @@ class NumPyBackend:
         self, first: int, stop: int, plan: Told[Plan], lists: Lists, memory: Told[Memory], programs: ProgramTables,
         scratch: int,
     ) -> None:  # fmt: skip
-        tables = plan.entries, memory.entries, programs.directory.entries
+        directory = programs.directory  # held: what is called may run graphs, for which it is replaced
+        tables = plan.entries, memory.entries, directory.entries
         _emitter.run_batches(_pool.device(), first, stop, lists.indices, lists.integers, scratch, *tables)
 
     def add_all(self, rows: Any, whole: Any) -> None:

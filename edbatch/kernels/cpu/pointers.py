@@ -16,6 +16,7 @@ import numpy as np
 from numba import types
 from numba.core import cgutils
 
+from edbatch.compiling.compiled import interpreting
 from edbatch.compiling.intrinsic import intrinsic
 
 
@@ -72,6 +73,34 @@ def c_function(kinds: str, result: str = "") -> Any:
         return _RESULTS[result](types.int64, types.BaseTuple.from_types(given)), generate
 
     return call
+
+
+def _call_in_python(function: int, given: int) -> bool:
+    token = interpreting.set(False)  # what is called is the user's
+    try:
+        ctypes.cast(int(function), ctypes.py_object).value(int(given))
+    finally:
+        interpreting.reset(token)
+    return True
+
+
+@intrinsic(python=_call_in_python)
+def call_python(context, function, given):
+    """Call an object of Python, by its address, with an integer, while Python's lock is held; whether it returned.
+
+    If not, it raised an exception, which is raised when the compiled code returns to Python, and that has to be next.
+    """
+
+    def generate(context, builder, signature, args):
+        python = context.get_python_api(builder)
+        argument = python.long_from_longlong(args[1])
+        result = python.call_function_objargs(builder.inttoptr(args[0], python.pyobj), (argument,))
+        returned = cgutils.is_not_null(builder, result)
+        for one in (argument, result):
+            python.decref(one)  # of null it does nothing
+        return returned
+
+    return types.boolean(types.int64, types.int64), generate
 
 
 #: (function, first row, row to stop before, address of what else is given): a kernel; see `language.given`.

@@ -36,6 +36,13 @@ class CudaArrays:
     def address(self, array: Any) -> int:
         return self._driver.address(array)
 
+    def array_at(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
+        return self._driver.array_at(address, shape, strides, dtype)
+
+    def shared(self, array: Any) -> Any:
+        xp = self._driver.xp
+        return array if isinstance(array, xp.ndarray) else xp.from_dlpack(array)
+
     def from_host(self, array: Any, order: Order = "C") -> Any:
         """A copy; what is on the device already is taken as it is."""
         if isinstance(array, self._driver.xp.ndarray):

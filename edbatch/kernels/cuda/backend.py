@@ -186,7 +186,8 @@ class CudaBackend(CudaArrays):
             if recording is not None:
                 gpu = gpu.copy()
                 gpu[Gpu.STREAM], gpu[Gpu.BLAS] = recording.stream, recording.blas
-            tables = plan.entries, memory.entries, programs.directory.entries
+            directory = programs.directory  # held: what is called may run graphs, for which it is replaced
+            tables = plan.entries, memory.entries, directory.entries
             emitter.run_batches(gpu, first, stop, lists.indices, lists.integers, scratch, *tables)
             check(gpu)
 

@@ -127,6 +127,11 @@ class CuPyDriver:
     def address(self, array: Any) -> int:
         return array.data.ptr
 
+    def array_at(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
+        cuda = self.xp.cuda
+        memory = cuda.UnownedMemory(address, dtype.itemsize, None, self._number)  # entries may lie before the first
+        return self.xp.ndarray(shape, dtype, cuda.MemoryPointer(memory, 0), strides)
+
     def upload(self, host: np.ndarray, target: Any) -> None:
         if host.nbytes != target.nbytes or not target.flags.c_contiguous:
             raise EdBatchError(

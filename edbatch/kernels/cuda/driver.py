@@ -57,6 +57,9 @@ class Driver(Protocol):
     def address(self, array: Any) -> int:
         """Where an array's entries begin."""
 
+    def array_at(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
+        """The array whose entries lie there; somebody else holds the memory."""
+
     def upload(self, host: np.ndarray, target: Any) -> None:
         """Enqueue a copy to the device, of as many contiguous bytes; waits for nothing, and `host` is free at once."""
 

@@ -12,6 +12,7 @@ from weakref import ref
 
 import numpy as np
 
+from edbatch.compiling.directory import Directory
 from edbatch.errors import EdBatchError
 from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.node_type import parameter_of
@@ -175,8 +176,11 @@ class BackwardPlan:
         end = self._way.batches
         if not end:
             return
-        integers = self._graph.integers.take(plan.integers[: plan.used.integers])
-        tables = plan, backend.lists(plan, integers), self._route.memory
+        integers, memory = self._graph.integers.take(plan.integers[: plan.used.integers]), self._route.memory
+        if self._route.calls:
+            shared = memory.tables
+            memory = Directory(shared._replace(windows=shared.windows.copy(), arenas=shared.arenas.copy()))
+        tables = plan, backend.lists(plan, integers), memory
         scratch, _ = self._store.scratch.take(self._way.ready.scratch, _BYTES)
         each = 1 if self._graph.check_nan else end
         for begin in range(0, end, each):

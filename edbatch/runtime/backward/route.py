@@ -62,6 +62,7 @@ class Route:
         programs: of the types.
         memory: where everything is; the arenas are filled in; words: the fields of these.
         has_parameters: whether some nodes are parameters.
+        calls: whether functions of the user's are called, which may go back by the same route.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Route:
         self.terms = [number for number, how in self.hows.items() if how.terms]
         self.reads = frozenset().union(*(how.reads for how in self.hows.values()))
         self.has_parameters = any(self._type(number).type.op is PARAMETER for number in operands)
+        self.calls = any(self._type(number).type.calls for number in operands)
         self.memory = self._placed(table.scattered.tables(adding=True))
 
     def prepare(self) -> list[Any]:

@@ -26,6 +26,7 @@ from edbatch.kernels.program import (
     SLOT,
     TRANSPOSED,
     Argument,
+    Code,
     KernelStep,
     Move,
     Multiply,
@@ -87,7 +88,7 @@ class Link:
             check_product(encoded, self._slots)
             if isinstance(encoded, Multiply):
                 self._as_rows.add(encoded.x)
-            if not isinstance(encoded, KernelStep):
+            if encoded.code != Code.KERNEL:
                 read_as_rows |= {operand.node for operand in step.operands if isinstance(operand, Value)}
             steps.append(encoded)
         used = {value.node for step in self._steps for value in step.operands if isinstance(value, Value)}
@@ -173,6 +174,17 @@ class Link:
         number = self._kernels.setdefault(kernel, len(self._kernels))
         counts = len(places), len(sizes), len(words), len(integers)
         return KernelStep(number, first, *counts, *shape_of(kernel, sizes))
+
+    def call_step(self, call: object, places: Sequence[tuple[int, int]]) -> KernelStep:
+        """The step that calls an object of Python, which somebody holds as long as there may be graphs."""
+        first = len(self._place_list)
+        self._place_list += [Position(*one) for one in (*places, (0, id(call)))]
+        return KernelStep(0, first, len(places), 0, 1, 0, 1, 1, 0, 0, code=Code.CALL)
+
+    @property
+    def backend(self) -> Backend:
+        """Of the program."""
+        return self._backend
 
     def strides(self, operand: Operand) -> tuple[int, ...]:
         """How the node that an operand shows, or a parameter, is stored: entries between neighbours on each axis."""

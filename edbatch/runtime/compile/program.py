@@ -15,6 +15,8 @@ from edbatch.graph.op import Kind
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
+from edbatch.kernels.program import ONE_BLOCK
+from edbatch.runtime.compile.call_step import call_step
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.fused_steps import fused_step
 from edbatch.runtime.compile.link import Link
@@ -115,7 +117,8 @@ def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool)
         for operand in operands_of(node)
         if isinstance(operand, ParameterSpec) and len(operand.shape) == 2 and not is_table(operand)
     ]
-    least = min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
+    calls = any(node.type.op.call is not None for node in body.nodes)
+    least = ONE_BLOCK if calls else min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
     return Link(body, steps, parts, places, (width, sum(sizes.values()), least), backend)
 
 
@@ -140,7 +143,8 @@ def _steps_of(body: Body, plain: bool, parts: Parts) -> list[CellStep]:
                 if not (isinstance(operand, Value) and parts.homes.get(operand.node) == (item, column))
             ]
         else:
-            steps += placed_steps(body, item) or product_steps(body, item)
+            found = [call_step(body, item)] if node.type.op.call is not None else placed_steps(body, item)
+            steps += found or product_steps(body, item)
     return steps
 
 

@@ -17,6 +17,7 @@ from edbatch.kernels.program import (
     ARGUMENT_OF,
     EXTENT,
     NONE,
+    ONE_BLOCK,
     POSITION,
     SLOT,
     STEP,
@@ -152,10 +153,11 @@ class ProgramTable:
         return _scratch(first, stop, plan.entries, self._sizes)
 
     def runs_whole(self, batches: np.ndarray) -> bool:
-        """Whether compiled loops run each of these batches in one piece."""
+        """Whether compiled loops run each of these batches in one piece, and call nothing of Python."""
         kinds = batches["type"]
         programs = self.directory.tables.tasks["program"][kinds]
-        return bool(((programs < 0) | (batches["n"] <= self._sizes[kinds]["calls"])).all())
+        calls = self._sizes["calls"][kinds]
+        return bool(((programs < 0) | ((batches["n"] <= calls) & (calls < ONE_BLOCK))).all())
 
     def task(self, kind: int) -> Task:
         """What a type is that has no program."""

@@ -157,7 +157,7 @@ def _ops_of(type: NodeType) -> set[Op]:
 def _is_ours(op: Op) -> bool:
     sizes = None if op.equations is None else op.equations.sizes
     written = (op.shape, op.forward, op.places, op.composite, op.unrolled, op.gradient, sizes)
-    return all(is_ours(one) for one in written if one is not None)
+    return op.call is None and all(is_ours(one) for one in written if one is not None)
 
 
 def _parts_of(type: NodeType) -> tuple[Any, ...]:

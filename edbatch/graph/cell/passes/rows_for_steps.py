@@ -36,6 +36,8 @@ def rows_for_steps(body: Body) -> Body:
             made.add(number, made.node(name, made.factors(operands), node.cuts))
         elif name == "matmul_stack":
             made.add(number, made.node(name, [made.rows(x) for x in operands]))
+        elif node.type.op.call is not None:
+            made.add(number, replace(node, operands=tuple(made.rows(x) for x in operands)))
         else:
             given = tuple(x for x in operands if isinstance(x, Value))
             made.add(number, replace(node, operands=given) if given else node)
@@ -96,7 +98,7 @@ class _Copies:
         return found
 
     def rows(self, operand: Operand) -> Value:
-        """A stack of matrices, row by row."""
+        """A value, row by row."""
         return self.row(self._parameter(operand) if isinstance(operand, ParameterSpec) else operand)
 
     def _parameter(self, spec: ParameterSpec) -> Value:

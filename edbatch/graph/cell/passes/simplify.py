@@ -26,7 +26,7 @@ def drop_dead(body: Body) -> Body:
 
 
 def merge_equal(body: Body, named: bool = False) -> Body:
-    """Merge nodes of one type with equal operands and payload.
+    """Merge nodes of one type with equal operands and payload; what is foreign may do more than it returns.
 
     Args:
         named: each result keeps a gradient of its own, see `prepare_for_batching`: of what is merged with others, a
@@ -40,7 +40,8 @@ def merge_equal(body: Body, named: bool = False) -> Body:
     copies: dict[int, int] = {}  # of what
     for number, node in enumerate(body.nodes):
         moved = node.moved(new)
-        key = (moved.type, moved.operands, moved.payload, None if moved.value is None else number)
+        is_one = moved.value is not None or moved.type.op.call is not None
+        key = (moved.type, moved.operands, moved.payload, number if is_one else None)
         if key not in seen:
             seen[key] = len(kept)
             kept.append(moved)

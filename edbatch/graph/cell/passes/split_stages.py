@@ -106,7 +106,9 @@ def split_stages(
 
 def may_split(body: Body) -> tuple[bool, bool, bool]:
     """Whether something is early for some eager arguments, whether something is late for some needed outputs, and
-    whether there is a product of what is looked up alone."""
+    whether there is a product of what is looked up alone. What is foreign is called once, in no part of its own."""
+    if any(node.type.op.call is not None for node in body.nodes):
+        return False, False, False
     free = _free(body)
     products = [number for number, node in enumerate(body.nodes) if _is_product(body, free, node)]
     arguments = range(len(body.arguments))
