@@ -9,9 +9,9 @@ import numpy as np
 import edbatch as eb
 from edbatch.data.files import file_format
 from edbatch.data.vocabulary import Vocabulary
-from edbatch.graph.fast import attributed, binary
-from edbatch.graph.fast_lists import over_lists, variadic
+from edbatch.graph.list_callers import over_lists, variadic
 from edbatch.graph.op import Equations, Op, Sample, composite, declare, expect
+from edbatch.graph.op_callers import attributed, binary
 from edbatch.graph.ops.declaring import broadcast_shape
 from edbatch.graph.ops.elementwise import greater
 from edbatch.graph.record import checked_number, record

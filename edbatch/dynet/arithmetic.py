@@ -8,8 +8,8 @@ from typing import Any
 import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import binary
 from edbatch.graph.op import OPS, Op
+from edbatch.graph.op_callers import binary
 from edbatch.graph.operand import Operand
 
 _SCALARS = ((), (1,))

@@ -15,8 +15,8 @@ import edbatch as eb
 from edbatch.dynet import arithmetic
 from edbatch.dynet.checked import named
 from edbatch.errors import EdBatchError
-from edbatch.graph.fast import unary
 from edbatch.graph.op import Op, no_gradient
+from edbatch.graph.op_callers import unary
 
 _ATAN = """
 size = abs(x)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op, no_gradient
+from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.ops.shape import reshape, split
 from edbatch.graph.record import checked_shape, graph_of, record, to_node
 from edbatch.graph.spec import Shape

@@ -1,7 +1,7 @@
 """Nodes of any op of the table, made from its samples."""
 
 import edbatch as eb
-from edbatch.graph.fast_lists import over_lists
+from edbatch.graph.list_callers import over_lists
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Kind
 from edbatch.graph.views import look

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.fast import unary
-from edbatch.graph.fast_lists import over_lists, variadic
+from edbatch.graph.list_callers import over_lists, variadic
 from edbatch.graph.op import OPS, Equations, Kind, Op, composite, declare, no_gradient
+from edbatch.graph.op_callers import unary
 from edbatch.graph.ops.place import CONCATENATE
 from edbatch.graph.record import record
 from edbatch.graph.views import look

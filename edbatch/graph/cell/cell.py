@@ -21,7 +21,7 @@ from edbatch.errors import EdBatchError, warn
 from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
 from edbatch.graph.attributes import CELL_PREFIX
-from edbatch.graph.cell.call import fast_caller, returned
+from edbatch.graph.cell.caller import fast_caller, returned
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
 from edbatch.graph.cell.keywords import keyword_key, text_of
 from edbatch.graph.cell.made_anew import note_cell

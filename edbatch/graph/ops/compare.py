@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import Attributes, binary, recorded
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Op, Sample, declare, no_gradient
+from edbatch.graph.op_callers import Attributes, binary, recorded
 from edbatch.graph.ops.declaring import binary_op, broadcast_shape, two_operands
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Op, Sample, composite, declare, expect
+from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.ops.matrix import MATMUL_STACK, matmul
 from edbatch.graph.ops.shape import reshape, transpose
 from edbatch.graph.ops.windows import Moves, Sizes, columns, pad, padded, per_axis, windows_gradient

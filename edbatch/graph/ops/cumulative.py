@@ -8,8 +8,8 @@ import numpy as np
 
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Sample, composite
+from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.ops.compare import where
 from edbatch.graph.ops.indices import among_zeros
 from edbatch.graph.ops.reduce import sum

@@ -9,8 +9,8 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Op, Sample, declare
+from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.record import checked_number
 from edbatch.graph.spec import Shape
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import Attributes, binary, recorded
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import expect
+from edbatch.graph.op_callers import Attributes, binary, recorded
 from edbatch.graph.ops.compare import alike, equal, greater, greater_equal, less_equal, where
 from edbatch.graph.ops.declaring import binary_op, numbered_op, numbers, two_operands, unary_op
 

@@ -10,8 +10,8 @@ from edbatch.base.exact import literal
 from edbatch.errors import Place, shown
 from edbatch.graph.cell.trace import Payload
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import viewed
 from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.op_callers import viewed
 from edbatch.graph.ops.advanced_index import advanced_index, several, with_list
 from edbatch.graph.ops.loss import pick
 from edbatch.graph.ops.shape import INDEX, is_advanced, parse_index

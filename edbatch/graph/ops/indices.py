@@ -13,10 +13,10 @@ from edbatch.graph.cell.trace import Payload
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
-from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
+from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.compare import alike, greater, greater_equal, less, where
 from edbatch.graph.ops.loss import unpick

@@ -11,12 +11,12 @@ from edbatch.errors import EdBatchError, missing_memory, shown
 from edbatch.graph.array_graph import numbered
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import looked_up
 from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.op import Op, declare
+from edbatch.graph.op_callers import looked_up
 from edbatch.graph.ops.loss import unpick
 from edbatch.graph.ops.place import stack
 from edbatch.graph.ops.shape import is_advanced

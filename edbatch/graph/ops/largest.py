@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
+from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.ops.indices import GATHER, gather, told_apart
 from edbatch.graph.ops.shape import checked_axis
 from edbatch.graph.record import checked_size, record

@@ -9,7 +9,7 @@ from typing import Any
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import is_one
 from edbatch.graph.expression_list import listed
-from edbatch.graph.fast_lists import over
+from edbatch.graph.list_callers import over
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Equations, Op, Sample, declare, expect
 from edbatch.graph.ops.elementwise import multiply

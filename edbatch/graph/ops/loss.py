@@ -13,12 +13,12 @@ from edbatch.graph.cell.trace import Payload, Trace
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray, is_one
-from edbatch.graph.fast import Attributes, binary, indexed, recorded
 from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, composite, declare, expect
+from edbatch.graph.op_callers import Attributes, binary, indexed, recorded
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.declaring import broadcast_shape
 from edbatch.graph.ops.elementwise import abs, add, exp, log, maximum2, minimum2, multiply, relu, square

@@ -10,10 +10,10 @@ import numpy as np
 from edbatch.errors import EdBatchError, Place
 from edbatch.graph.cell.trace import Trace
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import Attributes, binary, recorded
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.op import Op, Sample, composite, declare, expect
+from edbatch.graph.op_callers import Attributes, binary, recorded
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import TRANSPOSE, reshape, transpose, unsqueeze

@@ -11,10 +11,10 @@ from edbatch.graph.cell.trace import Payload
 from edbatch.graph.draws import checked_seed
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_list import listed
-from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.integers import Integers, is_integers
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Op, Sample, composite, declare, expect
+from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.ops.elementwise import abs, exp, log, maximum2, sqrt, square
 from edbatch.graph.ops.reduce import centred, is_list, max, mean, sum
 from edbatch.graph.ops.shape import checked_axis, stop_gradient

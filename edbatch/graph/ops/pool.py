@@ -9,8 +9,8 @@ import numpy as np
 
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Op, Sample, composite, declare, expect
+from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.ops.compare import alike, equal, where
 from edbatch.graph.ops.indices import first
 from edbatch.graph.ops.reduce import over_axes, reduced_shape, samples_over_axes, sum

@@ -12,9 +12,9 @@ import numpy as np
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
-from edbatch.graph.fast import Attributes, recorded
-from edbatch.graph.fast_lists import variadic
+from edbatch.graph.list_callers import variadic
 from edbatch.graph.op import OPS, Equations, Op, Sample, composite, declare, expect
+from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.compare import alike, greater, where
 from edbatch.graph.ops.elementwise import abs, add, clip, exp, is_zero, log, maximum2, minimum2, sqrt, square

@@ -12,9 +12,9 @@ import numpy as np
 from edbatch.base.numbers import as_integer
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import Attributes, P, viewed
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Kind, Op, Sample, declare, expect, no_gradient
+from edbatch.graph.op_callers import Attributes, P, viewed
 from edbatch.graph.record import checked_index, checked_shape, entries_of, record
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import look

@@ -11,8 +11,8 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import Attributes, recorded
 from edbatch.graph.op import Kind, Op, Sample, composite, expect
+from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.ops.indices import among_zeros
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import EMBED, embed, is_several, reshape, transpose

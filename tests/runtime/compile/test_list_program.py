@@ -5,7 +5,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.devices import device
-from edbatch.graph.fast_lists import over_lists
+from edbatch.graph.list_callers import over_lists
 from edbatch.graph.op import Equations, Op
 from tests.gradients import numeric
 

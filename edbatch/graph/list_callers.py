@@ -1,4 +1,4 @@
-"""From a call on lists of expressions to nodes; see `fast`."""
+"""From a call on lists of expressions to nodes; see `op_callers`."""
 
 from __future__ import annotations
 
