@@ -308,12 +308,8 @@ class Evaluation:
         backward = Backward(self._state, self._store, self.ran, id, seed)
         clock = self.clock
         clock.restart()
-        token = running.set(Source(clock.seconds))
-        try:
-            with self._computing():
-                backward.run()
-        finally:
-            running.reset(token)
+        with running.block(Source(clock.seconds)), self._computing():
+            backward.run()
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
 
