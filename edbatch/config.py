@@ -18,7 +18,8 @@ def show_config() -> None:
 
     Recording is in Python where EdBatch was installed without a C compiler, or runs from a folder of sources that was
     not installed by `pip install -e .`, or under `EDBATCH_PURE_PYTHON=1`: the same numbers, errors and reports, but
-    each call takes three times as long to record, or more.
+    each call takes three times as long to record, or more, and a Ctrl-C just as a `with` block begins or ends may leave
+    it open.
 
     Example:
         >>> import edbatch as eb

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: Per kind of device, the module whose `open_backend(number)` gives what computes there.
 BACKENDS = {"cpu": Later("edbatch.kernels.cpu.backend"), "cuda": Later("edbatch.kernels.cuda.backend")}
 
+_blocks: Blocks[Device] = Blocks("edbatch_devices")
+
 
 class Device:
     """A device; as a context manager it is the current one inside the block. Made by `device`.
@@ -58,12 +60,13 @@ class Device:
         """
         self.backend.synchronize()
 
-    def __enter__(self) -> Device:
-        _blocks.enter(self, self._entered)
+    @_blocks.entering
+    def __enter__(self, block: Block[Device]) -> Device:
         return self
 
+    @_blocks.leaving
     def __exit__(self, *_: object) -> None:
-        _blocks.leave_one(self._entered)
+        """Nothing more to do."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.name,)
@@ -74,7 +77,6 @@ class Device:
 
 _devices: dict[str, Device] = {}
 _opening = threading.RLock()  # a cached property of Python 3.12 or newer has none
-_blocks: Blocks[Device] = Blocks("edbatch_devices")
 
 
 def device(name: str | Device) -> Device:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
+from edbatch.base.blocks import contextmanager
 from edbatch.memory.plan.pool import BufferPool
 
 

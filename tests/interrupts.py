@@ -1,34 +1,61 @@
-"""Interrupts (Ctrl-C) at a chosen line of what runs inside EdBatch."""
+"""Interrupts (Ctrl-C) at a chosen place of what runs inside EdBatch."""
 
-import linecache
+import _thread
 import signal
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 import edbatch
-from edbatch.base.exclusive import lock
+from edbatch import devices
+from edbatch.base import exclusive
+from edbatch.base.stopwatch import compiling
+from edbatch.graph import options
+from edbatch.graph.expression import driven
+from edbatch.graph.model import writes
 from edbatch.graph.opened import graphs
+from edbatch.graph.recorder import IN_C
+from edbatch.kernels.cpu import blas_threads, pool
 
 FOLDER = str(Path(edbatch.__file__).parent)
 FOREVER = sys.maxsize
+NOT_RUNNING = exclusive._running
+BLOCKS = (graphs, options._blocks, devices._blocks, writes.running)
 
 
 def end_blocks():
-    """End graphs that are open: a signal as an `__exit__` begins leaves one so, which Python cannot prevent."""
-    for block in graphs:
-        block.value = None
+    """End blocks that are open."""
+    for blocks in BLOCKS:
+        for block in blocks:
+            block.value = None
 
 
-def _alone(function):
-    """A generator that calls a function: what was being handled when it was left is forgotten with it.
+def expect_none_open():
+    """No block is open, of whatever kind: none is ended here, but those that only C ends for certain."""
+    if not IN_C:
+        end_blocks()
+        return
+    left = [block.value for blocks in BLOCKS for block in blocks if block.value is not None]
+    assert not left
+    assert exclusive._running is NOT_RUNNING
+    assert not NOT_RUNNING.locked()
+    assert not exclusive.lock._is_owned()  # another thread would wait for ever
+    assert compiling._depth == 0
+    assert not driven.get()
+    assert pool.device().item(pool.SHARED) == 0
+    assert threads_of_blas() == known_threads()
 
-    An error of a tracing function at the `pass` of an `except` leaves the exception that it handles the current one of
-    the thread, and the context of all later errors; a signal without one cannot come there.
-    """
-    yield function()
+
+def threads_of_blas():
+    return [control.get() for control in blas_threads.controls()]
+
+
+@cache
+def known_threads():
+    return threads_of_blas()
 
 
 def reuse_memory():
@@ -38,19 +65,32 @@ def reuse_memory():
             array.fill(0xFF)
 
 
-class Interrupt:
-    """Sends a real signal before the n-th line that runs inside EdBatch, whoever handles it then.
+class _Sent(int):
+    """A signal that has come when `now` was read. Python calls its handler where it next looks, as for any signal.
 
-    Attributes:
-        lines: how many have run.
+    No function is called for it, after which, or in which, Python would look at once.
     """
 
-    def __init__(self, at):
+    now = property(_thread.interrupt_main)
+
+
+INTERRUPT = _Sent(signal.SIGINT)
+
+
+class Interrupt:
+    """A real signal that comes before the n-th line that runs inside EdBatch, or the n-th bytecode that runs at all.
+
+    Attributes:
+        passed: how many lines, or bytecodes, have run.
+        places: numbers of the bytecodes that were the first, or the last, at their place in a function.
+    """
+
+    def __init__(self, at, bytecodes=False):
+        known_threads()  # before anything is interrupted
         self.at = at
-        self.lines = 0
-        # `with` statements, of the frames that run: they have an event at their end, too, where no signal can come.
-        self._entered = set()
-        self._begins = {}  # first instructions, by code and line
+        self.passed = 0
+        self.bytecodes = bytecodes
+        self._numbers = {}  # the first and the last, by code and place in it
 
     def run(self, function):
         """Call a function; whether it was interrupted."""
@@ -58,9 +98,9 @@ class Interrupt:
         handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # as on a terminal
         sys.settrace(self._frame)
         try:
-            next(_alone(function))
+            function()
             sys.settrace(None)
-            if self.lines >= self.at:  # it came inside a finalizer, and is sent once more, by a thread that may wait
+            if self.passed >= self.at:  # it came inside a finalizer, and is sent once more, by a thread that may wait
                 for _ in range(300):
                     time.sleep(0.01)
         except KeyboardInterrupt:
@@ -71,37 +111,28 @@ class Interrupt:
         finally:
             sys.settrace(before)
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-            assert not lock._is_owned()  # another thread would wait for ever
             signal.signal(signal.SIGINT, handler)
         assert sys.exc_info()[1] is handled
         return interrupted
 
+    @property
+    def places(self):
+        return sorted({number for numbers in self._numbers.values() for number in numbers})
+
     def _frame(self, frame, event, _):
-        return self._line if frame.f_code.co_filename.startswith(FOLDER) else None
+        if self.bytecodes:
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        elif not frame.f_code.co_filename.startswith(FOLDER):
+            return None
+        return self._event
 
-    def _line(self, frame, event, _):
-        if event == "line" and not self._leaves_with(frame) and not self._is_a_turn(frame):
-            self.lines += 1
-            if self.lines == self.at:
-                signal.raise_signal(signal.SIGINT)
-        elif event == "return":  # perhaps by an exception, out of a `with`; the next frame may have the same id
-            self._entered = {place for place in self._entered if place[0] != id(frame)}
-        return self._line
-
-    def _leaves_with(self, frame):
-        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip()
-        if not line.startswith("with "):
-            return False
-        place = id(frame), frame.f_lineno
-        seen = place in self._entered
-        (self._entered.discard if seen else self._entered.add)(place)
-        return seen
-
-    def _is_a_turn(self, frame):
-        """Whether a comprehension goes on: since Python 3.12 it has an event at each turn, in its function's frame.
-
-        What a tracing function raises there passes the `__exit__` of a `with` statement by; a signal does not.
-        """
-        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        first = self._begins.setdefault((frame.f_code, frame.f_lineno), frame.f_lasti)
-        return frame.f_lasti > first and " for " in line and not line.lstrip().startswith("for ")
+    def _event(self, frame, event, _):
+        if event in ("line", "opcode"):
+            self.passed += 1
+            if self.bytecodes:
+                first, _ = self._numbers.get((frame.f_code, frame.f_lasti), (self.passed, 0))
+                self._numbers[frame.f_code, frame.f_lasti] = first, self.passed
+            if self.passed == self.at:
+                sys.settrace(None)
+                INTERRUPT.now  # noqa: B018 (from here on, nothing is called)
+        return self._event

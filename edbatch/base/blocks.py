@@ -1,42 +1,125 @@
-"""`with` blocks of one kind that are open, of which the innermost is in force.
+"""`with` blocks of one kind that are open, of which the innermost is in force; and how any block ends for certain.
 
 Blocks need not end in the order in which they were entered: of two generators or coroutines that each hold one, either
 may end first, and one that nobody reads on is ended by whatever thread collects it. So a block takes itself out, and
 leaves the others as they are; a `ContextVar` that is reset to what it was would bring back a block that is over.
+
+Handlers of signals run between the bytecodes of Python, the first one of each function included: an interrupt there
+ends an `__exit__` in Python before it did anything. So what enters and leaves is in C, where the extension was built,
+and `with` statements call nothing else; without it, an interrupt may leave a block open.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar, Token
+from functools import wraps
 from threading import get_ident
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from edbatch.base.exclusive import Whole
+from edbatch.base.extension import extension
 
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Block(Generic[T]):
-    """One `with` block.
+if TYPE_CHECKING or extension is None:
 
-    Attributes:
-        value: what is in force in it; None once another thread or task than its own has ended it.
-        below: the block around it.
-        frame: number of the call that holds the `with` statement.
-        token: tells the thread or task that entered it from all others.
-        thread: that entered it.
-    """
+    class Block(Generic[T]):
+        """One `with` block.
 
-    __slots__ = ("below", "frame", "thread", "token", "value")
+        Args:
+            top: the variable of the innermost one.
+            value: what is in force in it; None once another thread or task than its own has ended it.
+            entered: those that are open with this value, where it is added; None if nobody asks.
 
-    def __init__(self, value: T | None, below: Block[T] | None, frame: int) -> None:
-        self.value = value
-        self.below = below
-        self.frame = frame
-        self.token: Token[Any] | None = None
-        self.thread = get_ident()
+        Attributes:
+            below: the block around it.
+            frame: number of the call that holds the `with` statement.
+            token: tells the thread or task that entered it from all others.
+            thread: that entered it.
+        """
+
+        __slots__ = ("below", "entered", "frame", "thread", "token", "top", "value")
+
+        def __init__(self, top: Any, value: T | None, entered: list[Block[T]] | None = None) -> None:
+            self.top: ContextVar[Block[T]] = top
+            self.value = value
+            self.entered = entered
+            self.below: Block[T] | None = None
+            self.token: Token[Block[T]] | None = None
+
+        def __enter__(self) -> T | None:
+            below = self.top.get()
+            while below.value is None and below.below is not None:
+                below = below.below
+            self.below, self.frame, self.thread = below, id(sys._getframe(2)), get_ident()
+            self.token = self.top.set(self)
+            if self.entered is not None:
+                self.entered.append(self)
+            return self.value
+
+        def __exit__(self, *_: object) -> None:
+            token, self.token = self.token, None  # which holds it, in a cycle
+            if token is None:
+                return
+            if self.entered is not None:
+                self.entered.remove(self)
+            now = self.top.get()
+            try:
+                self.top.reset(token)
+            except ValueError:  # entered elsewhere, where it is found to be over by its value
+                self.value = None
+                return
+            if now is self:  # what was below then may be over
+                assert self.below is not None
+                self.top.set(self.below)
+                return
+            self.top.set(now)
+            above = next((one for one in _from(now) if one.below is self), None)
+            if above is not None:
+                above.below = self.below
+
+    def _method(hook: Callable[..., Any], top: ContextVar[Any] | None, enters: bool) -> Any:
+        @wraps(hook)
+        def enter(owner: Any) -> Any:
+            block = Block(top, owner, owner._entered)
+            block.__enter__()
+            try:
+                return hook(owner, block)
+            except BaseException:
+                block.__exit__()
+                raise
+
+        @wraps(hook)
+        def leave(owner: Any, *error: Any) -> Any:
+            if top is None:
+                return hook(owner, *error)
+            block = _here(owner._entered, top, id(sys._getframe(1)))
+            if block is not None:
+                block.__exit__()
+            return hook(owner, block, *error)
+
+        return enter if enters else leave
+
+    def _here(entered: list[Block[Any]], top: ContextVar[Any], frame: int) -> Block[Any] | None:
+        """That of this `with` statement, else the last of this thread or task, else the last of all."""
+        here = set(_from(top.get()))
+        return max(reversed(entered.copy()), key=lambda one: (one in here, one.frame == frame), default=None)
+
+else:
+    Block, _method = extension.Block, extension.Method
+
+
+def _from(block: Block[T] | None) -> Iterator[Block[T]]:
+    """A block and those around it, innermost first."""
+    while block is not None:
+        yield block
+        block = block.below
 
 
 class Blocks(Generic[T]):
@@ -47,17 +130,15 @@ class Blocks(Generic[T]):
         top: the one entered last, or one that is always there and has the value None.
 
     Example:
-        >>> blocks, entered = Blocks("example"), []
-        >>> first, second = blocks.enter("first", entered), blocks.enter("second", entered)
-        >>> blocks.leave(first, entered)
-        >>> blocks.innermost()
+        >>> blocks = Blocks("example")
+        >>> with blocks.block("first"), blocks.block("second"):
+        ...     blocks.innermost()
         'second'
-        >>> blocks.leave(second, entered)
         >>> blocks.innermost()
     """
 
     def __init__(self, name: str) -> None:
-        bottom: Block[T] = Block(None, None, 0)
+        bottom: Block[T] = Block(None, None)
         self.top: ContextVar[Block[T]] = ContextVar(name, default=bottom)
 
     def innermost(self) -> T | None:
@@ -66,104 +147,76 @@ class Blocks(Generic[T]):
 
     def __iter__(self) -> Iterator[Block[T]]:
         """All that are open, innermost first; some may be over, ended elsewhere."""
-        block: Block[T] | None = self.top.get()
-        while block is not None:
-            yield block
-            block = block.below
+        return _from(self.top.get())
 
-    def enter(self, value: T, entered: list[Block[T]]) -> Block[T]:
-        """Begin a block, wholly or not at all; called by the `__enter__` of a `with` statement.
+    def block(self, value: T) -> Block[T]:
+        """A block that one `with` statement may enter, once."""
+        return Block(self.top, value)
+
+    def entering(self, hook: Callable[[S, Block[T]], R]) -> Callable[[S], R]:
+        """Have a class enter blocks whose values are its objects, each of which has a list of them as `_entered`.
 
         Args:
-            entered: those that are open with this value, to which it is added.
+            hook: called with the object and its block, when that is open; what it returns, the `with` statement gives,
+                and the block is left if it fails.
         """
-        below = self.top.get()
-        while below.value is None and below.below is not None:
-            below = below.below
-        block = Block(value, below, id(sys._getframe(2)))
-        try:
-            block.token = self.top.set(block)
-            entered.append(block)
-            return block
-        except BaseException:  # an interrupt: it would be open for whatever comes next
-            self.leave(block, entered)
-            raise
+        return _method(hook, self.top, True)
 
-    def leave(self, block: Block[T], entered: list[Block[T]]) -> None:
-        """End a block, in any order, thread and task; it is taken out of the list."""
-        try:
-            with Whole():
-                self._leave(block, entered)
-        finally:
-            self._leave(block, entered)  # if an interrupt came before they waited
+    def leaving(self, hook: Callable[..., R]) -> Callable[..., R]:
+        """Have a class leave them: that of the `with` statement, else the last of this thread or task.
 
-    def leave_one(self, entered: list[Block[T]]) -> bool:
-        """End one of the blocks with one value, the one that is left by the `__exit__` that calls this.
-
-        That of the same `with` statement. Where there is none, as for an `ExitStack`, the last of this thread or task.
-
-        Returns:
-            Whether there was one.
+        Args:
+            hook: see `leaving`; called with the object, the block that was left (None: there was none), and the three
+                of an error.
         """
-        frame = id(sys._getframe(2))
-        found: Block[T] | None = None
-        try:
-            found = self._one_of(entered, frame)
-            if found is not None:
-                self._leave(found, entered)
-            return found is not None
-        except BaseException:  # an interrupt
-            found = found or self._one_of(entered, frame)
-            if found is not None:
-                self.leave(found, entered)
-            raise
+        return _method(hook, self.top, False)
 
-    def _one_of(self, entered: list[Block[T]], frame: int) -> Block[T] | None:
-        """The block that this frame has entered, or the last of this thread or task."""
-        all_entered = entered.copy()  # by other threads too, which go on entering and leaving
-        if not all_entered:
-            return None
-        if len(all_entered) == 1:
-            return all_entered[0]
-        here = set(self)
-        known = [block for block in all_entered if block in here] or all_entered
-        return next((block for block in reversed(known) if block.frame == frame), known[-1])
 
-    def _leave(self, block: Block[T], entered: list[Block[T]]) -> None:
-        """End a block that is open. Where an interrupt has ended that, it is done once more."""
-        token = block.token
-        if token is None:
-            if self.top.get() is block and block.below is not None:  # entered by half: its token was never kept
-                self.top.set(block.below)
-            return
-        if block in entered:
-            entered.remove(block)
-        now = self.top.get()
-        if now is block and (token.old_value is block.below or token.old_value is Token.MISSING):  # as nearly all are
-            try:
-                self.top.reset(token)
-            except ValueError:  # entered elsewhere, where it is found to be over by its value
-                block.value = None
-            block.token = None  # which holds it, in a cycle
-            return
-        with Whole():
-            self._take_out(block, token, now)
+def leaving(hook: Callable[..., R]) -> Callable[..., R]:
+    """An `__exit__` that an interrupt does not keep from being done.
 
-    def _take_out(self, block: Block[T], token: Token[Any], now: Block[T]) -> None:
-        """End a block that others may have been entered in since, elsewhere or here; `now`: the innermost."""
-        block.token = None
-        try:
-            self.top.reset(token)
-        except RuntimeError:  # it was, before an interrupt
-            return
-        except ValueError:  # entered elsewhere
-            block.value = None
-            return
-        if now is not block:
-            self.top.set(now)
-            above = next((one for one in self if one.below is block), None)
-            if above is not None:
-                above.below = block.below
-        else:  # what was below then is over
-            assert block.below is not None
-            self.top.set(block.below)
+    Args:
+        hook: does it. It is called once more where it ended by an exception, and what is done twice is as if done once.
+    """
+    return _method(hook, None, False)
+
+
+class Ending:
+    """A block at whose end a function is called, in the place of a `finally` that an interrupt may leave undone.
+
+    Args:
+        function: see `leaving`.
+
+    Example:
+        >>> with Ending(lambda: print("ended")):
+        ...     print("begun")
+        begun
+        ended
+    """
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function = function
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    @leaving
+    def __exit__(self, *_: object) -> None:
+        self._function()
+
+
+class _Manager(contextlib._GeneratorContextManager):
+    __exit__ = leaving(contextlib._GeneratorContextManager.__exit__)
+
+
+def contextmanager(function: Callable[P, Iterator[R]]) -> Callable[P, contextlib.AbstractContextManager[R]]:
+    """As that of Python, whose blocks an interrupt may leave unended."""
+
+    @wraps(function)
+    def call(*args: P.args, **keywords: P.kwargs) -> contextlib.AbstractContextManager[R]:
+        manager: Any = _Manager  # which the types of Python's library want to be given generators only
+        return manager(function, args, keywords)
+
+    return call

@@ -22,6 +22,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
 
+from edbatch.base.blocks import leaving
 from edbatch.errors import EdBatchError
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():  # since Python 3.13; recording takes no lock of ours
@@ -99,6 +100,7 @@ class Interlude:
         _running = threading.Lock()
         return self
 
+    @leaving
     def __exit__(self, *_: object) -> None:
         global _running
         _running = self._outer

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from time import perf_counter, thread_time
 from typing import NamedTuple, Self
 
+from edbatch.base.blocks import leaving
+
 
 class Stopwatch(threading.local):
     """Adds up the seconds that a thread spends in `with` blocks; those of nested blocks once.
@@ -27,11 +29,13 @@ class Stopwatch(threading.local):
             self._start, self._processor_start = perf_counter(), thread_time()
         self._depth += 1
 
+    @leaving
     def __exit__(self, *_: object) -> None:
+        now, worked = perf_counter(), thread_time()  # first: an interrupt after a call would have it all done twice
         self._depth -= 1
         if self._depth == 0:
-            self.seconds += perf_counter() - self._start
-            self.processor_seconds += thread_time() - self._processor_start
+            self.seconds += now - self._start
+            self.processor_seconds += worked - self._processor_start
 
 
 #: Compilation, loading what was compiled before, and loading the compiler.

@@ -7,12 +7,13 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import GeneratorType
 from typing import Any
 
 import edbatch as eb
+from edbatch.base.blocks import contextmanager
 from edbatch.errors import EdBatchError, shown
 from edbatch.policy.typed_graph import TypedGraph
 

@@ -15,7 +15,6 @@ import pickle
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Any, TypeVar, overload
@@ -23,6 +22,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from edbatch.base.blocks import contextmanager
 from edbatch.base.exclusive import Whole
 from edbatch.base.records import WORD
 from edbatch.base.stopwatch import compiling, processor_time

@@ -10,7 +10,6 @@ inlined are linked after that, as they are, and machine code is made only of wha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -18,6 +17,8 @@ import numba  # noqa: F401 (as a whole, and first: threads may be importing it)
 from llvmlite import binding as llvm
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock, require_global_compiler_lock
+
+from edbatch.base.blocks import contextmanager
 
 # Instructions. LLVM inlines functions of up to about 50 (its threshold is 250, at 5 each), and few larger ones.
 LARGE = 100

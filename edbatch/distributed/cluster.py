@@ -8,12 +8,13 @@ import socket
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from threading import Lock
 from time import monotonic, sleep
 from typing import Any
 
+from edbatch.base.blocks import contextmanager
 from edbatch.base.later import Later, imported
 from edbatch.base.numbers import checked_integer, is_real
 from edbatch.distributed.failures import unsendable

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from edbatch.base.blocks import Ending
 from edbatch.base.later import Later
 from edbatch.distributed.cluster import Cluster, WorkerLost, ray
 from edbatch.distributed.failures import failed, unsendable
@@ -88,7 +89,7 @@ class Team:
         """Do mini-batches; at each checkpoint the run's own model becomes what the workers have."""
         run, begin, end = self._run, self._run.step, self._run.step + len(batches)
         saved, lost, failures = begin, not self._workers, (begin, 0)
-        try:
+        with Ending(lambda: self._go_back(saved)):
             while run.step < end:
                 until = min(end, saved + run.save_every - saved % run.save_every)
                 try:
@@ -108,8 +109,6 @@ class Team:
                             f"train: {ATTEMPTS} times a worker was lost in step {run.step + 1} ({why}); the "
                             f"checkpoint in {run.folder} is of step {saved}"
                         ) from None
-        finally:
-            self._go_back(saved)
 
     def _done(self, batches: list[list[int]]) -> Iterator[float]:
         """The loss of each mini-batch, when it is done."""

@@ -54,6 +54,7 @@ class Implicit:
         """The graph, which is opened before it is first used, and remains open."""
         if self.graph is None:
             self.graph = _Graph(self.policy, expression_class=self.expression_class)
+        if not self.graph._entered:  # or an interrupt came between the two
             self.graph.__enter__()
         return self.graph
 
@@ -73,9 +74,10 @@ class Implicit:
     def close(self) -> None:
         """Leave the graph open no longer; the next use opens another."""
         self._forget()
-        graph, self.graph = self.graph, None
-        if graph is not None:
-            graph.successor(STALE).__exit__(None, None, None)
+        if self.graph is not None:
+            self.graph = self.graph.successor(STALE)
+            self.graph.__exit__(None, None, None)
+            self.graph = None
 
     def compute(self, recalculate: bool = False) -> None:
         """Run what is pending; and once more all that has run, if that is asked for or an input was set since."""

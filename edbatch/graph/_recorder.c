@@ -17,9 +17,10 @@
 typedef struct {
     PyObject *column, *builder, *expression, *caller, *cell;
     PyObject *parameter;          // the class of parameters
-    PyObject *top, *value;        // where the graph that is open is found, and the name of its attribute
+    PyObject *top;                // where the graph that is open is found
+    PyObject *opened, *method;    // the classes of `with` blocks, and of what enters and leaves them
     PyObject *place;              // what puts blocks into graphs that Python has to see to
-    PyObject *spec, *last_call, *recorded, *end;  // names
+    PyObject *spec, *last_call, *recorded, *end, *entered;  // names
 } State;
 
 static State S;  // one interpreter: the module refuses to be loaded in others
@@ -203,6 +204,269 @@ static PyType_Slot column_slots[] = {
 };
 static PyType_Spec column_spec = {"edbatch.graph._recorder.Column", sizeof(Column), 0, Py_TPFLAGS_DEFAULT, column_slots};
 
+// ------------------------------------------------------------------------------------------------------ `with` blocks
+
+// As `base/blocks.py` says. Handlers of signals run between bytecodes, and there is none here: a block is open or is not.
+typedef struct {
+    PyObject_HEAD
+    PyObject *top, *value, *below, *entered, *token;
+    void *frame;
+    unsigned long thread;
+} Opened;
+
+static inline Opened *opened_or_null(PyObject *x) { return x != NULL && (PyObject *)Py_TYPE(x) == S.opened ? (Opened *)x : NULL; }
+
+// Block(the variable of the innermost block, a value, a list of those that are open with this value)
+static PyObject *opened_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    PyObject *top, *value, *entered = Py_None;
+    if (!PyArg_ParseTuple(args, "OO|O", &top, &value, &entered)) return NULL;
+    Opened *b = (Opened *)type->tp_alloc(type, 0);
+    if (b == NULL) return NULL;
+    b->top = Py_NewRef(top);
+    b->value = Py_NewRef(value);
+    b->entered = Py_NewRef(entered);
+    return (PyObject *)b;
+}
+
+static int opened_enter(Opened *b) {
+    PyObject *below = NULL;
+    if (PyContextVar_Get(b->top, NULL, &below) < 0) return -1;
+    for (Opened *one; (one = opened_or_null(below)) != NULL && one->value == Py_None && one->below != NULL;)
+        Py_SETREF(below, Py_NewRef(one->below));  // that is over
+    Py_XSETREF(b->below, below);
+    b->frame = PyEval_GetFrame();
+    b->thread = PyThread_get_thread_ident();
+    PyObject *token = PyContextVar_Set(b->top, (PyObject *)b);
+    Py_XSETREF(b->token, token);
+    return token == NULL || (PyList_Check(b->entered) && PyList_Append(b->entered, (PyObject *)b) < 0) ? -1 : 0;
+}
+
+static void opened_take_out(Opened *b) {
+    PyObject *now = NULL, *set = NULL, *token = b->token;
+    b->token = NULL;  // which holds it, in a cycle
+    if (token == NULL || PyContextVar_Get(b->top, NULL, &now) < 0) return;
+    for (Py_ssize_t i = PyList_Check(b->entered) ? PyList_GET_SIZE(b->entered) : 0; i--;) {
+        if (PyList_GET_ITEM(b->entered, i) != (PyObject *)b) continue;
+        PyList_SetSlice(b->entered, i, i + 1, NULL);
+        break;
+    }
+    if (PyContextVar_Reset(b->top, token) < 0) {  // entered elsewhere, where it is found to be over by its value
+        PyErr_Clear();
+        Py_SETREF(b->value, Py_NewRef(Py_None));
+    } else if (now == (PyObject *)b) {  // what was below then may be over
+        set = PyContextVar_Set(b->top, b->below);
+    } else {
+        set = PyContextVar_Set(b->top, now);
+        for (Opened *one = opened_or_null(now); one != NULL; one = opened_or_null(one->below)) {
+            if (one->below != (PyObject *)b) continue;
+            Py_SETREF(one->below, Py_NewRef(b->below));
+            break;
+        }
+    }
+    Py_XDECREF(set);
+    Py_XDECREF(now);
+    Py_DECREF(token);
+}
+
+// Of the blocks with one value, the one that is left here: that of this `with` statement, else the last of this thread
+// or task, else the last of all.
+static Opened *opened_here(PyObject *entered, PyObject *top) {
+    Py_ssize_t n = PyList_Check(entered) ? PyList_GET_SIZE(entered) : 0;
+    if (n == 1) return opened_or_null(PyList_GET_ITEM(entered, 0));
+    PyObject *now = NULL;
+    if (n == 0 || PyContextVar_Get(top, NULL, &now) < 0) return NULL;
+    void *frame = PyEval_GetFrame();
+    Opened *found = NULL;
+    int best = 0;
+    while (n--) {
+        Opened *one = opened_or_null(PyList_GET_ITEM(entered, n)), *open = opened_or_null(now);
+        while (open != NULL && open != one) open = opened_or_null(open->below);
+        int fits = one == NULL ? 0 : 1 + 2 * (open != NULL) + (one->frame == frame);
+        if (fits <= best) continue;
+        best = fits;
+        found = one;
+    }
+    Py_DECREF(now);
+    return found;
+}
+
+static PyObject *opened_enters(Opened *b, PyObject *none) {
+    if (opened_enter(b) == 0) return Py_NewRef(b->value);
+    opened_take_out(b);
+    return NULL;
+}
+
+static PyObject *opened_leaves(Opened *b, PyObject *args) {
+    opened_take_out(b);
+    Py_RETURN_NONE;
+}
+
+static int opened_traverse(Opened *b, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(b));
+    Py_VISIT(b->top);
+    Py_VISIT(b->value);
+    Py_VISIT(b->below);
+    Py_VISIT(b->entered);
+    Py_VISIT(b->token);
+    return 0;
+}
+
+static int opened_clear(Opened *b) {
+    PyObject **fields[] = {&b->top, &b->value, &b->below, &b->entered, &b->token};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) Py_CLEAR(*fields[i]);
+    return 0;
+}
+
+static void opened_dealloc(Opened *b) {
+    PyTypeObject *type = Py_TYPE(b);
+    PyObject_GC_UnTrack(b);
+    Py_TRASHCAN_BEGIN(b, opened_dealloc)
+    opened_clear(b);
+    type->tp_free(b);
+    Py_DECREF(type);
+    Py_TRASHCAN_END
+}
+
+static PyMethodDef opened_methods[] = {
+    {"__enter__", (PyCFunction)opened_enters, METH_NOARGS, "Begin it."},
+    {"__exit__", (PyCFunction)opened_leaves, METH_VARARGS, "End it."},
+    {0},
+};
+static PyMemberDef opened_members[] = {
+    {"value", T_OBJECT_EX, offsetof(Opened, value)},
+    {"below", T_OBJECT, offsetof(Opened, below), READONLY},
+    {"thread", T_ULONG, offsetof(Opened, thread), READONLY},
+    {0},
+};
+static PyType_Slot opened_slots[] = {
+    {Py_tp_new, opened_new},
+    {Py_tp_dealloc, opened_dealloc},
+    {Py_tp_traverse, opened_traverse},
+    {Py_tp_clear, opened_clear},
+    {Py_tp_methods, opened_methods},
+    {Py_tp_members, opened_members},
+    {0},
+};
+static PyType_Spec opened_spec = {
+    "edbatch.graph._recorder.Block", sizeof(Opened), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, opened_slots};
+
+// A method that enters or leaves blocks, of which there is none (`top` is None) or the one of its object and call.
+typedef struct {
+    PyObject_HEAD
+    PyObject *hook, *top;  // what Python does after the block is entered or left
+    vectorcallfunc vectorcall;
+} Method;
+
+static PyObject *method_enter(Method *m, PyObject *const *args, size_t flags, PyObject *names) {
+    if (PyVectorcall_NARGS(flags) != 1 || names != NULL) {
+        PyErr_SetString(PyExc_TypeError, "__enter__() takes no argument");
+        return NULL;
+    }
+    PyObject *entered = PyObject_GetAttr(args[0], S.entered);
+    if (entered == NULL) return NULL;
+    PyObject *block = PyObject_CallFunctionObjArgs(S.opened, m->top, args[0], entered, NULL);
+    Py_DECREF(entered);
+    if (block == NULL) return NULL;
+    PyObject *given[] = {args[0], block}, *found = NULL;
+    if (opened_enter((Opened *)block) == 0) found = PyObject_Vectorcall(m->hook, given, 2, NULL);
+    if (found == NULL) {
+        PyObject *kind, *value, *trace;
+        PyErr_Fetch(&kind, &value, &trace);
+        opened_take_out((Opened *)block);
+        PyErr_Restore(kind, value, trace);
+    }
+    Py_DECREF(block);
+    return found;
+}
+
+// The hook is called once more if it ended by an exception: that may be an interrupt's, which came before it was done.
+static PyObject *method_leave(Method *m, PyObject *const *args, size_t flags, PyObject *names) {
+    Py_ssize_t n = PyVectorcall_NARGS(flags), more = m->top != Py_None;
+    if (n < 1 || n > 4 || names != NULL) {
+        PyErr_SetString(PyExc_TypeError, "__exit__() takes an exception: its class, itself, its traceback");
+        return NULL;
+    }
+    PyObject *given[5] = {args[0], Py_None}, *left = NULL;
+    for (Py_ssize_t i = 1; i < n; i++) given[i + more] = args[i];
+    if (more) {
+        PyObject *entered = PyObject_GetAttr(args[0], S.entered);
+        if (entered == NULL) return NULL;
+        left = Py_XNewRef((PyObject *)opened_here(entered, m->top));
+        Py_DECREF(entered);
+        if (left != NULL) {
+            opened_take_out((Opened *)left);
+            given[1] = left;
+        }
+    }
+    PyObject *found = PyObject_Vectorcall(m->hook, given, n + more, NULL);
+    if (found == NULL) {
+        PyObject *kind, *value, *trace;
+        PyErr_Fetch(&kind, &value, &trace);
+        PyObject *again = PyObject_Vectorcall(m->hook, given, n + more, NULL);
+        if (again == NULL) PyErr_Clear();
+        Py_XDECREF(again);
+        PyErr_Restore(kind, value, trace);
+    }
+    Py_XDECREF(left);
+    return found;
+}
+
+// Method(hook, the variable of the innermost block or None, whether it enters)
+static PyObject *method_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    PyObject *hook, *top;
+    int enters;
+    if (!PyArg_ParseTuple(args, "OOp", &hook, &top, &enters)) return NULL;
+    Method *m = (Method *)type->tp_alloc(type, 0);
+    if (m == NULL) return NULL;
+    m->hook = Py_NewRef(hook);
+    m->top = Py_NewRef(top);
+    m->vectorcall = (vectorcallfunc)(enters ? method_enter : method_leave);
+    return (PyObject *)m;
+}
+
+static int method_traverse(Method *m, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(m));
+    Py_VISIT(m->hook);
+    Py_VISIT(m->top);
+    return 0;
+}
+
+static int method_clear(Method *m) {
+    Py_CLEAR(m->hook);
+    Py_CLEAR(m->top);
+    return 0;
+}
+
+static void method_dealloc(Method *m) {
+    PyTypeObject *type = Py_TYPE(m);
+    PyObject_GC_UnTrack(m);
+    method_clear(m);
+    type->tp_free(m);
+    Py_DECREF(type);
+}
+
+static PyObject *bound(PyObject *self, PyObject *owner, PyObject *type) {
+    return owner == NULL ? Py_NewRef(self) : PyMethod_New(self, owner);
+}
+
+static PyMemberDef method_members[] = {
+    {"__wrapped__", T_OBJECT_EX, offsetof(Method, hook), READONLY},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Method, vectorcall), READONLY},
+    {0},
+};
+static PyType_Slot method_slots[] = {
+    {Py_tp_new, method_new},
+    {Py_tp_dealloc, method_dealloc},
+    {Py_tp_traverse, method_traverse},
+    {Py_tp_clear, method_clear},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_descr_get, bound},
+    {Py_tp_members, method_members},
+    {0},
+};
+#define CALLABLE (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR)
+static PyType_Spec method_spec = {"edbatch.graph._recorder.Method", sizeof(Method), 0, CALLABLE, method_slots};
+
 // ------------------------------------------------------------------------------------------------ graphs, expressions
 
 typedef struct {
@@ -384,10 +648,12 @@ static inline PyObject *expression_of(Builder *g, long long id, PyObject *spec) 
 
 // The graph of the innermost `with` block, as `Blocks` keeps it; a new reference.
 static PyObject *current_graph(void) {
-    PyObject *block = NULL, *graph;
-    if (PyContextVar_Get(S.top, NULL, &block) < 0 || block == NULL) return NULL;
-    graph = PyObject_GetAttr(block, S.value);
-    Py_DECREF(block);
+    PyObject *block = NULL;
+    if (PyContextVar_Get(S.top, NULL, &block) < 0) return NULL;
+    Opened *opened = opened_or_null(block);
+    PyObject *graph = opened != NULL ? Py_NewRef(opened->value) : NULL;
+    if (graph == NULL) PyErr_SetString(PyExc_TypeError, "expected a variable whose value is a block");
+    Py_XDECREF(block);
     return graph;
 }
 
@@ -987,10 +1253,6 @@ static void caller_dealloc(Caller *c) {
     Py_DECREF(type);
 }
 
-static PyObject *bound(PyObject *self, PyObject *owner, PyObject *type) {
-    return owner == NULL ? Py_NewRef(self) : PyMethod_New(self, owner);
-}
-
 // Functions are pickled and copied by their names.
 static PyObject *by_name(PyObject *self, PyObject *none) { return PyObject_GetAttrString(self, "__qualname__"); }
 
@@ -1031,7 +1293,6 @@ static PyType_Slot caller_slots[] = {
     {Py_tp_getset, with_dict},
     {0},
 };
-#define CALLABLE (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR)
 static PyType_Spec caller_spec = {"edbatch.graph._recorder.Caller", sizeof(Caller), 0, CALLABLE, caller_slots};
 
 // ------------------------------------------------------------------------------------------------------------- cells
@@ -1398,15 +1659,16 @@ PyMODINIT_FUNC PyInit__recorder(void) {
     struct { PyType_Spec *spec; PyObject **held; const char *name; } types[] = {
         {&column_spec, &S.column, "Column"}, {&builder_spec, &S.builder, "Builder"}, {&handle_spec, &S.expression, "Handle"},
         {&caller_spec, &S.caller, "Caller"}, {&cell_spec, &S.cell, "Cell"},
+        {&opened_spec, &S.opened, "Block"}, {&method_spec, &S.method, "Method"},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         *types[i].held = PyType_FromSpec(types[i].spec);
         if (*types[i].held == NULL || PyModule_AddObjectRef(module, types[i].name, *types[i].held) < 0) return NULL;
     }
-    S.value = PyUnicode_InternFromString("value");
     S.spec = PyUnicode_InternFromString("spec");
     S.last_call = PyUnicode_InternFromString("call");
     S.recorded = PyUnicode_InternFromString("recorded");
     S.end = PyUnicode_InternFromString("_end");
-    return S.value && S.spec && S.last_call && S.recorded && S.end ? module : NULL;
+    S.entered = PyUnicode_InternFromString("_entered");
+    return S.spec && S.last_call && S.recorded && S.end && S.entered ? module : NULL;
 }

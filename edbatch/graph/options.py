@@ -90,7 +90,7 @@ _Changes: TypeAlias = tuple[tuple[str, bool | str | int], ...]
 _OF_GRAPHS = ("cells", "check", "compile", "training", "trace_lines")
 
 #: What each changes, so that one that ends takes its changes with it, and no others.
-_blocks: Blocks[_Changes] = Blocks("edbatch_options")
+_blocks: Blocks[_OptionsBlock] = Blocks("edbatch_options")
 
 
 def _chosen(name: str, place: str, value: Any) -> str:
@@ -106,7 +106,7 @@ def current_options() -> Options:
     """The options in force."""
     if _blocks.top.get().below is None:
         return _DEFAULT
-    return _changed(*(block.value for block in _blocks if block.value is not None))
+    return _changed(*(block.value.changes for block in _blocks if block.value is not None))
 
 
 @lru_cache(1000)
@@ -120,28 +120,25 @@ class _OptionsBlock(ContextDecorator):
     """A `with` block, or several at a time, in which some options differ."""
 
     def __init__(self, changes: _Changes) -> None:
-        self._changes = changes
-        self._entered: list[Block[_Changes]] = []
-        self._graphs: list[tuple[Columns | None, int]] = []  # that were open, and how many nodes each had
+        self.changes = changes
+        self._entered: list[Block[_OptionsBlock]] = []
+        self._graphs: dict[Any, tuple[Columns, int]] = {}  # by block: that was open, and how many nodes it had
 
-    def __enter__(self) -> Options:
+    @_blocks.entering
+    def __enter__(self, block: Block[_OptionsBlock]) -> Options:
         graph = graphs.innermost()
-        block = _blocks.enter(self._changes, self._entered)
-        self._graphs.append((graph, 0 if graph is None else graph.n))
-        try:
-            return current_options()
-        except BaseException:
-            _blocks.leave(block, self._entered)
-            raise
+        if graph is not None:
+            self._graphs[block] = graph, graph.n
+        return current_options()
 
-    def __exit__(self, *_: object) -> None:
-        graph, n = self._graphs.pop()
-        _blocks.leave_one(self._entered)
+    @_blocks.leaving
+    def __exit__(self, block: Block[_OptionsBlock], *_: object) -> None:
+        graph, n = self._graphs.pop(block, (None, 0))
         if graph is None or graph.n == n or graphs.innermost() is not graph:
             return
         has: Options = graph.options
         in_vain = [
-            f"{name}={value}" for name, value in self._changes if name in _OF_GRAPHS and value != getattr(has, name)
+            f"{name}={value}" for name, value in self.changes if name in _OF_GRAPHS and value != getattr(has, name)
         ]
         if in_vain:
             warn(

@@ -3,17 +3,12 @@
 A caller knows, for the specs of its operands, the type of the node that a call adds (an inline cache). What it does not
 know or expect - a first call, an array, a parameter alone, an expression of another graph - goes to its slow function,
 which records the node and has the caller learn it.
-
-The environment variable `EDBATCH_PURE_PYTHON`, if it is set to 1, leaves the extension aside.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import ContextVar
-from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +17,9 @@ import numpy as np
 
 from edbatch.base.exact import literal
 from edbatch.base.exclusive import raise_soon
+from edbatch.base.extension import extension as _c
 from edbatch.base.records import packing
 from edbatch.graph.spec import ParameterSpec
-
-_c: Any = None
-if os.environ.get("EDBATCH_PURE_PYTHON") != "1":
-    with suppress(ImportError):  # there was no compiler
-        _c = import_module("edbatch.graph._recorder")
 
 #: Whether recording is in C.
 IN_C = _c is not None

@@ -310,14 +310,12 @@ class Evaluation:
         backward = Backward(self._state, self._store, self.ran, ids, seeds)
         clock = self.clock
         clock.restart()
-        token = running.set(Source(clock.seconds))
         try:
             self.is_computing = True
-            with self._computing():
+            with running.block(Source(clock.seconds)), self._computing():
                 backward.run()
         finally:
             self.is_computing = False
-            running.reset(token)
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from edbatch.base.blocks import leaving
 from edbatch.errors import MissingMemoryError
 
 
@@ -22,6 +23,7 @@ class Failing:
     def __enter__(self) -> None:
         """Nothing to do."""
 
+    @leaving
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None:
             return

@@ -133,23 +133,24 @@ class Graph(Columns):
         self._outdated: dict[int, str] = {}  # nodes that ran too late, and the parameters that had changed
         follow(self)
 
-    def __enter__(self) -> Self:
-        block = graphs.enter(self, self._entered)
-        try:
-            if any(other.thread != block.thread for other in self._entered):
-                raise EdBatchError("this graph is open in another thread; expected a graph for each thread")
-            return self
-        except BaseException:
-            graphs.leave(block, self._entered)
-            raise
+    @graphs.entering
+    def __enter__(self, block: Block[Columns]) -> Self:
+        if len(self._entered) > 1 and any(other.thread != block.thread for other in self._entered):
+            raise EdBatchError("this graph is open in another thread; expected a graph for each thread")
+        return self
 
+    @graphs.leaving
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        block: Block[Columns] | None,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if error is not None:
             explain_keyword(error)
             self._failed = f"its `with` block was left by {type(error).__name__}: {error}"
-        if not graphs.leave_one(self._entered):
+        if block is None:
             raise EdBatchError("this graph's `with` block was left more often than it was entered")
         if self.guards and self._failed is None and not self._entered:
             try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from edbatch.base.blocks import contextmanager
 from edbatch.base.later import Later
 from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy, get_policy, schedule_of

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import ref
 
 import numpy as np
 
+from edbatch.base.blocks import contextmanager
 from edbatch.base.exclusive import lock
 from edbatch.devices import current_device
 from edbatch.graph.columns import Recorded

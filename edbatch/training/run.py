@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edbatch.base.blocks import Ending
 from edbatch.base.exclusive import Whole
 from edbatch.base.files import checked_path
 from edbatch.base.later import Later
@@ -263,13 +264,11 @@ class Run:
         drawn, size = draws.state(), self.batch_size
         n = min(TO_LEARN_FROM * size, len(self.data))
         batches = [list(range(at, min(at + size, n))) for at in range(0, n, size)]
-        try:
+        with Ending(lambda: draws.restore(drawn)):
             graphs = [doing.record(batch).typed_graph() for batch in batches]
             if learned.savings(graphs, len(self.data) / size) < learned.LEARNING_SECONDS:
                 return get_policy(learned.RULE)
             return qlearning.learn(graphs, progress=False)
-        finally:
-            draws.restore(drawn)
 
     def _evaluated(self, doing: Doing) -> dict[str, float]:
         with options(training=False):

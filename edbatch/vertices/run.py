@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.blocks import Ending
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import Block, Instances
 from edbatch.graph.cell.structure import flatten
@@ -121,16 +122,15 @@ class Run:
         graph = VertexGraph(self._base, self._names[kind], int(self._n_of_kind[kind]))
         vertex = Vertex(graph, kind, forms, inputs)
         try:
-            returned = traced(graph, lambda: self._functions[kind](vertex))
-            if returned is not None:
-                raise EdBatchError(f"it returns {type(returned).__name__}: expected v.scatter(...) or v.push(...)")
-            vertex._check_gathered()
-            return graph, recording_of(graph, vertex, views)
+            with Ending(graph.close):
+                returned = traced(graph, lambda: self._functions[kind](vertex))
+                if returned is not None:
+                    raise EdBatchError(f"it returns {type(returned).__name__}: expected v.scatter(...) or v.push(...)")
+                vertex._check_gathered()
+                return graph, recording_of(graph, vertex, views)
         except EdBatchError as error:
             of_kind = f" of kind {kind}" if len(self._functions) > 1 else ""
             raise EdBatchError(f"{self._names[kind]}, vertex {number}{of_kind}: {error}") from error
-        finally:
-            graph.close()
 
     def _written(self, classes: Classes) -> np.ndarray:
         """The ids of all results, when the nodes of all vertices have been recorded in the base."""

@@ -128,7 +128,7 @@ def test_an_interrupt_as_a_block_begins_leaves_none(driver):
     before, counted = in_use(driver), Interrupt(FOREVER)
     counted.run(lambda: driver.active().__enter__())
     driver.xp.cuda.Stream.null.use()
-    for at in range(1, counted.lines + 1):
+    for at in range(1, counted.passed + 1):
         assert Interrupt(at).run(lambda: driver.active().__enter__())
         assert in_use(driver) == before, at
 

@@ -8,7 +8,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.compiling import compiled
-from tests.interrupts import FOREVER, Interrupt, end_blocks
+from tests.interrupts import FOREVER, Interrupt, expect_none_open
 from tests.vertices.structures import chains
 
 
@@ -198,7 +198,7 @@ def test_interrupts():
     wanted = run()
     counted = Interrupt(FOREVER)
     counted.run(run)
-    for at in range(1, counted.lines, 7):
+    for at in range(1, counted.passed, 7):
         graph = eb.Graph("sufficient")
         before = []
 
@@ -207,8 +207,8 @@ def test_interrupts():
                 before.append(eb.input([1.0, 2.0]) * 2)
                 tied.of_cell(DIAMOND, X)
 
-        if Interrupt(at).run(work):
-            end_blocks()
+        Interrupt(at).run(work)
+        expect_none_open()
         if before:
             try:
                 np.testing.assert_array_equal(before[0].value(), [2, 4])

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
-from edbatch.base.blocks import Block
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
@@ -161,9 +160,5 @@ class Trace(Columns):
 
 def traced(trace: Columns, function: Callable[[], Any]) -> Any:
     """Run `function` with `trace` as the current graph; what it returns."""
-    entered: list[Block[Columns]] = []
-    block = graphs.enter(trace, entered)
-    try:
+    with graphs.block(trace):
         return function()
-    finally:
-        graphs.leave(block, entered)

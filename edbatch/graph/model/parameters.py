@@ -348,7 +348,7 @@ class Parameter(Operand):
 
         Of a stack, what is added to the rows of frozen parts is never read.
         """
-        fresh, source = not self._some_came(), running.get()
+        fresh, source = not self._some_came(), running.innermost()
         for member in self.members():
             member._note_source(source)
             member._has_grad = not member._frozen
@@ -491,7 +491,7 @@ class LookupParameters(Parameter):
     def accumulator(self) -> tuple[Any, bool]:
         """See `Parameter.accumulator`: the gradient of all rows."""
         fresh = not self._has_grad
-        self._note_source(running.get())
+        self._note_source(running.innermost())
         self._has_grad = self._is_dense = True
         return self._sum(), fresh
 
@@ -501,7 +501,7 @@ class LookupParameters(Parameter):
             backend = self.device.backend
             with backend.active():
                 self._came.append(backend.sum_equal(rows, backend.from_host(values)))
-            self._note_source(running.get())
+            self._note_source(running.innermost())
             self._has_grad = True
 
     def _sum(self) -> Any:

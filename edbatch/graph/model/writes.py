@@ -6,11 +6,11 @@ Time is the number of writes so far. Writes by another library, to memory that w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextvars import ContextVar
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
+from edbatch.base.blocks import Blocks
 from edbatch.base.exclusive import lock
 from edbatch.errors import EdBatchError
 from edbatch.graph.spec import ParameterSpec
@@ -27,7 +27,7 @@ class Source:
 
 
 #: The call of `backward` that runs.
-running: ContextVar[Source | None] = ContextVar("edbatch_running_backward", default=None)
+running: Blocks[Source] = Blocks("edbatch_running_backward")
 
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from edbatch.base.exclusive import Whole
+from edbatch.base.blocks import leaving
 from edbatch.kernels.cpu.products import gemms
 
 # Per library, names of the functions that tell and set the number of threads. Those of MKL and OpenMP are the thread's.
@@ -84,8 +84,7 @@ class OneThread:
             self.__exit__()
             raise
 
+    @leaving
     def __exit__(self, *_: object) -> None:
-        if self._before:
-            with Whole():  # or an interrupt would leave the process with one
-                for control, threads in self._before:
-                    control.set(threads)
+        for control, threads in self._before:
+            control.set(threads)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.blocks import leaving
 from edbatch.base.exclusive import Whole
 from edbatch.kernels.cpu import cores
 from edbatch.kernels.cpu.blas_threads import OneThread
@@ -206,6 +207,7 @@ class Computing:
             self._blas.__exit__()
             raise
 
+    @leaving
     def __exit__(self, *_: object) -> None:
         try:
             device()[SHARED] = self._before

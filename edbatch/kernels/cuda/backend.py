@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from threading import local
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.blocks import contextmanager
 from edbatch.compiling.directory import Told
 from edbatch.kernels.backend import Backend, KernelCall, Lists, ProgramTables
 from edbatch.kernels.cpu.products import ONE_BITS, SINGLE_ONE_BITS

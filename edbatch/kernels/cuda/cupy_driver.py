@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from edbatch.base.blocks import contextmanager, leaving
 from edbatch.errors import EdBatchError
 from edbatch.kernels.cuda import cublas, installed
 from edbatch.kernels.cuda.driver import Driver
@@ -216,6 +217,7 @@ class _Active:
             self.__exit__()
             raise
 
+    @leaving
     def __exit__(self, *_: object) -> None:
         runtime, (device, stream) = self._cuda.runtime, self._before
         if stream is not None:  # of the device of this block

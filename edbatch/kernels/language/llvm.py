@@ -14,9 +14,9 @@ Innermost loops are marked parallel: LLVM need not find out that stores do not t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import partial
 
+from edbatch.base.blocks import contextmanager
 from edbatch.kernels.language.analysis import COLUMNS, analysis_of
 from edbatch.kernels.language.given import INTEGER, given_of
 from edbatch.kernels.language.ir import (

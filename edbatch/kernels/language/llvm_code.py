@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from edbatch.base.blocks import contextmanager
 from edbatch.kernels.language.functions import as_float32
 
 

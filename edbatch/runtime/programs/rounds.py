@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from contextvars import copy_context
 from itertools import islice
 from time import perf_counter
 from typing import Any, Self
 
+from edbatch.base.blocks import contextmanager, leaving
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns
 from edbatch.graph.draws import stream
@@ -59,13 +60,17 @@ class Rounds:
 
     def end(self, number: int) -> None:
         """Close a program, and what it waits for, where it is, unless it has ended."""
-        task = self._flying.pop(number, None)
+        task = self._flying.get(number)
         if task is not None:
-            task.close()
+            try:
+                task.close()
+            finally:
+                self._flying.pop(number, None)
 
     def __enter__(self) -> Self:
         return self
 
+    @leaving
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         """Close all; what has ended the block is raised, not what comes of closing."""
         with _kept(error):

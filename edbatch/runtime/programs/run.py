@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sized
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import islice
 from types import CoroutineType
 from typing import Any
 
+from edbatch.base.blocks import Ending
 from edbatch.base.later import Later
 from edbatch.base.numbers import checked_integer
 from edbatch.errors import EdBatchError, checked_flag, shown
@@ -77,21 +79,20 @@ def run(
     quiet = not checked_flag("run: progress", progress)
     if isinstance(programs, CoroutineType) or not isinstance(programs, Iterable) or getattr(programs, "ndim", 1) == 0:
         raise EdBatchError(f"run: expected a list of programs, got {shown(programs)}")
-    with ExitStack() as opened:
-        total = None
-        if isinstance(programs, Sized):
-            total = len(programs)
-            opened.callback(close, programs)  # those that have not begun, if another fails
+    total: int | None = None
+    closing: AbstractContextManager[None] = nullcontext()
+    if isinstance(programs, Sized):
+        total, closing = len(programs), Ending(partial(close, programs))  # those that have not begun, if another fails
+    with closing, tqdm.tqdm(total=total, unit="program", disable=quiet) as bar:
         graph = graphs.innermost()
-        alone = graph is None
         if graph is None:
-            graph = opened.enter_context(Graph(policy, "float32" if dtype is None else dtype))
-        elif policy is not None or dtype is not None:
+            with Graph(policy, "float32" if dtype is None else dtype) as own:
+                return _run(own, True, enumerate(programs), limit, kept, bar)
+        if policy is not None or dtype is not None:
             raise EdBatchError("run: policy and dtype are those of the graph that is open; expected them there")
         if not isinstance(graph, Graph):
             raise EdBatchError("run: inside a cell, which is traced and has no values; expected it outside")
-        bar = opened.enter_context(tqdm.tqdm(total=total, unit="program", disable=quiet))
-        return _run(graph, alone, enumerate(programs), limit, kept, bar)
+        return _run(graph, False, enumerate(programs), limit, kept, bar)
 
 
 def _run(graph: Graph, alone: bool, given: enumerate[Any], limit: int | None, kept: bool, bar: Any) -> list[Any]:

@@ -8,6 +8,7 @@ from contextvars import Context
 from types import GeneratorType
 from typing import Any
 
+from edbatch.base.blocks import Ending
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns
 from edbatch.graph.draws import stream
@@ -103,9 +104,8 @@ class Task:
         self.closed = True
         if not self._begun and is_program(self._program) and has_begun(self._program):
             return  # it is another's
-        with ExitStack() as ending:
-            ending.callback(self._end)
-            ending.callback(self.close_parts)
+        with Ending(self._end):
+            self.close_parts()
 
     def _end(self) -> None:
         """Close the program: again and again where it catches that (a bare `except` in a loop) and waits once more.
