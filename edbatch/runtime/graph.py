@@ -238,14 +238,13 @@ class Graph(Columns):
     def _ran_for(self, place: str, outputs: Any, gradients: Any) -> tuple[Evaluation, list[int], list[np.ndarray]]:
         """The evaluation once everything has run, and what a way back begins with; see `backward.roots_of`."""
         self._expect_idle()
-        if isinstance(outputs, Expression) and not isinstance(outputs, ExpressionArray):
-            if outputs.graph is not self:
-                self._check_own(place, outputs)
-            roots, seeds = [outputs.id], [backward.seed_of(place, outputs.spec, gradients)]
+        if isinstance(outputs, ExpressionArray):
+            outputs, gradients = [outputs], None if gradients is None else [gradients]
+        if isinstance(outputs, list | tuple):
+            roots, seeds = backward.roots_of(place, outputs, gradients, self._check_own)
         else:
-            if isinstance(outputs, ExpressionArray):
-                outputs, gradients = [outputs], None if gradients is None else [gradients]
-            roots, seeds = backward.roots_of(place, listed_expressions(place, outputs), gradients, self._check_own)
+            self._check_own(place, outputs)
+            roots, seeds = [outputs.id], [backward.seed_of(place, outputs.spec, gradients)]
         evaluation = self._evaluation
         if evaluation is None or self.n != evaluation.done or self._failed is not None:
             evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))

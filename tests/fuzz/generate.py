@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import lru_cache
 from inspect import signature
 from random import Random
@@ -26,7 +27,7 @@ SWITCHES = {name: OTHERS.get(name, [not option.default]) for name, option in sig
 #: What happens, and how often.
 EVENTS = {
     "op": 44, "call": 20, "recurrence": 4, "vertices": 6, "replayed": 6, "programs": 5, "recorded_anew": 4,
-    "read": 6, "backward": 6, "gradients": 2, "change": 3, "leave": 3,
+    "read": 6, "backward": 6, "gradients": 2, "asked": 2, "change": 3, "leave": 3,
 }  # fmt: skip
 # Where integers stand that are no part of a node's type: words, labels, masks, arguments of functions.
 INTEGER = re.compile(
@@ -77,6 +78,7 @@ class Maker:
         for graph in self.graphs:
             self.read(graph, everything=True)
             if not graph.stale:
+                self.asked(graph)
                 self.backward(graph)
         return Program(self.seed, self.dtype, tuple(self.statements))
 
@@ -273,11 +275,13 @@ class Maker:
             self.say(f"show({name!r}, {name}.value())", graph.options)
 
     def backward(self, graph):
-        """From a value with a gradient of its own, or from a sum of several; sometimes once more."""
+        """From a value or several with gradients of their own, or from a sum of several; sometimes once more."""
         if graph.stale or not graph.values:
             return
         some = self.random.sample(graph.values, min(self.random.choice([1, 6, 12]), len(graph.values)))
-        if len(some) == 1 or not (new := graph.state(f"eb.sum([{', '.join(map(self.scalar(graph), some))}])")):
+        if len(some) > 1 and self.random.random() < 0.4:
+            text = f"eb.backward({', '.join(self.outputs(graph, some))})"
+        elif len(some) == 1 or not (new := graph.state(f"eb.sum([{', '.join(map(self.scalar(graph), some))}])")):
             text = f"{some[0]}.backward({graph.array(graph.shape_of(some[0]))})"
         else:
             text = f"{new[0]}.backward()"
@@ -299,6 +303,30 @@ class Maker:
             asked = [name for name in graph.values if name not in graph.silent]
             for name in self.random.sample(asked, min(8, len(asked))):
                 self.say(f'show("{name}\'", {name}.gradient())', graph.options)
+
+    def asked(self, graph):
+        """Gradients that are returned."""
+        if not graph.stale and graph.values:
+            outputs, gradients = self.outputs(graph, self.random.sample(graph.values, min(3, len(graph.values))))
+            known = [name for name in graph.values if name not in graph.silent] + self.named("p") + self.named("e")
+            of = ", ".join(self.random.sample(known, min(6, len(known))))
+            with suppress(UNFIT):
+                self.say(f'[show("x\'", x) for x in eb.gradients({outputs}, [{of}], {gradients})]', graph.options)
+
+    def outputs(self, graph, some):
+        """Values, some of them twice or in an array, and a gradient for each, or none."""
+        outputs, gradients = [], []
+        for name in some + some[: self.random.choice([0, 0, 1])]:
+            shape = graph.shape_of(name)
+            if self.random.random() < 0.3:
+                alike = [other for other in graph.values if graph.shape_of(other) == shape]
+                array, shape = graph.fresh("o"), (3, *shape)
+                self.say(f"{array} = eb.array([{name}, {', '.join(self.random.choices(alike, k=2))}])", graph.before)
+                graph.held.append(array)
+                name = array
+            outputs.append(name)
+            gradients.append("None" if self.random.random() < 0.1 else graph.array(shape))
+        return f"[{', '.join(outputs)}]", f"[{', '.join(gradients)}]"
 
     def scalar(self, graph):
         def text(name):

@@ -10,11 +10,11 @@ import numpy as np
 from tests.fuzz.collection import SGD, ParameterCollection
 from tests.fuzz.rounding import rounding
 from tests.fuzz.structured import InputGraph, Vertices, all, array, run, values, vertex
-from tests.fuzz.tape import Expression, Graph, Operand, Parameter, apply, current
+from tests.fuzz.tape import Expression, Graph, Operand, Parameter, apply, backward, current, gradients
 
 __all__ = [
-    "SGD", "Graph", "InputGraph", "ParameterCollection", "Vertices", "all", "array", "rounding", "run", "values",
-    "vertex",
+    "SGD", "Graph", "InputGraph", "ParameterCollection", "Vertices", "all", "array", "backward", "gradients",
+    "rounding", "run", "values", "vertex",
 ]  # fmt: skip
 
 

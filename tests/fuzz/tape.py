@@ -59,6 +59,9 @@ class Parameter(Operand):
     def grad(self):
         return np.array(self.gradient)
 
+    def gradient_in(self, found):
+        return np.array(found.get(self, np.zeros(self.shape)))
+
     def zero_grad(self):
         self.gradient, self.has_grad = np.zeros(self.shape), False
 
@@ -105,14 +108,17 @@ class Expression(Operand):
         return super().value()
 
     def backward(self, gradient=None):
-        self.graph.backward(self, np.ones(()) if gradient is None else np.asarray(gradient, np.float64))
+        backward([self], [np.ones(()) if gradient is None else gradient])
 
     def gradient(self):
         """Of a view: that part of the root's."""
         if self.graph.ended:
             raise ValueError("parameters have changed")
-        of_root = self.graph.gradients.get(self.root, np.zeros(self.root.shape))
-        return np.array(self.look(of_root))
+        return self.gradient_in(self.graph.gradients)
+
+    def gradient_in(self, found):
+        """Among those of a way back."""
+        return np.array(self.look(found.get(self.root, np.zeros(self.root.shape))))
 
 
 class Graph:
@@ -154,19 +160,21 @@ class Graph:
             self.constants[key] = make()
         return self.constants[key]
 
-    def backward(self, of, gradient):
+    def gone_back(self, outputs, gradients):
+        """The gradients that flow from outputs; None is that of none."""
         if self.ended:
             raise ValueError("parameters have changed")
         self.run()
-        found = {of: gradient}
+        found = {}
+        for x, gradient in zip(outputs, gradients, strict=True):
+            for one, given in zip(x, gradient, strict=True) if isinstance(x, Rows) else [(x, gradient)]:
+                if gradient is not None:
+                    self.give(found, one, np.asarray(given, np.float64))
         for x in reversed(self.tape):
             if x in found:
                 for operand, pull in x.edges:
                     self.give(found, operand, pull(found[x]))
-        self.gradients = found  # an error has changed nothing
-        for operand, gradient in found.items():
-            if isinstance(operand, Parameter):
-                operand.gradient, operand.has_grad = operand.gradient + gradient, True
+        return found
 
     def give(self, found, operand, gradient):
         """Add up, and take the sum over axes that were broadcast."""
@@ -179,6 +187,24 @@ class Graph:
         found[operand] = found.get(operand, 0.0) + gradient
         if self.check_nan and is_exact() and np.isnan(found[operand]).any():
             raise ValueError("a NaN in a gradient")
+
+
+def backward(outputs, gradients):
+    """An error changes nothing."""
+    graph = _graph_of(outputs)
+    graph.gradients = graph.gone_back(outputs, gradients)
+    for operand, gradient in graph.gradients.items():
+        if isinstance(operand, Parameter):
+            operand.gradient, operand.has_grad = operand.gradient + gradient, True
+
+
+def gradients(outputs, of, gradients):
+    found = _graph_of(outputs).gone_back(outputs, gradients)
+    return [x.gradient_in(found) for x in of]
+
+
+def _graph_of(outputs):
+    return (outputs[0][0] if isinstance(outputs[0], Rows) else outputs[0]).graph
 
 
 def apply(name, operands, **attributes):

@@ -11,8 +11,8 @@ from tests.fuzz.calls import CALLS
 from tests.fuzz.generate import generate
 from tests.fuzz.test_fuzz import CELLS, PROGRAMS
 
-OTHERS = """all array cell device forward from_dlpack from_torch get_policy learn options replay run seed show_config
-values vertex"""
+OTHERS = """all array backward cell device forward from_dlpack from_torch get_policy gradients learn options replay run
+seed show_config values vertex"""
 OPS = [name for name in eb.__all__ if isroutine(getattr(eb, name)) and name not in OTHERS.split()]
 SYMBOLS = {"add": r"\+", "sub": "-", "mul": r"\*", "truediv": "/", "pow": r"\*\*", "matmul": "@"}
 OPERATORS = {
@@ -77,6 +77,7 @@ def test_every_policy_and_option_is_used(sources):
         r"async def", r"eb\.all\(", r"eb\.values\(", r"yield \[", r"limit=1", r"show\('run'",
         r"(.*\.backward\(.*\))\n\1\n", r"\.backward\([\s\S]*\.backward\(",
         r"\.backward\([\s\S]* = eb\.[\s\S]*\.backward\(",
+        r"eb\.backward\(.*o\d", r"eb\.backward\(.*, None", r"eb\.gradients\(.*o\d.*\], \[.*p\d.*\], \[",
         r"f\d+\(.*np\.array", r"f\d+\([^()]*\bp\d", r", -\d\)",
     ],
 )  # fmt: skip

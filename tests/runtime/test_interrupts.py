@@ -138,6 +138,15 @@ def backward_of_a_graph_that_grew(folder):
     return more.backward, lambda: [*model.gradients(), value(loss)]
 
 
+def returned_gradients(folder):
+    """Those that are there are left alone."""
+    model = restored()
+    loss = model.loss()
+    loss.backward()
+    of = [*model.model, loss]
+    return lambda: eb.gradients(loss, of, 2.0), lambda: [*model.gradients(), loss.gradient(), value(loss)]
+
+
 def update(folder):
     model = restored()
     model.loss().backward()
@@ -261,8 +270,8 @@ def new_parameters(folder):
 
 
 SCENARIOS = [
-    read, first_read, backward, backward_of_a_graph_that_grew, update, step, replay, vertices, programs, arrays,
-    release, learning, saving, loading, new_parameters,
+    read, first_read, backward, backward_of_a_graph_that_grew, returned_gradients, update, step, replay, vertices,
+    programs, arrays, release, learning, saving, loading, new_parameters,
 ]  # fmt: skip
 
 

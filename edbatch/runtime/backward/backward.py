@@ -53,7 +53,7 @@ def seed_of(place: str, spec: Spec, gradient: Any, *count: int) -> np.ndarray:
 
 
 def roots_of(
-    place: str, outputs: list[Any], gradients: Any, check: Callable[[str, Any], None]
+    place: str, outputs: Sequence[Any], gradients: Any, check: Callable[[str, Any], None]
 ) -> tuple[list[int], list[np.ndarray]]:
     """The roots of a way back and their gradients, see `Backward`: those of one spec side by side.
 

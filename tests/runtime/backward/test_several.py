@@ -251,6 +251,21 @@ def test_graphs_of_one_structure_find_the_plan_of_their_outputs():
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
+def test_graphs_of_one_structure_find_the_plan_of_what_is_asked_for():
+    model = Model()
+    for number in range(12):
+        with eb.Graph(policy="sufficient", dtype="float64"):
+            x, y = eb.input(np.full(DIM, number / 10)), eb.input(np.ones(DIM))
+            h, c = model.step(x, y)
+        of = [[], [x], [y, h], [model.W]][number % 4]
+        found = eb.gradients([h, c], of, [np.ones(DIM)] * 2)
+        eb.backward([h, c], [np.ones(DIM)] * 2)
+        for one, other in zip(found, of, strict=True):
+            want = on_host(other.grad()) if other is model.W else other.gradient()
+            np.testing.assert_array_equal(one, want)
+        model.model.zero_grad()
+
+
 def test_an_output_without_a_gradient_is_none():
     """It is no gradient of zero, which times an infinite derivative is not a number."""
     with eb.Graph(dtype="float64"):
