@@ -1456,11 +1456,12 @@ static PyObject *cell_configure(Cell *c, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-// become(another cell)
+// become(another cell, or a function)
 static PyObject *cell_become(Cell *c, PyObject *other) {
     if (Py_TYPE(other) != Py_TYPE(c)) {
-        PyErr_SetString(PyExc_TypeError, "expected a cell");
-        return NULL;
+        Py_XSETREF(c->slow, Py_NewRef(other));
+        c->n = -2;  // what no call gives, with an owner or without: all are for the function
+        Py_RETURN_NONE;
     }
     Cell *o = (Cell *)other;
     PyObject *args = Py_BuildValue("(OOOOOiiI)", o->slow, o->kept, o->place, o->watched, o->missing, o->n, o->is_method, o->integers);

@@ -173,10 +173,10 @@ def cell_caller(slow: Callable[..., Any], *compared: Any) -> Any:
 
 def become(call: Any, other: Any) -> None:
     """Have a cell's caller do what another does."""
-    if isinstance(call, FunctionType):
-        call.__code__ = other.__code__
-    else:
+    if not isinstance(call, FunctionType):
         call.become(other)
+    elif isinstance(other, FunctionType):
+        call.__code__ = other.__code__  # else it finds by itself what to call for so many arguments
 
 
 _NONE = literal(())  # of no arguments

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 
 
 class Classifier:
@@ -19,6 +20,7 @@ class Classifier:
         2.1972
     """
 
+    @checked
     def __init__(self, model: eb.ParameterCollection, dim: int, labels: int) -> None:
         self.W_out = model.add_parameters((labels, dim), name="W_out")
         self.b_out = model.add_parameters((labels,), name="b_out")

@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Bidirectional, State
@@ -29,6 +30,7 @@ class EncoderDecoder(Classifier):
         (3, (12,), ())
     """
 
+    @checked
     def __init__(
         self,
         model: eb.ParameterCollection,

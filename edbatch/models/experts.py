@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 
 
 class MixtureOfExperts:
@@ -22,6 +23,7 @@ class MixtureOfExperts:
         [(2,), (2,)]
     """
 
+    @checked
     def __init__(self, model: eb.ParameterCollection, experts: int, input_dim: int, dim: int, chosen: int = 1) -> None:
         self.chosen = chosen
         self.W_gate = model.add_parameters((experts, input_dim), name=model.free_name("W_gate"))

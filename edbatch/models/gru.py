@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 from edbatch.models.recurrent import Recurrent
 
 
@@ -37,6 +38,7 @@ class SimpleRNN(Recurrent):
 
     prefix = "rnn"
 
+    @checked
     def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
         super().__init__(model, input_dim, dim, name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Stacked, StackedState
@@ -27,6 +28,7 @@ class LanguageModel(Classifier):
         ()
     """
 
+    @checked
     def __init__(
         self, model: eb.ParameterCollection, words: int, dim: int, layers: int = 1,
         *, start: int = 1, end: int = 2, dropout: float = 0.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 from edbatch.models.classifier import Classifier
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
@@ -32,6 +33,7 @@ class LatticeNetwork(Classifier):
 
     layer: type[LSTM] | type[GRU]
 
+    @checked
     def __init__(self, model: eb.ParameterCollection, characters: int, words: int, tags: int, dim: int) -> None:
         self.dim = dim
         self.embed_character = model.add_lookup_parameters((characters, dim), name="embed_character")

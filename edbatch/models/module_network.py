@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 from edbatch.models.classifier import Classifier
 
 
@@ -35,6 +36,7 @@ class ModuleNetwork(Classifier):
         (5,)
     """
 
+    @checked
     def __init__(
         self, model: eb.ParameterCollection, modules: dict[str, int], features: int, channels: int, side: int,
         labels: int,

@@ -11,6 +11,7 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.models.arc_hybrid import Configuration, Move
+from edbatch.models.arguments import checked
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import State
 
@@ -96,6 +97,7 @@ class TransitionParser:
         (3, 3, 2)
     """
 
+    @checked
     def __init__(self, model: eb.ParameterCollection, words: int, relations: int, dim: int) -> None:
         self.words = words  # the number of the root, which follows those of words
         arcs = [Action(move, relation) for move in (Move.LEFT, Move.RIGHT) for relation in range(relations)]

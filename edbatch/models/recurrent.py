@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 
 
 class Layer:
@@ -21,6 +22,7 @@ class Layer:
 
     prefix: str
 
+    @checked
     def __init__(
         self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None,
         *, recurrent_dropout: float = 0.0,
@@ -139,6 +141,7 @@ class Stacked:
     PyTorch's layers): anew at every step.
     """
 
+    @checked
     def __init__(self, layers: Sequence[Recurrent], dropout: float = 0.0) -> None:
         self.layers, self.dropout = tuple(layers), dropout
         if not self.layers:
@@ -163,6 +166,7 @@ class Bidirectional:
         [(8,), (8,)]
     """
 
+    @checked
     def __init__(self, forward: Recurrent | Stacked, backward: Recurrent | Stacked) -> None:
         self.forward, self.backward = forward, backward
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Stacked
@@ -32,6 +33,7 @@ class BiLSTMTagger(Classifier):
         (3, (3,), ())
     """
 
+    @checked
     def __init__(
         self, model: eb.ParameterCollection, words: int, tags: int, dim: int, layers: int = 2, characters: int = 0,
         *, dropout: float = 0.0,

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 from edbatch.models.classifier import Classifier
 from edbatch.models.generation import drawn
 from edbatch.models.lstm import LSTM
@@ -35,6 +36,7 @@ class TreeGenerator(Classifier):
         ((), 2)
     """
 
+    @checked
     def __init__(self, model: eb.ParameterCollection, words: int, topics: int, dim: int) -> None:
         self.words = words  # the label of a node with children, which follows those of words
         self.embed_topic = model.add_lookup_parameters((topics, dim), name="embed_topic")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 from edbatch.models.tree_network import TreeNetwork
 
 TreeState = tuple[eb.Expression, eb.Expression]
@@ -26,6 +27,7 @@ class TreeLSTM(TreeNetwork):
         ((4,), (5,))
     """
 
+    @checked
     def __init__(
         self, model: eb.ParameterCollection, words: int, labels: int, dim: int, *, recurrent_dropout: float = 0.0
     ) -> None:

@@ -7,6 +7,7 @@ from hashlib import shake_128
 from typing import Any
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 from edbatch.models.recurrent import Layer
 from edbatch.models.tree_lstm import TreeLSTM, TreeState
 
@@ -74,6 +75,7 @@ class TreeLSTM2Type(TreeLSTM):
     Arguments as of `TreeLSTM`, and `seed`.
     """
 
+    @checked
     def __init__(
         self, model: eb.ParameterCollection, words: int, labels: int, dim: int, seed: int = 0,
         *, recurrent_dropout: float = 0.0,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 from edbatch.models.classifier import Classifier
 
 
@@ -20,6 +21,7 @@ class TreeNetwork(Classifier):
     leaf: Any  # from the number of a word to its state
     compose: Any  # from the states of two children, (h1, h2) or (h1, c1, h2, c2), to that of their node
 
+    @checked
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
         self.dim = dim
         self._add_parameters(model, words)

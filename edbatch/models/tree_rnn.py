@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import edbatch as eb
+from edbatch.models.arguments import checked
 from edbatch.models.tree_network import TreeNetwork
 
 
@@ -45,6 +46,7 @@ class RNTN(TreeRNN):
     V has a matrix of 2 dim x 2 dim for every entry of p.
     """
 
+    @checked
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
         super().__init__(model, words, labels, dim)
         # The matrices of all entries below one another: one product makes V [a; b].

@@ -84,10 +84,12 @@ class TypedGraph:
 
         Raises:
             EdBatchError: a column of other than integers or of the wrong length, an id out of range, a name that occurs
-                twice, a cycle, or a run that needs a later one; the message names the nodes.
+                twice or is no text, a cycle, or a run that needs a later one; the message names the nodes.
         """
         columns = _integers("types", types), _integers("indptr", indptr, np.int64), _integers("operands", operands)
-        graph = cls(*columns, tuple(names), tuple(ends))
+        if not _are(names, str):
+            raise EdBatchError("names: expected the name of each type")
+        graph = cls(*columns, tuple(names), tuple(_integers("ends", ends, np.int64).tolist()))
         graph._check()
         return graph
 
@@ -174,7 +176,10 @@ def _first(wrong: NDArray[np.bool_]) -> int | None:
 
 def _integers(column: str, given: Iterable[int], dtype: type[np.signedinteger] = np.int32) -> NDArray[Any]:
     """A column of a graph from outside; a conversion alone would cut off fractions and high bits."""
-    found = np.asarray(given).reshape(-1)
+    try:
+        found = np.asarray(given).reshape(-1)
+    except ValueError as error:  # lists in lists, of several lengths or without an end
+        raise EdBatchError(f"{column}: expected integers, got lists in lists ({error})") from None
     limits = np.iinfo(dtype)
     if found.size and found.dtype.kind not in "iu":
         raise EdBatchError(f"{column}: expected integers, got {found[0]} of {found.dtype}")
@@ -209,4 +214,5 @@ _LISTS = (Sequence, np.ndarray)
 
 
 def _are(found: Any, kind: Any) -> bool:
-    return isinstance(found, _LISTS) and all(isinstance(one, kind) for one in found)
+    is_list = isinstance(found, _LISTS) and getattr(found, "ndim", 1) > 0
+    return is_list and all(isinstance(one, kind) for one in found)

@@ -101,6 +101,8 @@ NUMBERS = [
     ("x ** 1j", Error, "number"), ("eb.scalar(np.complex128(3))", Error, "number"),
     ("x * 10**400", Error, "too large"),
     ("eb.attention(np, [x], [x])", Error, "attention: expected an expression"),
+    *((f"eb.attention(type('Odd', (), {{'shape': {shape}}})(), [x], [x])", Error, "attention: expected an expression")
+      for shape in ("('a',)", "(10**400,)", "(None,)")),
     ("torch.ones(3) + x", Error, "got Tensor; eb.input(...) takes it, as a constant"),
     ("x @ torch.ones(3)", Error, "got Tensor; eb.input(...) takes it, as a constant"),
     ("eb.concatenate([x, torch.ones(3)])", Error, "got Tensor; eb.input(...) takes it, as a constant"),

@@ -35,7 +35,13 @@ def test_an_empty_graph_is_a_graph():
     assert len(graph.topological) == 0
 
 
-@pytest.mark.parametrize(("types", "operands"), [(["a"], [[], []]), (["a"], None), (["a"], [3]), ([1], [[]]), (3, [])])
+ENDLESS = []
+ENDLESS.append(ENDLESS)
+
+
+@pytest.mark.parametrize(
+    ("types", "operands"), [(["a"], [[], []]), (["a"], None), (["a"], [3]), ([1], [[]]), (3, []), (np.array("a"), [[]])]
+)
 def test_lists_are_of_one_name_and_one_list_for_each_node(types, operands):
     with pytest.raises(EdBatchError, match="the name of a type and a list of operands for each node"):
         TypedGraph.from_lists(types, operands)
@@ -57,6 +63,10 @@ def test_lists_are_of_one_name_and_one_list_for_each_node(types, operands):
         ([0.5], [0, 0], [], ["a"], "types: expected integers, got 0.5 of float64"),
         ([0], [0, 0], [1.0], ["a"], "operands: expected integers, got 1.0 of float64"),
         ([2**32], [0, 0], [], ["a"], "types: expected integers from -2147483648 to 2147483647, got 4294967296"),
+        ([0], [0, 2], [[0], [0, 0]], ["a"], "operands: expected integers, got lists in lists"),
+        ([0], [0, 1], ENDLESS, ["a"], "operands: expected integers, got lists in lists"),
+        ([0], [0, 0], [], 5, "names: expected the name of each type"),
+        ([0], [0, 0], [], [[1]], "names: expected the name of each type"),
     ],
 )
 def test_bad_columns_are_named(types, indptr, operands, names, message):

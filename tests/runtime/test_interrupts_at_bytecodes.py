@@ -14,7 +14,7 @@ from tests.interrupts import FOLDER, FOREVER, Interrupt, expect_none_open
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(not IN_C, reason="in Python, a block may stay open")]
 MODEL = eb.ParameterCollection(seed=0)
 W = MODEL.add_parameters((3, 3), name="W")
-MOST = 150  # places of a scenario
+MOST = 100  # places of a scenario
 
 
 def blocks():

@@ -114,21 +114,16 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
     """
     if cell.is_plain:
         return _for_names(cell, [p.name for p in cell.positional])
-    source = COUNTED.format(has_static=cell.has_static)
-    return _made(source, cell, {"_cell": cell, "_counted": cell.counted, "_for_count": partial(_for_count, cell)})
+    return _made(COUNTED.format(has_static=cell.has_static), cell, _scope(cell))
 
 
-def _for_count(cell: Cell, count: int) -> Callable[..., Any]:
-    """The function for calls with so many arguments by place, the owner among them."""
-    names = [] if count < cell.is_method else cell.names(count - cell.is_method)
-    return cell.counted.setdefault(count, _for_names(cell, names))
-
-
-def _for_names(cell: Cell, names: list[str]) -> Callable[..., Any]:
-    """The function for arguments of these names."""
-    scope: dict[str, Any] = {
+def _scope(cell: Cell) -> dict[str, Any]:
+    """What the code of any of its functions reads: one may be given that of another."""
+    return {
         "__name__": __name__,  # of which nothing is state
         "_cell": cell,
+        "_counted": cell.counted,
+        "_for_count": partial(_for_count, cell),
         "_function": cell.function,
         "_returned": returned,
         "_arrays": (ExpressionArray, Integers),  # which give each entry its own
@@ -141,6 +136,17 @@ def _for_names(cell: Cell, names: list[str]) -> Callable[..., Any]:
         "_own": vars(cell),  # of functions, which have no other owner
         "_id": id,
     }
+
+
+def _for_count(cell: Cell, count: int) -> Callable[..., Any]:
+    """The function for calls with so many arguments by place, the owner among them."""
+    names = [] if count < cell.is_method else cell.names(count - cell.is_method)
+    return cell.counted.setdefault(count, _for_names(cell, names))
+
+
+def _for_names(cell: Cell, names: list[str]) -> Callable[..., Any]:
+    """The function for arguments of these names."""
+    scope = _scope(cell)
     made = _made(_source(cell, names, scope) if names else CAREFUL, cell, scope)
     if not names or len(names) > MOST or cell.is_of_classes:
         return made

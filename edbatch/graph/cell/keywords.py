@@ -12,30 +12,39 @@ import numpy as np
 from edbatch.base.exact import Identity, exact
 from edbatch.graph.step import ATOMS, is_atom
 
+#: Tuples in tuples that are given by keyword, at most: what else goes through them calls itself for each.
+DEEPEST = 100
 
-def keyword_key(value: Any) -> Hashable:
+
+def keyword_key(value: Any, left: int = DEEPEST) -> Hashable:
     """As `exact`, but objects that may hold parameters are held weakly, and equal to themselves alone.
 
     What is by value stays so: numbers, texts, tuples, objects that say what they are equal to and hold nothing else,
     and what cannot be referenced weakly.
 
+    Args:
+        left: tuples in tuples that there may be.
+
     Raises:
-        TypeError: the value, or a part of it, is not hashable.
+        TypeError: the value, or a part of it, is not hashable, or there are more.
     """
     kind: type = value.__class__
     if is_atom(value):
         return exact(value)
+    if not left:
+        raise TypeError(f"tuples in tuples, more than {DEEPEST} deep")
     if isinstance(value, tuple):
-        return (kind, *map(keyword_key, value))
+        return (kind, *(keyword_key(part, left - 1) for part in value))
     if isinstance(value, frozenset):
-        return kind, frozenset(map(keyword_key, value))
+        return kind, frozenset(keyword_key(part, left - 1) for part in value)
     if kind is MethodType:  # another object each time it is asked for
         return kind, Identity(value.__self__), Identity(value.__func__)
     hash(value)  # or raise
     if not kind.__weakrefoffset__ or _is_value(value):
         return exact(value)
     if is_dataclass(value) and _says_equal(kind):
-        return (kind, *(keyword_key(getattr(value, field.name)) for field in fields(value) if field.compare))
+        parts = [getattr(value, field.name) for field in fields(value) if field.compare]
+        return (kind, *(keyword_key(part, left - 1) for part in parts))
     return kind, Identity(value)
 
 

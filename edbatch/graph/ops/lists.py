@@ -6,12 +6,15 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import is_one
 from edbatch.graph.expression_list import listed
 from edbatch.graph.list_callers import over
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Equations, Op, Sample, declare, expect
+from edbatch.graph.operand import Operand
 from edbatch.graph.ops.elementwise import multiply
 from edbatch.graph.ops.matrix import DOT, dot
 from edbatch.graph.ops.normalize import softmax
@@ -185,8 +188,8 @@ def _scale(query: Any, scale: float | bool | None, heads: int) -> float:
     if scale is False:
         return 1.0
     if scale is None or scale is True:
-        shape = getattr(query, "shape", ())
-        size = math.prod(shape) if isinstance(shape, tuple) else 1  # of what is no operand that is said later
+        # What is no operand is refused later, whatever it says of its shape.
+        size = math.prod(query.shape) if isinstance(query, Operand | np.ndarray) else 1
         expect(size > 0, "attention: expected a query with entries, got an empty one")
         return 1.0 / math.sqrt(size / heads)
     found = checked_number("attention: scale", scale)

@@ -171,6 +171,19 @@ def test_arguments_with_defaults_and_of_any_number():
                 wrong()
 
 
+def test_a_function_of_one_argument_may_be_given_an_owner_or_an_expression():
+    twice = eb.cell(lambda x: x * 2 if isinstance(x, eb.Expression) else eb.ones(2) * x.size)
+    with eb.Graph():
+        for _ in range(3):
+            found = twice(Sized(3.0)), twice(eb.ones(2))
+            assert [y.value().tolist() for y in found] == [[3, 3], [2, 2]]
+
+
+class Sized:
+    def __init__(self, size):
+        self.size = size
+
+
 def test_arguments_may_have_any_name():
     @eb.cell
     def step(_graph, static, _node, *args, _x1=2.0):
