@@ -14,7 +14,7 @@ from tests.interrupts import FOLDER, FOREVER, Interrupt, expect_none_open
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(not IN_C, reason="in Python, a block may stay open")]
 MODEL = eb.ParameterCollection(seed=0)
 W = MODEL.add_parameters((3, 3), name="W")
-MOST = 100  # places of a scenario
+MOST, MANY = 100, 1200  # places of a scenario
 
 
 def blocks():
@@ -119,8 +119,8 @@ def test_an_interrupt_at_some_bytecodes(scenario):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:coroutine 'program' was never awaited:RuntimeWarning")
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_an_interrupt_at_any_bytecode(scenario):
-    check(scenario, FOREVER)
+def test_an_interrupt_at_many_bytecodes(scenario):
+    check(scenario, MANY)
 
 
 # Of what is entered and left in Python: a twin of what is in C, and one in whose block signals wait.

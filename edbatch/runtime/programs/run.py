@@ -76,14 +76,15 @@ def run(
     if limit is not None:
         limit = checked_integer("run", "limit", limit)
     kept = checked_flag("run: return_exceptions", return_exceptions)
-    quiet = not checked_flag("run: progress", progress)
+    shows = checked_flag("run: progress", progress)
     if isinstance(programs, CoroutineType) or not isinstance(programs, Iterable) or getattr(programs, "ndim", 1) == 0:
         raise EdBatchError(f"run: expected a list of programs, got {shown(programs)}")
     total: int | None = None
     closing: AbstractContextManager[None] = nullcontext()
     if isinstance(programs, Sized):
         total, closing = len(programs), Ending(partial(close, programs))  # those that have not begun, if another fails
-    with closing, tqdm.tqdm(total=total, unit="program", disable=quiet) as bar:
+    # None where nobody sees it: in its finalizer, a Ctrl-C would be lost.
+    with closing, tqdm.tqdm(total=total, unit="program") if shows else nullcontext() as bar:
         graph = graphs.innermost()
         if graph is None:
             with Graph(policy, "float32" if dtype is None else dtype) as own:
@@ -117,7 +118,8 @@ def _run(graph: Graph, alone: bool, given: enumerate[Any], limit: int | None, ke
             finally:  # it holds this frame, which would hold it, and both the graph
                 del error
         results[number] = result if error is None else error
-        bar.update()
+        if bar is not None:
+            bar.update()
         if limit is not None:
             begin()
 
