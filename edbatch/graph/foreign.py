@@ -205,7 +205,7 @@ def foreign(out: Any, differentiable: bool = True) -> Callable[[Callable[..., An
         ...     xs = [eb.input(x) for x in ([3.0, 1.0], [5.0, 4.0], [1.0, 2.0])]
         ...     y = eb.sum([sort(x) for x in xs])
         >>> y.value(), graph.report().batches  # one call of `sort`, one sum
-        (array([6., 10.], dtype=float32), 2)
+        (array([ 6., 10.], dtype=float32), 2)
         >>> y.backward([1.0, 2.0])
         >>> xs[0].gradient()
         array([2., 1.], dtype=float32)
