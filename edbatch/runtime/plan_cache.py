@@ -135,12 +135,14 @@ class PlanCache:
             self._shrink()
 
     def keep_way(self, made: CachedPlan, key: Hashable, way: Way) -> None:
-        """Keep a backward plan of what is kept."""
+        """Keep a backward plan of what is kept, in the place of one that is no longer right."""
         with lock:
-            if made.is_kept and len(made.ways) < MOST_WAYS:
+            before = made.ways.get(key)
+            if made.is_kept and (before is not None or len(made.ways) < MOST_WAYS):
                 made.ways[key] = way
-                made.bytes += way.bytes
-                self.bytes += way.bytes
+                more = way.bytes - (0 if before is None else before.bytes)
+                made.bytes += more
+                self.bytes += more
                 self._shrink()
 
     def _shrink(self) -> None:
