@@ -43,7 +43,9 @@ def backward(outputs: Any, gradients: Any = None) -> None:
     owner.backward(outputs, gradients)
 
 
-def gradients(outputs: Any, of: Any, gradients: Any = None, sparse: bool = False) -> list[Any]:
+def gradients(
+    outputs: Any, of: Any, gradients: Any = None, *, sparse: bool = False, unused_as_none: bool = False
+) -> list[Any]:
     """The gradients of expressions with respect to parameters and other expressions, computed in one backward pass.
 
     They are those of the sum of all products of an output and its gradient. Nothing changes: parameters keep the
@@ -55,6 +57,8 @@ def gradients(outputs: Any, of: Any, gradients: Any = None, sparse: bool = False
         of: a list of parameters, look-up tables, expressions and arrays of expressions, or one of these.
         gradients: see `edbatch.backward`.
         sparse: whether the gradient of a look-up table is given by its rows.
+        unused_as_none: whether a parameter that no output depends on has None as its gradient, unless a cell has put
+            it beside others.
 
     Returns:
         Per entry of `of`, an array (on the host, writable, the caller's own) of its shape and dtype, for a scalar
@@ -81,7 +85,7 @@ def gradients(outputs: Any, of: Any, gradients: Any = None, sparse: bool = False
     """
     owner, outputs = _owned("gradients", outputs)
     asked = [of] if isinstance(of, Operand) else listed_expressions("gradients", of)
-    found: list[Any] = owner.gradients(outputs, asked, gradients, sparse)
+    found: list[Any] = owner.gradients(outputs, asked, gradients, sparse, unused_as_none)
     return found
 
 

@@ -253,7 +253,9 @@ class Graph(Columns):
         return evaluation, roots, seeds
 
     @exclusive
-    def gradients(self, outputs: Any, of: Sequence[Any], gradients: Any = None, sparse: bool = False) -> list[Any]:
+    def gradients(
+        self, outputs: Any, of: Sequence[Any], gradients: Any, sparse: bool, unused_as_none: bool
+    ) -> list[Any]:
         """Compute gradients with respect to parameters and expressions; see `edbatch.gradients`."""
         found = asking.Asked(list(of), self._check_own)
         evaluation, roots, seeds = self._ran_for("gradients", outputs, gradients)
@@ -261,7 +263,7 @@ class Graph(Columns):
             evaluation.gradients(roots, seeds, found)
             if self._read:
                 tell_read(self._read, self.constants)
-            return found.results(sparse)
+            return found.results(sparse, unused_as_none)
 
     @exclusive
     def gradient(self, expression: Expression) -> Any:

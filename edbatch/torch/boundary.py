@@ -59,9 +59,9 @@ class Batch:
         if pairs and places:
             outputs, gradients = zip(*pairs, strict=True)
             wanted = [all_of[at] for at in places]
-            returned = eb.gradients(list(outputs), wanted, list(gradients), sparse=self._sparse)
+            returned = eb.gradients(list(outputs), wanted, list(gradients), sparse=self._sparse, unused_as_none=True)
             for at, x, gradient in zip(places, wanted, returned, strict=True):
-                found[at] = _as_tensor(x, gradient)
+                found[at] = None if gradient is None else _as_tensor(x, gradient)
         return found
 
 

@@ -57,11 +57,14 @@ class Asked:
             known = self._stand_ins[parameter] = parameter.stand_in(stack)
         return known
 
-    def results(self, sparse: bool) -> list[Any]:
+    def results(self, sparse: bool, unused_as_none: bool) -> list[Any]:
         """The gradients, in the order in which they were asked for: arrays that nobody else has."""
         found, known, ends = list[Any](), dict[Parameter, Any](), dict.fromkeys(self.ids, 0)
         for x in self._of:
             if isinstance(x, Parameter):
+                if unused_as_none and not self._stand_in(x).has_grad:
+                    found.append(None)
+                    continue
                 found.append(deepcopy(known[x]) if x in known else self._of_parameter(x, sparse))
                 known[x] = found[-1]
                 continue

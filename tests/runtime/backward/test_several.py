@@ -389,7 +389,7 @@ def test_returned_arrays_are_the_callers_own():
         h, _ = model.step(xs, xs)
     of = [model.W, model.U, model.W, model.table, model.table, xs, xs[1], xs]
     for sparse in (False, True):
-        found = eb.gradients(h, of, np.ones((3, DIM)), sparse)
+        found = eb.gradients(h, of, np.ones((3, DIM)), sparse=sparse)
         arrays = [array for one in found for array in (one if isinstance(one, tuple) else [one])]
         copies = [array.copy() for array in arrays]
         for at, array in enumerate(arrays):
@@ -463,3 +463,22 @@ def test_who_leads_nowhere_is_warned_of():
         x, h = eb.input(np.ones(DIM)), eb.tanh(model.b)
     with pytest.warns(eb.EdBatchWarning, match="no parameter got a gradient"):
         eb.backward([x, eb.stop_gradient(h)], [np.ones(DIM)] * 2)
+
+
+def test_what_no_output_depends_on():
+    model = eb.ParameterCollection(dtype="float64", seed=0)
+    used, unused = model.add_parameters(DIM), model.add_parameters(DIM)
+    table = model.add_lookup_parameters((3, DIM))
+    with eb.Graph(dtype="float64"):
+        x = eb.input(np.ones(DIM))
+        y, other = eb.dot(used, x), eb.dot(unused, table[1])
+    of = [used, unused, table, x]
+    zeros = eb.gradients(y, of)
+    assert not zeros[1].any()
+    assert not zeros[2].any()
+    for sparse in (False, True):
+        found = eb.gradients(y, of, sparse=sparse, unused_as_none=True)
+        assert found[1:3] == [None, None]
+        np.testing.assert_array_equal(found[0], np.ones(DIM))
+        np.testing.assert_array_equal(found[3], used.value())
+        assert all(g is not None for g in eb.gradients([y, other], of, sparse=sparse, unused_as_none=True))
