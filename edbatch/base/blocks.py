@@ -6,7 +6,9 @@ leaves the others as they are; a `ContextVar` that is reset to what it was would
 
 Handlers of signals run between the bytecodes of Python, the first one of each function included: an interrupt there
 ends an `__exit__` in Python before it did anything. So what enters and leaves is in C, where the extension was built,
-and `with` statements call nothing else; without it, an interrupt may leave a block open.
+and `with` statements call nothing else; without it, an interrupt may leave a block open. Python 3.13 may take one that
+comes as a loop goes round for outside of the `with` block that the loop is in (python/cpython#130279): where a lock or
+more is held, loops with conditions are in functions of their own.
 """
 
 from __future__ import annotations

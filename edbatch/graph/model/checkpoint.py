@@ -90,7 +90,7 @@ def save_checkpoint(
         raise EdBatchError(f"{path}: metadata: expected a dictionary, got {type(metadata).__name__}")
     with lock:  # of one moment, also if another thread trains
         tensors = {name: parameter.value() for name, parameter in model.items()}
-        frozen = [name for name, parameter in model.items() if parameter.frozen]
+        frozen = _names_of_frozen(model)
         entries = {"metadata": dict(metadata or {}), "draws": draws.state(), "frozen": {"names": frozen}}
         if trainer is not None:
             arrays, entries["trainer"] = trainer.state()
@@ -100,6 +100,10 @@ def save_checkpoint(
     if policy is not None:
         policy.save(policy_path(path))
     write_atomically(path, sealed(safetensors_numpy.save(tensors, header)))
+
+
+def _names_of_frozen(model: ParameterCollection) -> list[str]:
+    return [name for name, parameter in model.items() if parameter.frozen]
 
 
 def load_checkpoint(

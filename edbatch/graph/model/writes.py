@@ -62,10 +62,13 @@ def note_write(parameters: Iterable[Parameter]) -> None:
         for parameter in parameters:
             for member in parameter.members():
                 member.written = _time
-        here = get_ident()
-        for thread, held in list(_graphs.values()):
-            if thread == here and (graph := held()) is not None:
-                graph.note_write(_time)
+        for graph in _of_this_thread():
+            graph.note_write(_time)
+
+
+def _of_this_thread() -> list[Any]:
+    here = get_ident()
+    return [graph for thread, held in list(_graphs.values()) if thread == here and (graph := held()) is not None]
 
 
 def last_write(parameter: Parameter) -> int:

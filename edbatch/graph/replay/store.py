@@ -122,13 +122,16 @@ class Store:
                 state.by_object[same] = entry
             self._entries[id(entry)] = state, entry
             self.bytes += entry.size
-            while self.bytes > self._most and self._entries:
-                _, (of, old) = next(iter(self._entries.items()))
-                if old.used:
-                    old.used = False
-                    self._entries.move_to_end(id(old))
-                else:
-                    self.forget(of, old)
+            self._make_room()
+
+    def _make_room(self) -> None:
+        while self.bytes > self._most and self._entries:
+            _, (of, old) = next(iter(self._entries.items()))
+            if old.used:
+                old.used = False
+                self._entries.move_to_end(id(old))
+            else:
+                self.forget(of, old)
 
     def renew(self, state: State, entry: Entry, sample: Any, parts: tuple[Part, ...], same: Any) -> None:
         """Have another object that holds the same found at once."""

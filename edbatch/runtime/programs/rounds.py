@@ -118,6 +118,11 @@ class Rounds:
             counts.seconds += perf_counter() - begun
         return bool(self._flying)
 
+    def finish(self, *reachable: Any) -> None:
+        """Run rounds until no program is in flight; see `round`."""
+        while self.round(*reachable):
+            pass
+
     def _step(self, task: Task) -> None:
         """Have a task go on, to where it waits or ends."""
         try:

@@ -125,6 +125,5 @@ def _run(graph: Graph, alone: bool, given: enumerate[Any], limit: int | None, ke
 
     with Rounds(graph, ended, forgets=alone) as rounds:
         begin()
-        while rounds.round(results, given):
-            pass
+        rounds.finish(results, given)
     return results
