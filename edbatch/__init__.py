@@ -18,6 +18,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
 from edbatch.graph.foreign import foreign
+from edbatch.graph.foreign_run import foreign_run
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.parameters import LookupParameters, Parameter
@@ -79,6 +80,7 @@ __all__ = [
     "device",
     "distributed",
     "foreign",
+    "foreign_run",
     "forward",
     "from_dlpack",
     "from_torch",

@@ -67,14 +67,20 @@ class ForeignOp:
         self._gradient = Op(f"{name}_gradient", self._shape_of_back, gradient=no_gradient, call=back)
         self._record = self._recorder()
         self._parts: dict[int, Shapes | None] = {}
+        self._is_single = not callable(out) and not self._results((), {})[0]
 
     def __call__(self, *operands: Any, **named: Any) -> Any:
         """Record a call; returns an expression, or a tuple of several."""
-        if any(isinstance(x, Parameter) for x in (*operands, *named.values())):
-            graph = graph_of(self.__name__, (*operands, *named.values()))
-            operands = tuple([to_node(graph, x) if isinstance(x, Parameter) else x for x in operands])
-            named = {key: to_node(graph, x) if isinstance(x, Parameter) else x for key, x in named.items()}
+        given = (*operands, *named.values()) if named else operands
+        for x in given:
+            if isinstance(x, Parameter):
+                graph = graph_of(self.__name__, given)
+                operands = tuple([to_node(graph, x) if isinstance(x, Parameter) else x for x in operands])
+                named = {key: to_node(graph, x) if isinstance(x, Parameter) else x for key, x in named.items()}
+                break
         whole: Any = self._record(*operands, **named)
+        if self._is_single:
+            return whole
         type: NodeType = whole.graph.type_of(whole)
         if type.id not in self._parts:
             several, shapes = self._results([x.shape for x in type.operands], dict(type.attributes))

@@ -12,6 +12,7 @@ import numpy as np
 from edbatch.base.stopwatch import Clock
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import DAMAGED
+from edbatch.graph.foreign_run import ForeignRun
 from edbatch.graph.model.writes import Source, now, running
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec
@@ -63,7 +64,7 @@ class Evaluation:
         self.arenas = store.arenas
         self.done = 0
         self.is_scheduling = False  # a policy is asked, which may ask for values
-        self.is_computing = False  # so are foreign ops
+        self._foreign = ForeignRun()
         self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
         self.key: Hashable = None
         self.fixes_device = False
@@ -88,6 +89,7 @@ class Evaluation:
     def release(self, whole: bool) -> None:
         """Give all buffers back; the values are gone. `whole`: nothing failed, so the records may be used again."""
         self._forget_way_back()
+        self._foreign.kept.clear()
         for ran in self.ran:
             for saved in ran.saved.values():
                 saved.release()
@@ -244,12 +246,8 @@ class Evaluation:
             batches = self.plan.batches[begin.batches : end.batches]
             if saving or table.has_calls[batches["type"]].any():  # what was called is not called again in a way back
                 types = SavingTable(table, batches)
-        try:
-            self.is_computing = True
-            with self._computing():
-                run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
-        finally:
-            self.is_computing = False
+        with self._foreign, self._computing():
+            run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
         self.ran.append(Ran(begin, end, n_sources, types.saved if isinstance(types, SavingTable) else {}, time))
 
     def run_again(self, inputs: Mapping[int, Any], saving: bool) -> None:
@@ -260,6 +258,7 @@ class Evaluation:
             saving: keep what a backward run will read.
         """
         self._forget_way_back()
+        self._foreign.kept.clear()
         nodes, clock = self.nodes, self.clock
         clock.restart()
         for node, array in inputs.items():
@@ -310,12 +309,8 @@ class Evaluation:
         backward = Backward(self._state, self._store, self.ran, ids, seeds)
         clock = self.clock
         clock.restart()
-        try:
-            self.is_computing = True
-            with running.block(Source(clock.seconds)), self._computing():
-                backward.run()
-        finally:
-            self.is_computing = False
+        with running.block(Source(clock.seconds)), self._foreign, self._computing():
+            backward.run()
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
 
@@ -325,13 +320,9 @@ class Evaluation:
             self._backward.release()
         backward = Backward(self._state, self._store, self.ran, ids, seeds)
         self.clock.restart()
-        try:
-            self.is_computing = True
-            with self._computing():
-                backward.gather(asked)
-                backward.release()
-        finally:
-            self.is_computing = False
+        with self._foreign, self._computing():
+            backward.gather(asked)
+            backward.release()
         self.clock.stop("backward")
 
     def _forget_way_back(self) -> None:
@@ -342,6 +333,11 @@ class Evaluation:
     def outdated(self, marks: list[tuple[int, int]], before: dict[int, str]) -> dict[int, str]:
         """See `state.outdated_nodes`."""
         return outdated_nodes(self._state, self.done, marks, before)
+
+    @property
+    def is_computing(self) -> bool:
+        """Whether foreign ops may be called, which may ask for values."""
+        return self._foreign.is_open
 
     @property
     def is_behind(self) -> bool:
@@ -359,12 +355,8 @@ class Evaluation:
         # Taken out while it works: it may go back once more, and what an interrupt left of that must not be read.
         backward, self._backward = self._backward, None
         clock = Clock(self.clock.seconds, self.clock.passed)
-        try:
-            self.is_computing = True
-            with self._computing():
-                found = backward.gradient(id, spec) if isinstance(id, int) else backward.rows(id, spec)
-        finally:
-            self.is_computing = False
+        with self._foreign, self._computing():
+            found = backward.gradient(id, spec) if isinstance(id, int) else backward.rows(id, spec)
         clock.stop("backward")
         self._backward = backward
         return found

@@ -6,5 +6,6 @@ ordinary tensors, with gradients: any optimizer, scheduler, loss and layer of Py
 
 from edbatch.torch.inputs import input
 from edbatch.torch.module import Module
+from edbatch.torch.ops import op
 
-__all__ = ["Module", "input"]
+__all__ = ["Module", "input", "op"]

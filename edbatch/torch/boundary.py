@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 import edbatch as eb
 from edbatch.errors import EdBatchError, shown
 from edbatch.torch.inputs import Inputs
+from edbatch.torch.tapes import Gathered, gathering
 from edbatch.torch.weights import Weight
 
 
@@ -20,30 +21,30 @@ class Batch:
 
     Args:
         outputs: arrays of expressions, of a shape each.
-        weights, inputs: what it computes with.
+        weights, inputs: what it computes with; others: parameters that ops compute with, see `edbatch.torch.op`.
         sparse: whether gradients of tables are sparse tensors.
     """
 
     def __init__(
-        self, graph: eb.Graph, outputs: Sequence[Any], weights: Sequence[Weight], inputs: Inputs, sparse: bool
-    ) -> None:
+        self, graph: eb.Graph, outputs: Sequence[Any], weights: Sequence[Weight], others: Sequence[torch.Tensor],
+        inputs: Inputs, sparse: bool,
+    ) -> None:  # fmt: skip
         self._graph = graph
         self._outputs = outputs
         self._weights = weights
+        self._others = others
         self._inputs = inputs
         self._sparse = sparse
 
     def tensors(self) -> tuple[torch.Tensor, ...]:
         """The values, as tensors that take part in autograd."""
-        needs = torch.is_grad_enabled() and (
-            bool(self._inputs.tensors) or any(weight.theirs.requires_grad for weight in self._weights)
-        )
-        self._graph.run(saving=needs)
+        self._tensors = [*self._inputs.tensors, *(weight.theirs for weight in self._weights), *self._others]
+        needs = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in self._tensors)
+        with torch.set_grad_enabled(needs):  # for ops
+            self._graph.run(saving=needs)
         if not needs:
             return self.values()
-        found: tuple[torch.Tensor, ...] = _Node.apply(
-            self, *(weight.theirs for weight in self._weights), *self._inputs.tensors
-        )
+        found: tuple[torch.Tensor, ...] = _Node.apply(self, *self._tensors)
         return found
 
     def values(self) -> tuple[torch.Tensor, ...]:
@@ -51,17 +52,25 @@ class Batch:
         return tuple(torch.from_numpy(output.value()) for output in self._outputs)
 
     def gradients(self, given: Sequence[torch.Tensor | None], needed: Sequence[bool]) -> list[torch.Tensor | None]:
-        """Gradients of the weights and inputs that need some, given those of the outputs."""
+        """Gradients of the tensors that need some, given those of the outputs."""
         pairs = [(x, g.numpy()) for x, g in zip(self._outputs, given, strict=True) if g is not None]
-        all_of = [*(weight.ours for weight in self._weights), *self._inputs.expressions]
-        found: list[torch.Tensor | None] = [None] * len(all_of)
-        places = [at for at, need in enumerate(needed) if need]
-        if pairs and places:
+        all_of = [*self._inputs.expressions, *(weight.ours for weight in self._weights)]
+        found: list[torch.Tensor | None] = [None] * len(self._tensors)
+        places = [at for at, need in enumerate(needed[: len(all_of)]) if need]
+        if pairs and any(needed):
             outputs, gradients = zip(*pairs, strict=True)
             wanted = [all_of[at] for at in places]
-            returned = eb.gradients(list(outputs), wanted, list(gradients), sparse=self._sparse, unused_as_none=True)
+            token = gathering.set(gathered := Gathered(self._tensors))
+            try:
+                of, sparse = list(gradients), self._sparse
+                returned = eb.gradients(list(outputs), wanted, of, sparse=sparse, unused_as_none=True)
+            finally:
+                gathering.reset(token)
             for at, x, gradient in zip(places, wanted, returned, strict=True):
                 found[at] = None if gradient is None else _as_tensor(x, gradient)
+            for at, tensor in enumerate(self._tensors):
+                if needed[at] and (more := gathered.pop(tensor, None)) is not None:
+                    found[at] = more if (other := found[at]) is None else other + more
         return found
 
 

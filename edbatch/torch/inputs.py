@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
@@ -17,16 +19,22 @@ class Inputs:
 
     Args:
         dtype: of the graph.
+        owner: the module whose mini-batch it is.
 
     Attributes:
         tensors, expressions: those through which gradients flow.
     """
 
-    def __init__(self, dtype: np.dtype) -> None:
-        self._dtype = dtype
+    def __init__(self, dtype: np.dtype, owner: nn.Module) -> None:
+        self._dtype, self._owner = dtype, owner
         self.tensors: list[torch.Tensor] = []
         self.expressions: list[eb.Expression] = []
         self._known: dict[int, tuple[torch.Tensor, int, eb.Expression]] = {}
+
+    @cached_property
+    def modules(self) -> set[nn.Module]:
+        """The module and its submodules."""
+        return set(self._owner.modules())
 
     def of(self, tensor: torch.Tensor) -> eb.Expression:
         """The expression of a tensor of numbers: one for each tensor."""

@@ -109,7 +109,7 @@ class Module(nn.Module):
         self.last = None  # whose memory this call takes
         for weight in self._weights:
             weight.follow()
-        inputs = Inputs(self.collection.dtype)
+        inputs = Inputs(self.collection.dtype, self)
         token = current.set(inputs)
         seed = int(torch.empty((), dtype=torch.int64).random_())
         try:
@@ -119,12 +119,17 @@ class Module(nn.Module):
                     return []
                 outputs, returned = outputs_of("edbatch.torch.Module", results)
             self.last = graph
-            tensors = Batch(graph, outputs, self._weights, inputs, self.sparse).tensors()
+            tensors = Batch(graph, outputs, self._weights, self._others(), inputs, self.sparse).tensors()
         finally:
             current.reset(token)
         if self.stack and len(tensors) == 1 and returned[1] is None:
             return tensors[0]
         return in_place(returned, tensors)
+
+    def _others(self) -> list[nn.Parameter]:
+        """The parameters that are not the collection's: of modules that are ops of the function."""
+        ours = {id(weight.theirs) for weight in self._weights}
+        return [parameter for parameter in self.parameters() if id(parameter) not in ours]
 
     def __getstate__(self) -> dict[str, Any]:
         if isinstance(self.function, FunctionType):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.interrupts import FOREVER, Interrupt, end_blocks
+from tests.interrupts import FOREVER, Interrupt, expect_none_open
 
 
 def op(function, out=lambda x: x, gradient=None, **given):
@@ -367,9 +367,9 @@ def test_interrupts_at_any_line():
     whole = w.grad().tolist()
     counting = Interrupt(FOREVER)
     counting.run(run)
-    for at in np.linspace(1, counting.lines, 60).astype(int).tolist():
+    for at in np.linspace(1, counting.passed, 60).astype(int).tolist():
         if Interrupt(at).run(run):
-            end_blocks()
+            expect_none_open()
             assert w.grad().tolist() in ([0, 0, 0], whole)
         run()
         assert w.grad().tolist() == whole
@@ -387,3 +387,73 @@ def test_nothing_holds_graphs():
     del graph, model, w, loss
     gc.collect()
     assert [end() for end in ends] == [None, None]
+
+
+def test_what_is_kept_ends_with_the_values():
+    """Of each graph by itself, also where one runs inside another."""
+
+    class Kept:
+        pass
+
+    made = []
+
+    def keeping(x):
+        run = eb.foreign_run()
+        with eb.Graph():  # of its own
+            inner(eb.ones(2)).value()
+        assert eb.foreign_run() is run
+        one = run.kept[len(run.kept)] = Kept()
+        made.append(weakref.ref(one))
+        return x
+
+    def alive():
+        gc.collect()
+        return [one() is not None for one in made]
+
+    inner = op(lambda x: (eb.foreign_run().kept.update(inner=Kept()), x)[1])
+    f = op(keeping, gradient=lambda g, x, out: g * len(eb.foreign_run().kept))
+    with eb.Graph() as graph:
+        x = eb.input([1.0, 2.0])
+        y = eb.sum(f(x))
+        y.value()
+        z = y + eb.sum(f(x * 2))
+    z.backward()
+    assert (alive(), x.gradient().tolist()) == ([True] * 2, [6, 6])
+    graph.reset({})
+    assert alive() == [False, False, True, True]
+    with eb.Graph() as other:
+        f(eb.ones(2)).value()
+    graph.release()
+    assert alive() == [False] * 4 + [True]
+    del other
+    assert alive() == [False] * 5
+
+
+def test_what_is_called_at_the_end_of_a_backward_pass():
+    """Once parameters have their gradients; not where they get none."""
+    seen = []
+
+    def flowing(g, x, out):
+        run = eb.foreign_run()
+        run.at_end.setdefault("sum", lambda: seen.append((w.grad().tolist(), sums.pop())))
+        sums.append(sums.pop() + len(g) if sums and run.at_end else len(g))
+        return g
+
+    f, sums = op(lambda x: x, gradient=flowing), []
+    bad = op(lambda x: x, gradient=lambda g, x, out: _raise(ValueError("too bad")))
+    w = eb.ParameterCollection().add_parameters(2, init=1.0)
+    with eb.Graph():
+        xs = [f(w * n) for n in range(3)]
+        loss = eb.sum([eb.sum(f(x)) for x in xs])
+        wrong = eb.sum(bad(w)) + loss
+    loss.backward()
+    assert seen == [([3, 3], 6)]
+    eb.gradients(loss, w)
+    xs[0].gradient()
+    sums.clear()
+    with pytest.raises(eb.EdBatchError, match="too bad"):
+        wrong.backward()
+    assert len(seen) == 1
+    sums.clear()
+    loss.backward()
+    assert seen[1:] == [([6, 6], 6)]

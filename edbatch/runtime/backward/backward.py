@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.exclusive import Whole
+from edbatch.base.exclusive import Interlude, Whole
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.foreign_run import ForeignRun
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
@@ -133,6 +134,9 @@ class Backward:
             with np.errstate(all="ignore"), Whole():  # what overflows is infinite, as everywhere else
                 for plan in plans:
                     plan.add_to_parameters()
+                if (run := ForeignRun.current) is not None and run.at_end:
+                    with Interlude():
+                        run.end()
         self._is_there = True
 
     def gather(self, asked: Asked) -> None:
