@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from inspect import Parameter as Argument
@@ -17,6 +16,7 @@ import torch
 from torch.utils._pytree import tree_flatten
 
 import edbatch as eb
+from edbatch.base.blocks import contextmanager
 from edbatch.errors import EdBatchError, shown
 
 
