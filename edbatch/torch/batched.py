@@ -126,6 +126,7 @@ class Batched(nn.Module):
                 eb.options(training=True),
                 eb.Graph(self.policy, bound.dtype, seed=drawn_seed(), expression_class=LazyTensor) as graph,
             ):
+                recording.graph = graph
                 with recording:
                     results = [self.model(*one) for one in samples_of(place, lists)]
                 if not results:

@@ -10,7 +10,7 @@ import torch
 
 import edbatch as eb
 from edbatch.torch.functions import elementwise, matrices, shape
-from edbatch.torch.recording import WRITTEN, called, lift, without_gradient, written
+from edbatch.torch.recording import WRITTEN, Recording, called, lift, without_gradient, written
 from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of, refused, refused_attribute
 from edbatch.torch.unread import Unread, values_of
 
@@ -204,3 +204,4 @@ def _fill() -> None:
 
 
 _fill()
+Recording.lazy = LazyTensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,14 +30,19 @@ class Recording(TorchFunctionMode):
 
     Attributes:
         grad: whether gradients are computed at all.
-        views: values that are views of others or have some, by graph and id.
+        graph: the graph of the samples.
+        views: ids of its values that are views of others or have some.
+        lazy: the class of lazy tensors.
     """
+
+    lazy: ClassVar[type]
+    graph: eb.Graph
 
     def __init__(self, weights: Sequence[Weight], inputs: Inputs, cells: dict[Any, Callable[..., Any]]) -> None:
         super().__init__()
         self.cells = cells
         self.grad = torch.is_grad_enabled()
-        self.views: set[tuple[int, int]] = set()
+        self.views: set[int] = set()
         self._parameters = {id(weight.theirs): weight.ours for weight in weights}
         self._inputs = inputs
         self._dtype = torch.float32 if inputs.dtype == np.float32 else torch.float64
@@ -45,11 +50,13 @@ class Recording(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call ours or theirs."""
+        handler = HANDLERS.get(func)
+        if handler is not None and self.lazy in types:
+            return called(func, handler, args, kwargs)
         for kind in types:
             if hasattr(kind, "is_lazy"):
                 return kind.__torch_function__(func, types, args, kwargs)
         kwargs = kwargs or {}
-        handler = HANDLERS.get(func)
         if handler is not None and self._has_parameter(args, kwargs):
             return called(func, handler, args, kwargs)
         found = func(*args, **kwargs)
@@ -71,7 +78,7 @@ class Recording(TorchFunctionMode):
             return ours
         if not _in_trace():
             return self._inputs.of(self._promoted(tensor))
-        if id(tensor) not in self._constants:
+        if self._constants.get(id(tensor)) is not tensor or tensor._version:
             raise EdBatchError(
                 "edbatch.torch.cell: a tensor that is neither an argument nor a parameter is used in a cell, where it "
                 "would be a constant; expected it as an argument"
@@ -88,9 +95,11 @@ class Recording(TorchFunctionMode):
 
     def note_view(self, x: Any, result: Any) -> None:
         """Remember that writing to one would change the other."""
-        for one in (x, *(result if isinstance(result, tuple) else (result,))):
-            if isinstance(one, eb.Expression):
-                self.views.add((id(one.graph), one.id))
+        found = result if result.__class__ is tuple else (result,)
+        if found[0].graph is self.graph:  # in cells nothing is written to
+            self.views.update([one.id for one in found])
+            if isinstance(x, eb.Expression):
+                self.views.add(x.id)
 
 
 #: That of the module that runs.
@@ -116,6 +125,8 @@ def recording() -> Recording:
 
 def lift(x: Any) -> Any:
     """What a module computes with - a tensor, a parameter, a number - as an operand of EdBatch's functions."""
+    if isinstance(x, eb.Expression):  # mostly
+        return x
     if isinstance(x, torch.Tensor):
         return recording().lifted(x)
     return getattr(x, "unread", x)
@@ -123,6 +134,8 @@ def lift(x: Any) -> Any:
 
 def node(x: Any) -> Any:
     """The same as an expression."""
+    if isinstance(x, eb.Expression):
+        return x
     found = lift(x)
     if isinstance(found, eb.Parameter):
         return eb.parameter(found)
@@ -136,7 +149,7 @@ def called(func: Any, handler: Any, args: Any, kwargs: Any) -> Any:
         EdBatchError: it has no such arguments.
     """
     try:
-        result = handler(*args, **(kwargs or {}))
+        result = handler(*args, **kwargs) if kwargs else handler(*args)
     except TypeError as error:
         if isinstance(error, EdBatchError):
             raise
@@ -170,7 +183,7 @@ def written(x: Any, result: Any, name: str) -> Any:
         raise refused(name, f"{WRITTEN} (tensors from outside cannot be written to)")
     if not torch.is_grad_enabled():
         raise refused(f"{name} in torch.no_grad()", WRITTEN)
-    if (id(x.graph), x.id) in recording().views:
+    if x.id in recording().views:
         raise refused(f"{name} where there are views of the tensor, or it is one,", WRITTEN)
     if result.spec is not x.spec:
         raise EdBatchError(

@@ -24,7 +24,7 @@ def listed(given: tuple[Any, ...]) -> Any:
 
 def axis_of(x: Any, dim: int, more: int = 0) -> int:
     """An axis counted from the front."""
-    axes = max(len(x.shape) + more, 1)
+    axes = max(len(x.spec.shape) + more, 1)
     if not -axes <= dim < axes:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-axes}, {axes - 1}], but got {dim})")
     return dim % axes
@@ -151,7 +151,12 @@ def split(tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, spli
 
 @register(torch.chunk, methods="chunk", view=True)
 def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
-    return split(input, -(-input.shape[dim] // chunks), dim)
+    x = node(input)
+    axis = axis_of(x, dim)
+    size = x.spec.shape[axis]
+    if chunks > 1 and not size % chunks:  # the usual, and fast
+        return tuple(eb.split(x, chunks, axis))
+    return split(x, -(-size // chunks), axis)
 
 
 @register(torch.unbind, methods="unbind", view=True)
