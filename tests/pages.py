@@ -63,7 +63,7 @@ def run(page):
     Returns:
         The names that they leave, and what each has printed.
     """
-    names, printed = {"__name__": page.stem}, []
+    names, printed = {"__name__": f"page_{page.stem}"}, []  # not the name of a library, as torch
     for line, code, shown in blocks_of(page):
         if "import torch" in code and find_spec("torch") is None:
             continue

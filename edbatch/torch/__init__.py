@@ -1,11 +1,14 @@
 """EdBatch inside PyTorch: networks of one sample as modules, whose mini-batches run in batches.
 
 `Module` makes an `nn.Module` of a function of one sample that is written with EdBatch. It takes n samples and gives n
-ordinary tensors, with gradients: any optimizer, scheduler, loss and layer of PyTorch goes with it.
+ordinary tensors, with gradients: any optimizer, scheduler, loss and layer of PyTorch goes with it. `Batched` does the
+same for a module of PyTorch's that was written for one sample, which stays as it is.
 """
 
+from edbatch.torch.batched import Batched
+from edbatch.torch.cells import cell
 from edbatch.torch.inputs import input
 from edbatch.torch.module import Module
 from edbatch.torch.ops import op
 
-__all__ = ["Module", "input", "op"]
+__all__ = ["Batched", "Module", "cell", "input", "op"]

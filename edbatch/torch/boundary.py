@@ -13,6 +13,7 @@ import edbatch as eb
 from edbatch.errors import EdBatchError, shown
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.tapes import Gathered, gathering
+from edbatch.torch.unread import Unread
 from edbatch.torch.weights import Weight
 
 
@@ -103,14 +104,14 @@ def outputs_of(place: str, results: list[Any]) -> tuple[list[Any], Any]:
         Arrays of expressions; and what puts tensors in their place (see `in_place`).
 
     Raises:
-        EdBatchError: a sample has returned something that is no expression.
+        EdBatchError: a sample has returned something that is neither an expression nor a constant.
     """
     leaves, tree = (results, None) if isinstance(results[0], eb.Expression) else tree_flatten(results)
     groups: dict[Any, list[int]] = {}
     for at, leaf in enumerate(leaves):
         if isinstance(leaf, eb.Expression) and not isinstance(leaf, eb.ExpressionArray):
             groups.setdefault(leaf.spec, []).append(at)
-        elif leaf is not None and not isinstance(leaf, bool | int | float | str):
+        elif leaf is not None and not isinstance(leaf, bool | int | float | str | torch.Tensor | Unread):
             raise EdBatchError(f"{place}: a sample gave {shown(leaf)}: expected expressions, in tuples, lists or dicts")
     return [eb.array([leaves[at] for at in places]) for places in groups.values()], (leaves, tree, groups)
 
@@ -122,4 +123,21 @@ def in_place(returned: Any, tensors: Sequence[torch.Tensor]) -> Any:
     for places, tensor in zip(groups.values(), tensors, strict=True):
         for at, one in zip(places, tensor.unbind(0), strict=True):
             found[at] = one
+    found = [leaf.tensor if isinstance(leaf, Unread) else leaf for leaf in found]
     return found if tree is None else tree_unflatten(found, tree)
+
+
+def samples_of(place: str, lists: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """The arguments of each call of a function of one sample."""
+    try:
+        found = [list(one) for one in lists]
+    except TypeError:
+        raise EdBatchError(f"{place}: expected lists of samples, got {', '.join(map(shown, lists))}") from None
+    if len(set(map(len, found))) != 1:
+        raise EdBatchError(f"{place}: expected lists of as many samples, got {[len(x) for x in found]}")
+    return list(zip(*found, strict=True))
+
+
+def drawn_seed() -> int:
+    """A seed for dropout that follows from `torch.manual_seed`."""
+    return int(torch.empty((), dtype=torch.int64).random_())

@@ -22,11 +22,13 @@ class Inputs:
         owner: the module whose mini-batch it is.
 
     Attributes:
+        dtype: see above.
         tensors, expressions: those through which gradients flow.
     """
 
     def __init__(self, dtype: np.dtype, owner: nn.Module) -> None:
-        self._dtype, self._owner = dtype, owner
+        self.dtype, self._owner = dtype, owner
+        self._grad = torch.is_grad_enabled()
         self.tensors: list[torch.Tensor] = []
         self.expressions: list[eb.Expression] = []
         self._known: dict[int, tuple[torch.Tensor, int, eb.Expression]] = {}
@@ -41,14 +43,19 @@ class Inputs:
         known = self._known.get(id(tensor))
         if known is not None and known[1] == _version(tensor):
             return known[2]
+        if known is not None and tensor.requires_grad and self._grad:
+            raise EdBatchError(
+                f"edbatch.torch: a tensor of shape {list(tensor.shape)} that requires a gradient was written to "
+                "between two uses; expected x = f(x), which makes another"
+            )
         if tensor.device.type != "cpu":
             raise EdBatchError(f"edbatch.torch: a tensor on {tensor.device}: expected it on the CPU, tensor.cpu()")
         array = tensor.detach().numpy()
-        if array.dtype != self._dtype and tensor.is_floating_point():
-            raise EdBatchError(f"edbatch.torch: a tensor of {tensor.dtype}: expected {self._dtype}, as the parameters")
+        if array.dtype != self.dtype and tensor.is_floating_point():
+            raise EdBatchError(f"edbatch.torch: a tensor of {tensor.dtype}: expected {self.dtype}, as the parameters")
         made = eb.input(array)
         self._known[id(tensor)] = tensor, _version(tensor), made
-        if tensor.requires_grad and torch.is_grad_enabled():
+        if tensor.requires_grad and self._grad:
             self.tensors.append(tensor)
             self.expressions.append(made)
         return made

@@ -12,7 +12,7 @@ from torch import nn
 
 import edbatch as eb
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.torch.boundary import Batch, in_place, outputs_of
+from edbatch.torch.boundary import Batch, drawn_seed, in_place, outputs_of, samples_of
 from edbatch.torch.inputs import Inputs, current
 from edbatch.torch.weights import Weight
 
@@ -111,10 +111,12 @@ class Module(nn.Module):
             weight.follow()
         inputs = Inputs(self.collection.dtype, self)
         token = current.set(inputs)
-        seed = int(torch.empty((), dtype=torch.int64).random_())
         try:
-            with eb.options(training=self.training), eb.Graph(self.policy, self.collection.dtype, seed=seed) as graph:
-                results = [self.function(*map(inputs.lifted, one)) for one in _samples(lists)]
+            with (
+                eb.options(training=self.training),
+                eb.Graph(self.policy, self.collection.dtype, seed=drawn_seed()) as graph,
+            ):
+                results = [self.function(*map(inputs.lifted, one)) for one in samples_of("edbatch.torch.Module", lists)]
                 if not results:
                     return []
                 outputs, returned = outputs_of("edbatch.torch.Module", results)
@@ -146,16 +148,3 @@ class Module(nn.Module):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._bind()
-
-
-def _samples(lists: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """The arguments of each call of the function."""
-    try:
-        found = [list(one) for one in lists]
-    except TypeError:
-        raise EdBatchError(
-            f"edbatch.torch.Module: expected lists of samples, got {', '.join(map(shown, lists))}"
-        ) from None
-    if len(set(map(len, found))) != 1:
-        raise EdBatchError(f"edbatch.torch.Module: expected lists of as many samples, got {[len(x) for x in found]}")
-    return list(zip(*found, strict=True))

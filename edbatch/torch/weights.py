@@ -54,6 +54,11 @@ class Weight:
             self.ours.freeze(not theirs.requires_grad)
         return theirs
 
+    def is_changed(self) -> bool:
+        """Whether PyTorch has written to the parameter, or replaced it, since `follow`."""
+        theirs = self.theirs
+        return theirs is not self._theirs or theirs._version != self._version or theirs.data_ptr() != self._pointer
+
     def _lie_with(self, theirs: nn.Parameter) -> None:
         place = f"edbatch.torch: parameter {self._name!r}"
         if theirs.device.type != "cpu":

@@ -1,0 +1,139 @@
+"""Truth values and whole numbers that are computed of lazy tensors."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+import edbatch as eb
+from edbatch.torch.registry import HANDLERS
+
+
+class Unread:
+    """What a comparison gives, or `argmax`: read where the module asks for its values, which runs what is pending.
+
+    As an operand beside lazy tensors, and in `torch.where` and `masked_fill`, it is not read. For all else it is the
+    tensor of its values.
+
+    Args:
+        unread: an expression of them, as numbers of the graph's dtype.
+        dtype: torch.bool or torch.int64.
+    """
+
+    __slots__ = ("_tensor", "dtype", "unread")
+
+    is_lazy = True
+
+    def __init__(self, unread: Any, dtype: torch.dtype = torch.bool) -> None:
+        self.unread = unread
+        self.dtype = dtype
+        self._tensor: torch.Tensor | None = None
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        """The values."""
+        if self._tensor is None:
+            self._tensor = torch.as_tensor(self.unread.value()).to(self.dtype)
+        return self._tensor
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """PyTorch's function of the values; ours, where one of the operands is a lazy tensor."""
+        for kind in types:
+            if issubclass(kind, eb.Expression):
+                return kind.__torch_function__(func, types, args, kwargs)
+        return func(*values_of(list(args)), **values_of(kwargs or {}))
+
+    @property
+    def shape(self) -> torch.Size:
+        """As a tensor's."""
+        return torch.Size(self.unread.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """As a tensor's."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def dim(self) -> int:
+        """As a tensor's."""
+        return len(self.shape)
+
+    def float(self) -> Any:
+        """The values as a lazy tensor, 1 for what is true."""
+        return HANDLERS[torch.Tensor.float](self.unread)
+
+    def double(self) -> Any:
+        """As `float`."""
+        return HANDLERS[torch.Tensor.double](self.unread)
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """Of another dtype: a lazy tensor, if that is the graph's."""
+        if self.unread.dtype in (*args, *kwargs.values()):
+            return self.unread
+        return self.tensor.to(*args, **kwargs)
+
+    def type_as(self, other: Any) -> Any:
+        """See `to`."""
+        return self.to(other.dtype)
+
+    def __invert__(self) -> Any:
+        return Unread(1 - self.unread) if self.dtype is torch.bool else ~self.tensor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.tensor, name)
+
+    def __bool__(self) -> bool:
+        return bool(self.tensor)
+
+    def __int__(self) -> int:
+        return int(self.tensor)
+
+    def __float__(self) -> Any:
+        return float(self.tensor)
+
+    __index__ = __int__
+    __hash__ = object.__hash__
+
+
+def values_of(given: Any) -> Any:
+    """The same with tensors of values where there are `Unread`, also in lists, tuples and dictionaries."""
+    if isinstance(given, Unread):
+        return given.tensor
+    if isinstance(given, list | tuple) and type(given) in (list, tuple):
+        return type(given)(map(values_of, given))
+    if isinstance(given, dict):
+        return {key: values_of(one) for key, one in given.items()}
+    return given
+
+
+def _set_operators() -> None:
+    def of_values(name: str) -> Any:
+        def method(self: Unread, *others: Any) -> Any:
+            if others and isinstance(others[0], eb.Expression):
+                return NotImplemented
+            return getattr(self.tensor, name)(*map(values_of, others))
+
+        return method
+
+    binary = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"]
+    names = [f"__{side}{name}__" for name in binary for side in ("", "r")]
+    others = ["eq", "ne", "lt", "le", "gt", "ge", "neg", "abs", "len", "iter", "getitem"]
+    for name in (*names, *(f"__{name}__" for name in others)):
+        setattr(Unread, name, of_values(name))
+
+    def joined(name: str, of_both: Any) -> None:
+        read = getattr(Unread, name)
+
+        def method(self: Unread, other: Any) -> Any:
+            if isinstance(other, Unread) and self.dtype is other.dtype is torch.bool:
+                return Unread(of_both(self.unread, other.unread))
+            return read(self, other)
+
+        setattr(Unread, name, method)
+
+    joined("__and__", operator.mul)
+    joined("__or__", eb.maximum)
+
+
+_set_operators()

@@ -1,0 +1,703 @@
+"""Modules of one sample, as they are: what `Batched` computes is what they compute sample by sample."""
+
+import copy
+import io
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import edbatch as eb
+import edbatch.torch
+from edbatch.torch import Batched
+from tests.torch.networks import trees
+from tests.torch.test_functions import compared
+
+WORDS, SIZE, CLASSES = 12, 6, 3
+FLOAT = {"dtype": torch.float64}
+
+
+class TreeLSTM(nn.Module):
+    """Child-sum-like, of binary trees, with linear layers for each gate."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(WORDS, SIZE, **FLOAT)
+        self.leaf = nn.Linear(SIZE, 2 * SIZE, **FLOAT)
+        self.gates = nn.Linear(2 * SIZE, 5 * SIZE, **FLOAT)
+        self.classify = nn.Sequential(nn.Linear(SIZE, SIZE, **FLOAT), nn.ReLU(), nn.Linear(SIZE, CLASSES, **FLOAT))
+
+    def read(self, word):
+        h, c = self.leaf(self.embed(torch.tensor(word))).chunk(2)
+        return torch.tanh(h), c
+
+    def compose(self, h1, c1, h2, c2):
+        i, f, g, o, u = self.gates(torch.cat([h1, h2])).chunk(5)
+        c = i.sigmoid() * u.tanh() + f.sigmoid() * c1 + torch.sigmoid(g) * c2
+        return o.sigmoid() * torch.tanh(c), c
+
+    def state(self, tree):
+        if not isinstance(tree, tuple):
+            return self.read(tree)
+        return self.compose(*self.state(tree[0]), *self.state(tree[1]))
+
+    def forward(self, tree):
+        return self.classify(self.state(tree)[0])
+
+
+class WithCells(TreeLSTM):
+    @edbatch.torch.cell
+    def compose(self, h1, c1, h2, c2):
+        return super().compose(h1, c1, h2, c2)
+
+    @edbatch.torch.cell
+    def read(self, word):
+        h, c = self.leaf(self.embed(word if not isinstance(word, int) else torch.tensor(word))).chunk(2)
+        return torch.tanh(h), c
+
+
+class Tagger(nn.Module):
+    """Two LSTM cells over a sentence, with rows [1, size], and a loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(WORDS, SIZE, padding_idx=0, **FLOAT)
+        self.forwards, self.backwards = (nn.LSTMCell(SIZE, SIZE, **FLOAT) for _ in range(2))
+        self.classify = nn.Linear(2 * SIZE, CLASSES, **FLOAT)
+
+    def forward(self, sentence):
+        xs = self.embed(sentence)
+        found = []
+        for cell, order in ((self.forwards, 1), (self.backwards, -1)):
+            h, c = torch.zeros(1, SIZE, **FLOAT), torch.zeros(1, SIZE, **FLOAT)
+            states = []
+            for at in range(len(sentence))[::order]:
+                h, c = cell(xs[at].unsqueeze(0), (h, c))
+                states.append(h)
+            found.append(torch.cat(states[::order]))
+        scores = self.classify(torch.cat(found, 1))
+        return F.cross_entropy(scores, sentence % CLASSES)
+
+
+class Modules(nn.Module):
+    """Chooses submodules by sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.finds = nn.ModuleDict({name: nn.Linear(SIZE, SIZE, **FLOAT) for name in "ab"})
+        self.both = nn.Bilinear(SIZE, SIZE, SIZE, **FLOAT)
+        self.norm = nn.LayerNorm(SIZE, **FLOAT)
+        self.scale = nn.Parameter(torch.ones((), **FLOAT))
+        self.register_buffer("start", torch.linspace(0, 1, SIZE, **FLOAT))
+
+    def forward(self, program):
+        stack = []
+        for word in program:
+            if word in self.finds:
+                stack.append(F.gelu(self.finds[word](self.start if not stack else stack[-1])))
+            else:
+                stack.append(self.norm(self.both(stack.pop(), stack[-1]) + stack[-1]))
+        total = 0
+        for x in stack:
+            total += x.norm() * self.scale
+        return {"total": total, "stack": stack}
+
+
+class Attention(nn.Module):
+    """Each step attends to the states before."""
+
+    def __init__(self):
+        super().__init__()
+        self.step = nn.GRUCell(SIZE, SIZE, **FLOAT)
+        self.query = nn.Linear(SIZE, SIZE, bias=False, **FLOAT)
+        self.start = nn.Parameter(torch.randn(SIZE, **FLOAT))
+
+    def forward(self, xs):
+        states = [self.start]
+        for x in xs:
+            keys = torch.stack(states)
+            weights = F.softmax(keys @ self.query(x), dim=0)
+            context = (weights.unsqueeze(1) * keys).sum(0)
+            states.append(self.step(context + x, states[-1]))
+        return states[-1], torch.stack(states).max(0).values
+
+
+class Autoencoder(nn.Module):
+    """Merges the neighbours whose reconstruction is best, which reads the errors."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(WORDS, SIZE, **FLOAT)
+        self.encode, self.decode = nn.Linear(2 * SIZE, SIZE, **FLOAT), nn.Linear(SIZE, 2 * SIZE, **FLOAT)
+
+    def forward(self, words):
+        nodes, loss = [self.embed(torch.tensor(word)) for word in words], 0.0
+        while len(nodes) > 1:
+            pairs = [torch.cat(nodes[at : at + 2]) for at in range(len(nodes) - 1)]
+            codes = [torch.tanh(self.encode(pair)) for pair in pairs]
+            errors = torch.stack([F.mse_loss(self.decode(code), pair) for code, pair in zip(codes, pairs, strict=True)])
+            best = errors.argmin().item()
+            loss = loss + errors[best]
+            nodes[best : best + 2] = [codes[best]]
+        return loss
+
+
+class Layers(nn.Module):
+    """Recurrent layers of PyTorch, whole."""
+
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.rnn = getattr(nn, kind)(SIZE, SIZE, **options, **FLOAT)
+
+    def forward(self, xs):
+        outputs, states = self.rnn(xs)
+        return outputs.sum(0), states
+
+
+class Images(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 2, 3, **FLOAT),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(0),
+            nn.Dropout(0.0),
+            nn.Linear(8, 3, **FLOAT),
+        )
+
+    def forward(self, image):
+        return self.layers(image)
+
+
+def sentences(*lengths):
+    rng = np.random.default_rng(0)
+    return [torch.from_numpy(rng.integers(0, WORDS, length)) for length in lengths]
+
+
+def rows(*lengths):
+    torch.manual_seed(1)
+    return [torch.randn(length, SIZE, **FLOAT) for length in lengths]
+
+
+NETWORKS = {
+    "trees": (TreeLSTM, trees(0, 7)),
+    "trees with cells": (WithCells, trees(0, 7)),
+    "tagger": (Tagger, sentences(3, 1, 5)),
+    "modules": (Modules, [("a",), ("a", "b", "and"), ("b", "a", "a", "and", "and")]),
+    "attention": (Attention, rows(2, 4, 1)),
+    "autoencoder": (Autoencoder, [list(map(int, one)) for one in sentences(3, 2, 5)]),
+    "lstm": (lambda: Layers("LSTM", num_layers=2, bidirectional=True), rows(3, 1)),
+    "gru": (lambda: Layers("GRU", bias=False), rows(3, 2)),
+    "rnn": (lambda: Layers("RNN", nonlinearity="relu"), rows(1, 4)),
+    "images": (Images, list(torch.randn(3, 1, 6, 6, **FLOAT))),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks(name):
+    make, samples = NETWORKS[name]
+    torch.manual_seed(0)
+    compared(make(), samples)
+
+
+def both_losses(model, samples, module=None):
+    """Losses and gradients of the samples together, ours and theirs."""
+    found = []
+    for scores in (module or Batched(model), lambda samples: [model(one) for one in samples]):
+        model.zero_grad()
+        loss = F.cross_entropy(torch.stack(scores(samples)), torch.arange(len(samples)) % CLASSES)
+        loss.backward()
+        found.append([loss.detach(), *[x.grad for x in model.parameters() if x.requires_grad]])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_trees_run_in_batches():
+    model = TreeLSTM()
+    module = Batched(model, stack=True)
+    samples = trees(3, 20)
+    assert module(samples).shape == (20, CLASSES)
+    assert module.last.report().batches < 120
+    cells = Batched(WithCells(), stack=True)
+    cells(samples)
+    assert cells.last.report().nodes * 4 < module.last.report().nodes
+
+
+def write_in_place(model):
+    with torch.no_grad():
+        model.gates.weight.mul_(1.5)
+
+
+def replace_data(model):
+    model.gates.weight.data = model.gates.weight.data * 1.5
+
+
+def replace_parameter(model):
+    model.gates.weight = nn.Parameter(model.gates.weight.detach() * 1.5)
+
+
+def replace_module(model):
+    model.gates = nn.Linear(2 * SIZE, 5 * SIZE, **FLOAT)
+
+
+def load(model):
+    model.load_state_dict({name: value * 1.5 for name, value in model.state_dict().items()})
+
+
+def assign(model):
+    model.load_state_dict({name: value * 1.5 for name, value in model.state_dict().items()}, assign=True)
+
+
+def transpose(model):
+    model.gates.weight.data = model.gates.weight.data.T.contiguous().T * 1.5
+
+
+def share(model):
+    model.classify[0].weight = model.classify[2].weight = nn.Parameter(torch.ones(SIZE, SIZE, **FLOAT))
+    model.classify[2].bias = nn.Parameter(torch.ones(SIZE, **FLOAT))
+
+
+def freeze(model):
+    model.gates.weight.requires_grad_(False)
+
+
+def from_vector(model):
+    vector = nn.utils.parameters_to_vector(model.parameters())
+    nn.utils.vector_to_parameters(vector.detach() * 1.5, model.parameters())
+
+
+CHANGES = [
+    write_in_place, replace_data, replace_parameter, replace_module, load, assign, transpose, share, freeze,
+    from_vector,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", [TreeLSTM, WithCells])
+def test_models_may_be_changed_between_calls(kind, change):
+    torch.manual_seed(0)
+    model = kind()
+    module = Batched(model)
+    for seed in range(2):
+        both_losses(model, trees(seed, 4), module)
+        change(model)
+        both_losses(model, trees(seed, 4), module)
+
+
+def copied(module):
+    return copy.deepcopy(module)
+
+
+def pickled(module):
+    return pickle.loads(pickle.dumps(module))
+
+
+def saved(module):
+    file = io.BytesIO()
+    torch.save(module, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@pytest.mark.parametrize("copy_of", [copied, pickled, saved])
+def test_copies_are_modules_of_their_own(copy_of):
+    module = Batched(WithCells())
+    both_losses(module.model, trees(0, 3), module)
+    other = copy_of(module)
+    write_in_place(other.model)
+    both_losses(other.model, trees(0, 3), other)
+    both_losses(module.model, trees(0, 3), module)
+    assert not torch.equal(other.model.gates.weight, module.model.gates.weight)
+
+
+def test_training():
+    torch.manual_seed(0)
+    ours = TreeLSTM()
+    theirs = copy.deepcopy(ours)
+    for step in range(4):
+        for model in (ours, theirs):
+            optimizer = torch.optim.SGD(model.parameters(), 0.5)
+            samples = trees(step, 6)
+            scores = Batched(model)(samples) if model is ours else [model(one) for one in samples]
+            optimizer.zero_grad()
+            F.cross_entropy(torch.stack(scores), torch.arange(6) % CLASSES).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 0.3)
+            optimizer.step()
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_dtypes():
+    model = TreeLSTM()
+    module = Batched(model)
+    both_losses(model, trees(0, 3), module)
+    module.float()
+    assert module(trees(0, 3))[0].dtype is torch.float32
+    module.double()
+    both_losses(model, trees(0, 3), module)
+
+
+def test_without_gradients():
+    model, samples = WithCells(), trees(0, 4)
+    module = Batched(model)
+    for block in (torch.no_grad, torch.inference_mode):
+        with block():
+            found = module(samples)
+        assert not found[0].requires_grad
+        torch.testing.assert_close(found, [model(one).detach() for one in samples])
+    both_losses(model, samples, module)
+    assert module([]) == []
+
+
+class Dropping(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.drop = nn.Linear(50, 50), nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.step(x)
+
+    @edbatch.torch.cell
+    def step(self, x):
+        return self.drop(self.layer(x))
+
+
+def test_dropout_follows_torch_and_eval():
+    module = Batched(Dropping())
+    samples, found = [torch.ones(50)] * 3, []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        found.append(torch.stack(module(samples)))
+    torch.testing.assert_close(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+    assert not torch.equal(found[0][0], found[0][1])
+    assert 0.3 < (found[0] == 0).double().mean() < 0.7
+    module.eval()
+    torch.testing.assert_close(module(samples)[0], module.model(samples[0]))
+    module.train()
+    assert (module(samples)[0] == 0).any()
+    module.model.drop.p = 0.0
+    torch.testing.assert_close(module(samples)[0], module.model(samples[0]))
+
+
+def test_sparse_gradients_of_tables():
+    model = TreeLSTM()
+    model.embed.sparse = True
+    module = Batched(model)
+    (module([((1, 2), 1)])[0]).sum().backward()
+    assert model.embed.weight.grad.is_sparse
+    found = model.embed.weight.grad.to_dense()
+    model.zero_grad()
+    model(((1, 2), 1)).sum().backward()
+    torch.testing.assert_close(found, model.embed.weight.grad.to_dense())
+
+
+class Given(nn.Module):
+    """Tensors of the samples, which require gradients, as arguments and inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(SIZE, SIZE, **FLOAT)
+        self.beside = torch.ones(SIZE, **FLOAT).requires_grad_()
+
+    def forward(self, x, ys):
+        total = self.layer(x)
+        for y in ys:
+            total = total * y + self.beside * 2
+        return total, x * 2
+
+
+def test_gradients_flow_into_tensors_of_samples():
+    model, found = Given(), []
+    for module in (Batched(model), lambda *lists: [model(*one) for one in zip(*lists, strict=True)]):
+        torch.manual_seed(0)
+        below = nn.Linear(2, SIZE, **FLOAT)
+        x = torch.randn(3, 2, **FLOAT).requires_grad_()
+        xs = below(x)
+        results = module(list(xs), [[xs[0], xs[1]], [], [xs[2]]])
+        loss = sum(a.square().sum() + b.sum() for a, b in results)
+        given = [x, model.beside, *model.parameters(), *below.parameters()]
+        found.append(torch.autograd.grad(loss, given))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_threads():
+    torch.manual_seed(0)
+    shared, failures = Batched(WithCells()), []
+
+    def run(number):
+        try:
+            own = WithCells() if number % 2 else TreeLSTM()
+            module = Batched(own)
+            for seed in range(4):
+                samples = trees(10 * number + seed, 5)
+                both_losses(own, samples, module)
+                with torch.inference_mode():
+                    torch.testing.assert_close(shared(samples), [shared.model(one) for one in samples])
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+class Code(nn.Module):
+    """A module whose `forward` is a function of a state and itself."""
+
+    def __init__(self, function, size=4):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Linear(size, size, **FLOAT)
+        self.norm = nn.BatchNorm1d(size, **FLOAT)
+        self.drop = nn.Dropout(0.5)
+        self.attention = nn.MultiheadAttention(size, 2, **FLOAT)
+        self.table = nn.Embedding(5, size, max_norm=1.0, **FLOAT)
+        self.function = function
+
+    def forward(self, x):
+        return self.function(self, self.layer(x))
+
+
+POINTS = [torch.ones(4, **FLOAT), torch.arange(4.0, **FLOAT) - 2]
+
+
+def without(h):
+    with torch.no_grad():
+        a = h * 2
+        b = torch.tanh(h)
+        c = h.sigmoid()
+    return h * a + b + c * h
+
+
+def added_in_place(h):
+    total = h * 1
+    same = total
+    total += h
+    total.mul_(2)
+    kept = total.clone()
+    total -= 1
+    return same, kept, F.relu(total, inplace=True), same * 1
+
+
+@torch.no_grad()
+def fixed(h):
+    return h.exp()
+
+
+RIGHT = {
+    "branch": lambda self, h: h if h.sum() > 0 else -h,
+    "truth of a value": lambda self, h: h if (h > 0).any() else h * 2,
+    "item": lambda self, h: h * h.sum().item() + float(h[0]) + int(h[1] * 10),
+    "index": lambda self, h: h[h.argmax()] + h[int(h.argmin())],
+    "mask": lambda self, h: h[h > 0].sum() + h.masked_fill(h < 0, 0.5).sum(),
+    "list": lambda self, h: sum(h.tolist()) + h,
+    "no_grad": lambda self, h: without(h),
+    "no_grad as a decorator": lambda self, h: h * fixed(h),
+    "detach": lambda self, h: h * h.detach() + h.data,
+    "requires_grad_": lambda self, h: h.detach().requires_grad_() * h,
+    "in place": lambda self, h: added_in_place(h),
+    "deviation": lambda self, h: h / h.std(),
+    "extreme": lambda self, h: h.min(dim=0)[0] + h.max(0).values + h.min(0)[1],
+    "size": lambda self, h: h.view(2, -1).size(1) * h.reshape(h.size(0), 1).expand(-1, 3) + len(h) + h.dim(),
+    "new": lambda self, h: h.new_zeros(h.shape) + torch.zeros(h.size(), dtype=h.dtype, device=h.device) + h,
+    "shape": lambda self, h: h if h.shape == torch.Size([4]) and h.shape[:-1] == () and h.ndim == 1 else None,
+    "sum of a list": lambda self, h: sum([h, h, h]),
+    "unpacked": lambda self, h: [x * at for at, x in enumerate(h)],
+    "none": lambda self, h: h if h is not None and h != None else None,  # noqa: E711
+    "text": lambda self, h: (float(f"{h.sum().item():.3f}"), h, None, 3, True),
+    "weights": lambda self, h: (
+        self.layer.weight.t() @ h + h @ self.layer.weight + self.layer.weight[1] * self.layer.bias
+    ),
+    "weights alone": lambda self, h: h + (self.layer.weight**2).sum() + torch.cat([self.layer.bias[:2]] * 2),
+    "a tensor of its own": lambda self, h: torch.ones(3) * 2,
+    "truth values": lambda self, h: (h > 0, h.argmax()),
+    "numbers of NumPy": lambda self, h: h * np.float64(2) + np.int64(1),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's, where a number is read
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_modules_may_do(name):
+    compared(Code(RIGHT[name]), POINTS)
+
+
+def put(h):
+    h = h * 1
+    h[0] = 1.0
+    return h
+
+
+def through_a_view(h):
+    first, _ = h.chunk(2)
+    first += 1
+    return h
+
+
+def below_a_view(h):
+    h = h * 1
+    first = h[:2]
+    h += 1
+    return first
+
+
+def into_a_tensor(h):
+    total = torch.zeros(4, **FLOAT)
+    total += h
+    return total
+
+
+def in_no_grad(h):
+    h = h * 1
+    with torch.no_grad():
+        h += 1
+    return h
+
+
+def written_between(self, h):
+    with torch.no_grad():
+        self.layer.bias.copy_(torch.zeros(4))
+    return h
+
+
+def other_graph(self, h):
+    self.__dict__.setdefault("kept", []).append(h)
+    return self.kept[0] * h
+
+
+REFUSED = {
+    "torch.sort": lambda self, h: torch.sort(h)[0],
+    "torch.Tensor.sort": lambda self, h: h.sort(),
+    "torch.prod": lambda self, h: torch.prod(h),
+    "einsum of a lazy tensor is not supported": lambda self, h: torch.einsum("i,i->", h, h),
+    "torch.floor": lambda self, h: torch.floor(h),
+    "rounding has no gradient": lambda self, h: h // 2,
+    "rounding_mode='floor'": lambda self, h: torch.div(h, 2, rounding_mode="floor"),
+    r"x\[...\] = y": lambda self, h: put(h),
+    "write x = f": lambda self, h: through_a_view(h),
+    "where there are views": lambda self, h: below_a_view(h),
+    "tensors from outside cannot be written to": lambda self, h: into_a_tensor(h),
+    r"in torch.no_grad\(\)": lambda self, h: in_no_grad(h),
+    "torch.Tensor.zero_ .* write x = f": lambda self, h: h.zero_(),
+    "backward": lambda self, h: h.sum().backward(),
+    "gradients are those of": lambda self, h: h.grad,
+    "torch.Tensor.requires_grad": lambda self, h: h if h.requires_grad else 0,
+    "hooks go to": lambda self, h: h.register_hook(print),
+    "batch_norm in training": lambda self, h: self.norm(h[None]),
+    "MultiheadAttention|multi_head": lambda self, h: self.attention(h[None], h[None], h[None]),
+    "max_norm": lambda self, h: self.table(torch.tensor(1)) + h,
+    "a deviation of 1 entries": lambda self, h: h[:1].std(),
+    r"to\(torch.float32\)": lambda self, h: h.to(torch.float32),
+    "one dtype": lambda self, h: h.float(),
+    "norm with p=3": lambda self, h: h.norm(3),
+    "softmax without dim": lambda self, h: F.softmax(h),
+    "expected as many axes": lambda self, h: torch.cat([h[0], h[1]]),
+    "expected 2 and 2 axes": lambda self, h: torch.mm(h, h),
+    "a condition of dtype": lambda self, h: torch.where(h, h, h),
+    "requires_grad_": lambda self, h: h.requires_grad_(False),
+    "size_average": lambda self, h: F.mse_loss(h, h, size_average=False),
+    "all ignored": lambda self, h: F.cross_entropy(h[None], torch.tensor([-100])),
+    "unexpected": lambda self, h: torch.tanh(h, out=h),
+    "was written to while": written_between,
+    "in training": lambda self, h: F.dropout2d(h[None, :, None], 0.5, True),
+    "deepcopy": lambda self, h: copy.deepcopy(h),
+    "an array|NumPy": lambda self, h: np.tanh(h),
+    "a sample gave": lambda self, h: object(),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_is_refused(message):
+    with pytest.raises(eb.EdBatchError, match=message):
+        Batched(Code(REFUSED[message]))(POINTS)
+
+
+ALSO_ERRORS_OF_PYTORCH = {
+    "ambiguous": lambda self, h: h if h > 0 else 0,
+    "0-d tensor": lambda self, h: [*h.sum()],
+    "Dimension out of range": lambda self, h: h.sum(3),
+    "out of bounds": lambda self, h: F.cross_entropy(h[None], torch.tensor([7])),
+    "must match the existing size": lambda self, h: h.expand(3),
+}
+
+
+@pytest.mark.parametrize("message", ALSO_ERRORS_OF_PYTORCH)
+def test_errors_of_pytorch(message):
+    with pytest.raises((RuntimeError, TypeError, IndexError), match=message):
+        Batched(Code(ALSO_ERRORS_OF_PYTORCH[message]))(POINTS)
+
+
+def test_what_is_refused_of_models():
+    with pytest.raises(eb.EdBatchError, match=r"expected an nn.Module of one sample"):
+        Batched(lambda x: x)
+    model = Code(lambda self, h: h)
+    module = Batched(model)
+    for given, message in (((3,), "lists of samples"), ((POINTS, POINTS[:1]), r"\[2, 1\]")):
+        with pytest.raises(eb.EdBatchError, match=message):
+            module(*given)
+    with pytest.raises(eb.EdBatchError, match=r"torch.float64: expected float32"):
+        Batched(nn.Linear(4, 4))([POINTS[0].requires_grad_()])
+    model.layer.float()
+    with pytest.raises(eb.EdBatchError, match="expected one of float32 and float64 for all"):
+        module(POINTS)
+    kept = []
+    Batched(Code(lambda self, h: kept.append(h) or h))(POINTS)
+    with pytest.raises(eb.EdBatchError, match=r"outside of its module's call|graph"):
+        _ = kept[0] + torch.ones(4, **FLOAT)
+
+
+def test_what_cells_refuse():
+    class Wrong(Code):
+        @edbatch.torch.cell
+        def read(self, h):
+            return h if h.sum() > 0 else -h
+
+        @edbatch.torch.cell
+        def hidden(self, h):
+            return h * self.given
+
+        @edbatch.torch.cell
+        def changing(self, h):
+            h += 1
+            return h
+
+        @edbatch.torch.cell
+        def constant(self, h):
+            return h * torch.ones(4, **FLOAT)
+
+    for function, message in (
+        (lambda self, h: self.read(h), "reads a value"),
+        (lambda self, h: self.hidden(h), "neither an argument nor a parameter"),
+        (lambda self, h: self.changing(h), "cannot be written to"),
+        (lambda self, h: self.read(h > 0), "expected tensors of floats"),
+    ):
+        model = Wrong(function)
+        model.given = torch.ones(4, **FLOAT)
+        with pytest.raises(eb.EdBatchError, match=message):
+            Batched(model)(POINTS)
+    compared(Wrong(lambda self, h: self.constant(h)), POINTS)
+    with pytest.raises(eb.EdBatchError, match="expected a function or a method"):
+        edbatch.torch.cell(nn.Linear(2, 2))
+
+
+def test_cells_know_the_mode_of_gradients():
+    class Mode(Code):
+        @edbatch.torch.cell
+        def step(self, h):
+            return torch.tanh(self.layer(h))
+
+    def both(self, h):
+        with torch.no_grad():
+            a = self.step(h)
+        return a * self.step(h)
+
+    compared(Mode(both), POINTS)

@@ -1,0 +1,94 @@
+"""Each function and method of lazy tensors, with values and gradients, beside PyTorch's own."""
+
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: F401 (of the cases)
+from torch import nn
+from torch.utils._pytree import tree_flatten
+
+import edbatch.torch
+from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of
+from tests.torch.cases import CASES
+
+SHAPES = {
+    "v": (5,), "w": (5,), "p": (5,), "q": (5,), "m": (3, 5), "n": (3, 5), "k": (5, 4), "t": (2, 3, 4), "u": (2, 3, 4),
+    "s": (), "c": (1, 2, 6, 6), "W": (4, 5), "b": (4,), "B": (3, 5, 5), "W2": (8, 5), "U2": (8, 2),
+}  # fmt: skip
+PARAMETERS = ("W", "b", "B", "W2", "U2")
+
+
+class Case(nn.Module):
+    """Runs code with tensors."""
+
+    def __init__(self, code, dtype=torch.float64):
+        super().__init__()
+        self.code = compile(code, code, "eval")
+        torch.manual_seed(len(code))
+        for name, shape in SHAPES.items():
+            self.register_parameter(name, nn.Parameter(torch.randn(shape, dtype=dtype)))
+
+    def forward(self, scale):
+        given = {name: getattr(self, name) for name in PARAMETERS}
+        given |= {name: getattr(self, name) * scale for name in SHAPES if name not in given}
+        given["p"], given["q"] = given["p"].sigmoid(), given["q"].sigmoid()
+        given["i"] = torch.arange(15).reshape(3, 5) * 7 % 3
+        given["j"] = torch.tensor([4, 0, 2])
+        given["mask"] = torch.arange(15).reshape(3, 5) % 4 > 1
+        return eval(self.code, globals(), given)
+
+
+def leaves_and_gradients(module, results):
+    leaves = [x if isinstance(x, torch.Tensor) else torch.tensor(x) for x in tree_flatten(results)[0] if x is not None]
+    total = 0.0
+    for number, x in enumerate(leaves):
+        if x.requires_grad:
+            total = total + (x * torch.linspace(1, 2 + number, x.numel(), dtype=x.dtype).reshape(x.shape)).sum()
+    module.zero_grad()
+    if isinstance(total, torch.Tensor):
+        total.backward()
+    return leaves, {
+        name: x.grad if x.grad is not None else torch.zeros_like(x) for name, x in module.named_parameters()
+    }
+
+
+def compared(module, samples, rtol=1e-9):
+    theirs, wanted = leaves_and_gradients(module, [module(one) for one in samples])
+    ours, found = leaves_and_gradients(module, edbatch.torch.Batched(module)(samples))
+    assert len(ours) == len(theirs)
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.dtype == b.dtype
+        torch.testing.assert_close(a.detach(), b.detach(), rtol=rtol, atol=rtol, equal_nan=True)
+    for name, gradient in wanted.items():
+        torch.testing.assert_close(
+            found[name], gradient, rtol=rtol, atol=rtol, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own
+@pytest.mark.parametrize("code", CASES)
+def test_function(code):
+    compared(Case(code), [1.0, -0.7])
+
+
+def test_every_function_has_a_case():
+    text = "\n".join(CASES)
+    for function in HANDLERS:
+        name = name_of(function)
+        *_, last = name.split(".")
+        if name.startswith("torch.Tensor.") or last in ("T", "mT", "spmm"):
+            continue  # below
+        place = "F." if ".nn.functional." in name else "torch."
+        assert last.startswith(("_", "multi_head")) or f"{place}{last}(" in re.sub(
+            r"torch\.(special|linalg)", "torch", text
+        ), name
+    for name in METHODS:
+        assert re.search(rf"[\w)\]]\.{name}\b", text), name
+    assert set(IN_PLACED.split()) == IN_PLACE
+
+
+IN_PLACED = """
+    add sub subtract mul multiply div divide true_divide pow tanh sigmoid exp log sqrt rsqrt abs square sin cos erf erfc
+    neg relu reciprocal clamp clip clamp_min clamp_max masked_fill
+"""
