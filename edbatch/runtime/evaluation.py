@@ -89,7 +89,6 @@ class Evaluation:
     def release(self, whole: bool) -> None:
         """Give all buffers back; the values are gone. `whole`: nothing failed, so the records may be used again."""
         self._forget_way_back()
-        self._foreign.kept.clear()
         for ran in self.ran:
             for saved in ran.saved.values():
                 saved.release()
