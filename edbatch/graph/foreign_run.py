@@ -11,15 +11,12 @@ from edbatch.errors import EdBatchError
 class ForeignRun:
     """What functions of foreign ops know of the graph that calls them; see `foreign_run`.
 
-    In its block the graph computes.
-
     Attributes:
         kept: by a key of the function's, what lasts as long as the values: it is gone when they are computed anew,
             given back by `Graph.release`, or freed with the graph.
         at_end: by a key of the function's, what is called, without arguments, when the backward pass that is under way
             has computed all gradients, and parameters have got theirs. It is dropped where the pass fails, and where
             parameters get none: in `edbatch.gradients` and `x.gradient()`.
-        is_open: whether its block has been entered.
     """
 
     #: That of the graph that computes now.
@@ -28,20 +25,11 @@ class ForeignRun:
     def __init__(self) -> None:
         self.kept: dict[Any, Any] = {}
         self.at_end: dict[Any, Callable[[], None]] = {}
-        self.is_open = False
-        self._outer: ForeignRun | None = None
-
-    def __enter__(self) -> None:
-        self.at_end, self._outer = {}, ForeignRun.current
-        self.is_open, ForeignRun.current = True, self
-
-    def __exit__(self, *_: object) -> None:
-        self.is_open, ForeignRun.current = False, self._outer
-        self.at_end, self._outer = {}, None
 
     def end(self) -> None:
         """Call what is to be called at the end of a backward pass."""
-        for function in self.at_end.values():
+        functions, self.at_end = self.at_end, {}
+        for function in functions.values():
             function()
 
 

@@ -64,6 +64,7 @@ class Evaluation:
         self.arenas = store.arenas
         self.done = 0
         self.is_scheduling = False  # a policy is asked, which may ask for values
+        self.is_computing = False  # so are foreign ops
         self._foreign = ForeignRun()
         self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
         self.key: Hashable = None
@@ -245,8 +246,13 @@ class Evaluation:
             batches = self.plan.batches[begin.batches : end.batches]
             if saving or table.has_calls[batches["type"]].any():  # what was called is not called again in a way back
                 types = SavingTable(table, batches)
-        with self._foreign, self._computing():
-            run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
+        outer = ForeignRun.current
+        try:
+            self.is_computing, ForeignRun.current = True, self._foreign
+            with self._computing():
+                run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
+        finally:
+            self.is_computing, ForeignRun.current = False, outer
         self.ran.append(Ran(begin, end, n_sources, types.saved if isinstance(types, SavingTable) else {}, time))
 
     def run_again(self, inputs: Mapping[int, Any], saving: bool) -> None:
@@ -308,11 +314,14 @@ class Evaluation:
         backward = Backward(self._state, self._store, self.ran, ids, seeds)
         clock = self.clock
         clock.restart()
+        outer = ForeignRun.current
         token = running.set(Source(clock.seconds))
         try:
-            with self._foreign, self._computing():
+            self.is_computing, ForeignRun.current = True, self._foreign
+            with self._computing():
                 backward.run()
         finally:
+            self.is_computing, ForeignRun.current = False, outer
             running.reset(token)
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
@@ -323,9 +332,14 @@ class Evaluation:
             self._backward.release()
         backward = Backward(self._state, self._store, self.ran, ids, seeds)
         self.clock.restart()
-        with self._foreign, self._computing():
-            backward.gather(asked)
-            backward.release()
+        outer = ForeignRun.current
+        try:
+            self.is_computing, ForeignRun.current = True, self._foreign
+            with self._computing():
+                backward.gather(asked)
+                backward.release()
+        finally:
+            self.is_computing, ForeignRun.current = False, outer
         self.clock.stop("backward")
 
     def _forget_way_back(self) -> None:
@@ -336,11 +350,6 @@ class Evaluation:
     def outdated(self, marks: list[tuple[int, int]], before: dict[int, str]) -> dict[int, str]:
         """See `state.outdated_nodes`."""
         return outdated_nodes(self._state, self.done, marks, before)
-
-    @property
-    def is_computing(self) -> bool:
-        """Whether foreign ops may be called, which may ask for values."""
-        return self._foreign.is_open
 
     @property
     def is_behind(self) -> bool:
@@ -358,8 +367,13 @@ class Evaluation:
         # Taken out while it works: it may go back once more, and what an interrupt left of that must not be read.
         backward, self._backward = self._backward, None
         clock = Clock(self.clock.seconds, self.clock.passed)
-        with self._foreign, self._computing():
-            found = backward.gradient(id, spec) if isinstance(id, int) else backward.rows(id, spec)
+        outer = ForeignRun.current
+        try:
+            self.is_computing, ForeignRun.current = True, self._foreign
+            with self._computing():
+                found = backward.gradient(id, spec) if isinstance(id, int) else backward.rows(id, spec)
+        finally:
+            self.is_computing, ForeignRun.current = False, outer
         clock.stop("backward")
         self._backward = backward
         return found
@@ -372,4 +386,5 @@ class Evaluation:
     def _computing(self) -> AbstractContextManager[Any]:
         """In its block, what is computed is computed on the device, under the options in force."""
         options = current_options()
+        self._foreign.at_end = {}
         return self.table.backend.computing(options.record, options.precision, options.threads)
