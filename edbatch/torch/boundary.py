@@ -85,16 +85,16 @@ def _as_tensor(x: Any, gradient: Any) -> torch.Tensor:
 class _Node(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, batch: Batch, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        ctx.batch = batch
-        ctx.save_for_backward(*tensors)  # PyTorch itself sees writes to them, and a second backward pass
+        carrier: Any = torch.empty(0)
+        carrier.batch = batch  # freed when PyTorch frees what it has saved, though the loss is still held
+        ctx.save_for_backward(carrier, *tensors)  # it sees writes to them, and a second backward pass
         ctx.set_materialize_grads(False)
         return batch.values()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        _ = ctx.saved_tensors
-        return None, *ctx.batch.gradients(gradients, ctx.needs_input_grad[1:])
+        return None, *ctx.saved_tensors[0].batch.gradients(gradients, ctx.needs_input_grad[1:])
 
 
 def outputs_of(place: str, results: list[Any]) -> tuple[list[Any], Any]:

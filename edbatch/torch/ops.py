@@ -35,6 +35,8 @@ class Op:
         Returns:
             What the module returns, with expressions for tensors.
         """
+        if not operands:
+            raise EdBatchError(f"op {self.__name__}: expected at least one operand")
         xs = [x if isinstance(x, eb.Expression) else _lifted(x) for x in operands]
         specs = tuple([x.spec for x in xs])
         calls = self._calls.get(specs)

@@ -102,8 +102,10 @@ class Calls:
             expected = f"expected a tensor [{n}, ...] of {self._dtype} on the CPU for {n} rows"
             if not isinstance(y, torch.Tensor):
                 raise EdBatchError(f"{expected}, got {shown(y)}")
-            if y.dtype != self._dtype or y.device.type != "cpu" or not y.ndim or len(y) != n:
+            if y.dtype != self._dtype or y.device.type != "cpu" or not y.numel() or not y.ndim or len(y) != n:
                 raise EdBatchError(f"{expected}, got {list(y.shape)} of {y.dtype} on {y.device}")
+        if not ys:
+            raise EdBatchError("expected a tensor, or several, got none")
         return [tuple(y.shape[1:]) for y in ys]
 
     def _parts(self, rows: np.ndarray) -> list[np.ndarray]:

@@ -179,12 +179,17 @@ def test_without_pytorch_around(in_cell):
 
 
 def test_where_only_the_module_learns():
-    """And there is nothing of EdBatch's below or above."""
+    """And there is nothing of EdBatch's below or above. A batch is a call; hooks see the gradient of all batches."""
     layers = double(nn.Linear(SIZE, 1), nn.Tanh())
+    calls, seen = [], []
+    layers.register_forward_hook(lambda *_: calls.append(1))
     score, X = edbatch.torch.op(layers), torch.randn(6, SIZE, dtype=torch.float64, requires_grad=True)
     with eb.Graph(dtype="float64"):
         xs = [eb.input(x) for x in X.detach().numpy()]
-        eb.sum([score(x)[0] for x in xs]).backward()
+        total = eb.sum([score(x)[0] for x in xs])
+    calls.clear()
+    total.backward()
+    assert len(calls) == 1
     same = copy.deepcopy(layers)
     same.zero_grad()
     same(X).sum().backward()
@@ -193,12 +198,22 @@ def test_where_only_the_module_learns():
     for x, gradient in zip(xs, X.grad, strict=True):
         close(x.gradient(), gradient)
     close(layers[0].weight.grad, same[0].weight.grad)
+    layers[0].weight.register_hook(lambda g: seen.append(g.clone()) or g * 3)
+    layers.zero_grad()
+    calls.clear()
+    with eb.Graph(dtype="float64"):
+        eb.sum([score(eb.input(x))[0] for x in X.detach().numpy()] + [score(eb.zeros((1, SIZE)))[0, 0]]).backward()
+    assert len(calls) == 3  # and one that finds the shape for matrices
+    same(X.new_zeros(1, SIZE)).sum().backward()
+    (gradient,) = seen
+    close(gradient, same[0].weight.grad)
+    close(layers[0].weight.grad, 3 * gradient)
     layers.requires_grad_(False)
     with eb.Graph(dtype="float64"):
         x = eb.input(X[0].detach().numpy())
         score(x)[0].backward()
     close(x.gradient(), X.grad[0])
-    close(layers[0].weight.grad, same[0].weight.grad)
+    assert len(seen) == 1
 
 
 def test_frozen_parameters_and_no_grad():
@@ -211,11 +226,24 @@ def test_frozen_parameters_and_no_grad():
                 parameter.requires_grad_(not name.startswith(tuple(frozen)))
             loss_of(module(trees(3, 5))).backward()
         assert_alike(ours, theirs)
+    modes = []
+    network.layers.register_forward_hook(lambda *_: modes.append(torch.is_grad_enabled()))
     for block in (torch.no_grad, torch.inference_mode):
         with block():
             y = ours(trees(3, 5))
             assert not y.requires_grad
             close(y, theirs(trees(3, 5)))
+    ours.requires_grad_(False)
+    assert not ours(trees(3, 5)).requires_grad
+    assert set(modes) == {False}
+    network.layers.requires_grad_(True)
+    with eb.Graph(dtype="float64"):
+        loss = eb.sum(network.state((1, 2)))
+        loss.value()
+        network.layers[0].requires_grad_(False)
+        network.layers.zero_grad()
+    loss.backward()
+    assert [x.grad is None for x in network.layers.parameters()] == [True, True, False, False, False, False]
     with eb.Graph(dtype="float64"), torch.no_grad():
         loss = eb.sum(network.state((1, 2)))
         loss.value()
@@ -292,6 +320,10 @@ def test_modules_without_a_batch_axis():
     close(module.W.grad, same.W.grad)
     for x, gradient in zip(xs, X.grad, strict=True):
         close(x.gradient(), gradient)
+    drop = edbatch.torch.op(nn.Dropout(), vmap=True)
+    with eb.Graph():
+        a, b = eb.forward([drop(eb.ones(50)), drop(eb.ones(50))])
+    assert (a != b).any()
 
 
 def test_masks_of_dropout_are_those_of_the_call():
@@ -304,10 +336,12 @@ def test_masks_of_dropout_are_those_of_the_call():
         with eb.Graph(dtype="float64"):
             xs = [eb.input(np.full(8, 1.0 + n)) for n in range(6)]
             ys = [drop(drop(x) if n % 2 else x) for n, x in enumerate(xs)]
-            eb.sum([eb.sum(y) for y in ys[1:]]).backward()
+            total = eb.sum([eb.sum(y) for y in ys])  # beside one another in this order
+            eb.sum([eb.sum(y) for y in ys[3:]]).backward()
+            assert total.value() > 0
         found.append([y.value() for y in ys])
-        assert not xs[0].gradient().any()
-        for x, y in zip(xs[1:], ys[1:], strict=True):
+        assert not any(x.gradient().any() for x in xs[:3])
+        for x, y in zip(xs[3:], ys[3:], strict=True):
             close(x.gradient() * x.value(), y.value())
     close(*found)
     assert 0 < np.count_nonzero(found[0]) < 48
@@ -370,6 +404,20 @@ def test_a_parameter_of_both():
     table = module.table.detach().clone().requires_grad_()
     loss_of(table[[3, 5, 3]] @ table.T).backward()
     close(module.table.grad, table.grad)
+
+
+def test_a_parameter_that_is_an_input_as_well():
+    model = eb.ParameterCollection(dtype="float64", seed=0)
+    w = model.add_parameters(SIZE, "w", init="normal")
+    scale = nn.Bilinear(1, 1, SIZE, bias=False).double()
+    op = edbatch.torch.op(lambda x: x * scale.weight[:, 0, 0])
+    module = edbatch.torch.Module(lambda x: op(w * x[:, 0, 0]), model, stack=True)
+    module.scale = scale
+    loss_of(module([scale.weight] * 2)).backward()
+    x, v = (one.detach().clone().requires_grad_() for one in (scale.weight, module.w))
+    loss_of(torch.stack([v * x[:, 0, 0] * x[:, 0, 0]] * 2)).backward()
+    close(scale.weight.grad, x.grad)
+    close(module.w.grad, v.grad)
 
 
 def test_threads():
@@ -440,15 +488,20 @@ def test_nothing_holds_tapes_and_modules():
         y.value()
 
 
-def test_steps_keep_nothing():
+def test_tapes_are_kept_as_long_as_those_of_pytorch():
+    """Though losses are held; and with the graph that ran last, for its report."""
     network = Network()
     module = network.module()
-    counts = []
-    for _ in range(4):
-        loss_of(module(trees(0, 5))).backward()
+    tapes, losses = [], []
+    network.layers.register_forward_hook(lambda layers, xs, y: tapes.append((len(losses), weakref.ref(y))))
+    for step in range(4):
+        losses.append(loss_of(module(trees(0, 5))))
+        losses[-1].backward(retain_graph=step == 1)
         gc.collect()
-        counts.append(sum(isinstance(one, torch.Tensor) for one in gc.get_objects()))
-    assert counts[1] == counts[-1]
+        assert {of for of, tape in tapes if tape() is not None} == ({1, step} if step else {0})
+    losses[1].backward()
+    gc.collect()
+    assert {of for of, tape in tapes if tape() is not None} == {3}
 
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))])
@@ -473,6 +526,8 @@ def refused(message):
 
 
 WRONG = {
+    "expected a tensor, or several, got none": lambda x: [],
+    r"got \[2, 0\] of torch.float32": lambda x: x[:, :0],
     "expected a tensor .* on the CPU for 2 rows, got 1.0": lambda x: 1.0,
     r"expected a tensor \[2, ...\] of torch.float32 .*, got \[3\] of torch.float32 on cpu": lambda x: x.sum(0),
     r"got \[\] of torch.float32": lambda x: x.sum(),
@@ -506,6 +561,12 @@ def test_modules_that_go_wrong_later():
     current = nn.Linear(3, 2)
     with eb.Graph(), refused("foreign op wrong: expected results of shapes .*3.* for each row, as for rows of zeros"):
         op(eb.ones(3)).value()
+    current = nn.Identity()
+    with eb.Graph():
+        y = op(eb.ones(3) + 1)
+        current = lambda x: [x]  # noqa: E731
+        with refused("foreign op wrong: expected results of shapes"):
+            y.value()
 
 
 def test_batch_norm_in_eval():
@@ -546,6 +607,8 @@ def test_what_is_refused():
             loss.backward()
     assert all(one.grad is None for one in network.layers.parameters())
     assert not network.table.grad().any()
+    with refused("op outside: expected at least one operand"):
+        op()
     for wrong in (3, nn.Linear):
         with refused("edbatch.torch.op: expected a module or a function of tensors"):
             edbatch.torch.op(wrong)
