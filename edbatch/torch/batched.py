@@ -114,6 +114,8 @@ class Batched(nn.Module):
     def forward(self, *lists: Any) -> Any:
         """The results of n samples; see the class."""
         place = "edbatch.torch.Batched"
+        if current.get(None) is not None or torch.is_autocast_enabled("cpu"):
+            raise EdBatchError(f"{place}: expected no call inside of another's module, and no torch.autocast")
         self.last = None  # whose memory this call takes
         bound, state = self._followed()
         inputs = Inputs(bound.dtype, self)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import edbatch as eb
-from edbatch.torch.functions import elementwise, matrices, shape
+from edbatch.torch.functions import elementwise, index, matrices
 from edbatch.torch.recording import WRITTEN, Recording, called, lift, without_gradient, written
 from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of, refused, refused_attribute
 from edbatch.torch.unread import Unread, values_of
@@ -66,7 +66,6 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
     device = property(lambda self: torch.device("cpu"))
     layout = property(lambda self: torch.strided)
     is_cuda = is_sparse = is_quantized = is_nested = is_mkldnn = property(lambda self: False)
-    data = property(eb.stop_gradient)
 
     def size(self, dim: int | None = None) -> Any:  # type: ignore[override]
         """As a tensor's."""
@@ -76,25 +75,11 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
         """As a tensor's."""
         return len(self.spec.shape)
 
-    ndimension = dim
-
     def numel(self) -> int:
         """As a tensor's."""
         return self.spec.size
 
-    nelement = numel
-
-    def element_size(self) -> int:
-        """As a tensor's."""
-        return self.spec.dtype.itemsize
-
-    def is_floating_point(self) -> bool:
-        """As a tensor's."""
-        return True
-
-    def is_complex(self) -> bool:
-        """As a tensor's."""
-        return False
+    ndimension, nelement = dim, numel
 
     def __len__(self) -> int:
         if not self.spec.shape:
@@ -104,7 +89,7 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
     def __iter__(self) -> Iterator[Any]:
         if not self.spec.shape:
             raise TypeError("iteration over a 0-d tensor")
-        return iter(METHODS["unbind"](self))
+        return iter(called(torch.Tensor.unbind, index.unbind, (self,), None))
 
     def __contains__(self, other: Any) -> bool:
         return bool((self == other).any())
@@ -121,7 +106,7 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
         raise refused("x[...] = y", "write torch.cat or torch.stack of parts, torch.where, scatter or masked_fill")
 
     def __getitem__(self, key: Any) -> Any:
-        return called(torch.Tensor.__getitem__, shape.getitem, (self, key), None)
+        return called(torch.Tensor.__getitem__, index.getitem, (self, key), None)
 
     def __copy__(self) -> Any:
         return LazyTensor(self.graph, self.id, self.spec)

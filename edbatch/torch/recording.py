@@ -62,6 +62,8 @@ class Recording(TorchFunctionMode):
         found = func(*args, **kwargs)
         if func in _CONSTANTS and _in_trace() and not found.requires_grad:
             self._constants[id(found)] = found
+        elif self._constants and args and func.__name__.endswith("_"):  # written to
+            self._constants.pop(id(args[0]), None)
         return found
 
     def _has_parameter(self, args: Any, kwargs: Any) -> bool:
@@ -78,12 +80,16 @@ class Recording(TorchFunctionMode):
             return ours
         if not _in_trace():
             return self._inputs.of(self._promoted(tensor))
-        if id(tensor) not in self._constants or tensor._version:
+        self.expect_constant(tensor)
+        return eb.input(tensor.numpy())
+
+    def expect_constant(self, tensor: Any) -> None:
+        """Refuse a tensor in a cell that may be another one when the cell is called again."""
+        if _in_trace() and self._constants.get(id(tensor)) is not tensor:
             raise EdBatchError(
                 "edbatch.torch.cell: a tensor that is neither an argument nor a parameter is used in a cell, where it "
                 "would be a constant; expected it as an argument"
             )
-        return eb.input(tensor.numpy())
 
     def _promoted(self, tensor: torch.Tensor) -> Any:
         """The tensor with the dtype that PyTorch gives what is computed of it and of values of the graph's."""

@@ -51,14 +51,6 @@ class Unread:
         """As a tensor's."""
         return torch.Size(self.unread.shape)
 
-    def size(self, dim: int | None = None) -> Any:
-        """As a tensor's."""
-        return self.shape if dim is None else self.shape[dim]
-
-    def dim(self) -> int:
-        """As a tensor's."""
-        return len(self.shape)
-
     def float(self) -> Any:
         """The values as a lazy tensor, 1 for what is true."""
         return HANDLERS[torch.Tensor.float](self.unread)

@@ -183,6 +183,7 @@ torch.lstm(m[:, None], (n[None, :1, :2], n[None, :1, 2:4]), [W2, U2, W2[:, 0], U
 (torch.zeros_like(v, dtype=torch.long), v * torch.numel(v), v.numel(), torch.is_floating_point(v))
 (torch.is_complex(v), 0 * torch.rand_like(v), 0 * torch.randn_like(v))
 v.to(v.dtype) + v.to("cpu") + v.to(v) + v.to(w, copy=True) + v.type_as(w) + v.cpu() + v.contiguous()
+v * v.is_floating_point() + v.is_complex()
 (v.float() if v.dtype == torch.float32 else v.double()) + (W.to(W) @ w).sum()
 torch.clone(v) + v.clone() + v * v.detach() + torch.detach(v) * w + v.data + v.detach().requires_grad_()
 """.strip().splitlines()

@@ -543,6 +543,20 @@ def through_a_view(h):
     return h
 
 
+def below_parts(h):
+    h = h * 1
+    first, *_ = h
+    h += 1
+    return first
+
+
+def below_its_data(h):
+    h = h * 1
+    first = h.data
+    h += 1
+    return first
+
+
 def below_a_view(h):
     h = h * 1
     first = h[:2]
@@ -585,6 +599,8 @@ REFUSED = {
     r"x\[...\] = y": lambda self, h: put(h),
     "write x = f": lambda self, h: through_a_view(h),
     "where there are views": lambda self, h: below_a_view(h),
+    "there are views": lambda self, h: below_parts(h),
+    "are views of the tensor": lambda self, h: below_its_data(h),
     "tensors from outside cannot be written to": lambda self, h: into_a_tensor(h),
     r"in torch.no_grad\(\)": lambda self, h: in_no_grad(h),
     "torch.Tensor.zero_ .* write x = f": lambda self, h: h.zero_(),
@@ -649,6 +665,11 @@ def test_what_is_refused_of_models():
     model.layer.float()
     with pytest.raises(eb.EdBatchError, match="expected one of float32 and float64 for all"):
         module(POINTS)
+    with torch.autocast("cpu"), pytest.raises(eb.EdBatchError, match=r"no torch.autocast"):
+        module(POINTS)
+    model.double()
+    with pytest.raises(eb.EdBatchError, match="inside of another's module"):
+        Batched(Code(lambda self, h: module([h])))(POINTS)
     kept = []
     Batched(Code(lambda self, h: kept.append(h) or h))(POINTS)
     with pytest.raises(eb.EdBatchError, match=r"outside of its module's call|graph"):
@@ -674,10 +695,22 @@ def test_what_cells_refuse():
         def constant(self, h):
             return h * torch.ones(4, **FLOAT)
 
+        @edbatch.torch.cell
+        def written(self, h):
+            x = torch.ones(4, **FLOAT)
+            x[0] = self.given[0]
+            return h * x
+
+        @edbatch.torch.cell
+        def labelled(self, h):
+            return F.cross_entropy(h, self.given.long()[0])
+
     for function, message in (
         (lambda self, h: self.read(h), "reads a value"),
         (lambda self, h: self.hidden(h), "neither an argument nor a parameter"),
         (lambda self, h: self.changing(h), "cannot be written to"),
+        (lambda self, h: self.written(h), "neither an argument nor a parameter"),
+        (lambda self, h: self.labelled(h), "neither an argument nor a parameter"),
         (lambda self, h: self.read(h > 0), "expected tensors of floats"),
     ):
         model = Wrong(function)

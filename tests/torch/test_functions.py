@@ -8,7 +8,9 @@ import torch.nn.functional as F  # noqa: F401 (of the cases)
 from torch import nn
 from torch.utils._pytree import tree_flatten
 
+import edbatch as eb
 import edbatch.torch
+from edbatch.torch.lazy import LazyTensor, Refused
 from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of
 from tests.torch.cases import CASES
 
@@ -92,3 +94,24 @@ IN_PLACED = """
     add sub subtract mul multiply div divide true_divide pow tanh sigmoid exp log sqrt rsqrt abs square sin cos erf erfc
     neg relu reciprocal clamp clip clamp_min clamp_max masked_fill
 """
+
+
+def test_all_else_is_refused():
+    """Of what PyTorch lets classes override, and of the attributes of tensors."""
+
+    def walked(h):
+        for functions in torch.overrides.get_overridable_functions().values():
+            for function in functions:
+                if function not in HANDLERS and not hasattr(function, "__set__"):
+                    with pytest.raises((TypeError, ValueError)):  # which errors of EdBatch are, too
+                        function(h)
+        for name in dir(torch.Tensor):
+            if not name.startswith("__") and isinstance(vars(LazyTensor).get(name), Refused):
+                with pytest.raises(eb.EdBatchError, match=rf"torch.Tensor.{name} of a lazy tensor is not supported"):
+                    getattr(h, name)
+            assert name in ("__dict__", "__weakref__") or hasattr(LazyTensor, name) or name.startswith("__"), name
+        return h
+
+    case = Case("walked(v)")
+    case.forward = lambda scale: walked(case.v * scale)
+    edbatch.torch.Batched(case)([1.0])

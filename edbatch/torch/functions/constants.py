@@ -41,8 +41,8 @@ register(methods="new_ones")(_new(torch.ones))
 register(methods="new_full")(_new(torch.full))
 register(methods="new_tensor")(_new(torch.tensor))
 register(torch.numel)(lambda input: node(input).spec.size)
-register(torch.is_floating_point)(lambda input: True)
-register(torch.is_complex)(lambda input: False)
+register(torch.is_floating_point, methods="is_floating_point")(lambda input: True)
+register(torch.is_complex, methods="is_complex")(lambda input: False)
 
 
 @register(methods="to")
@@ -72,7 +72,7 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
 
 
 register(methods="contiguous", view=True)(lambda input, memory_format=None: node(input))
-register(torch.detach, methods="detach", view=True)(lambda input: eb.stop_gradient(node(input)))
+register(torch.detach, methods="detach data", view=True)(lambda input: eb.stop_gradient(node(input)))
 
 
 @register(methods="requires_grad_")

@@ -5,85 +5,71 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 import edbatch as eb
-from edbatch.torch.recording import lift, written
+from edbatch.torch.recording import lift, node, written
 from edbatch.torch.registry import expect_default, refused, register
 from edbatch.torch.unread import Unread
 
 
-def _unary(function: Callable[[Any], Any], *functions: Any, name: str) -> None:
-    register(*functions, methods=name, in_place=hasattr(torch.Tensor, f"{name}_"))(lambda input: function(lift(input)))
+def _of_one(function: Callable[[Any], Any], *functions: Any, method: str = "") -> None:
+    in_place = hasattr(torch.Tensor, f"{method}_")
+    register(*functions, methods=method, in_place=in_place)(lambda input: function(lift(input)))
 
 
-for _name in ["tanh", "sigmoid", "exp", "log", "sqrt", "abs", "square", "sin", "cos", "erf", "erfc"]:
-    _unary(getattr(eb, _name), getattr(torch, _name), name=_name)
-_unary(eb.neg, torch.neg, torch.negative, name="neg")
-_unary(eb.relu, torch.relu, name="relu")
-_unary(lambda x: eb.power(x, -0.5), torch.rsqrt, name="rsqrt")
-_unary(lambda x: 1.0 / x, torch.reciprocal, name="reciprocal")
-register(torch.positive, methods="positive", view=True)(lambda input: input)
-register(torch.special.expit)(lambda input: eb.sigmoid(lift(input)))
-register(F.tanh)(lambda input: eb.tanh(lift(input)))
-register(F.sigmoid)(lambda input: eb.sigmoid(lift(input)))
+for _name in ("tanh", "sigmoid", "exp", "log", "sqrt", "abs", "square", "sin", "cos", "erf", "erfc", "neg", "relu"):
+    _of_one(getattr(eb, _name), getattr(torch, _name), method=_name)
+_of_one(eb.neg, torch.negative)
+_of_one(eb.tanh, F.tanh)
+_of_one(eb.sigmoid, F.sigmoid, torch.special.expit)
+_of_one(eb.softsign, F.softsign)
+_of_one(eb.log_sigmoid, F.logsigmoid)
+_of_one(lambda x: eb.power(x, -0.5), torch.rsqrt, method="rsqrt")
+_of_one(lambda x: 1.0 / x, torch.reciprocal, method="reciprocal")
+_of_one(lambda x: x - eb.tanh(x), F.tanhshrink)
+register(torch.positive, methods="positive", view=True)(node)
 
 
-def _activation(*functions: Any, **defaults: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function of torch.nn.functional that can be done in place."""
+def _activation(theirs: Any, ours: Callable[..., Any], *others: Any) -> None:
+    """A function of torch.nn.functional that can be done in place, and what it is called elsewhere."""
+    bind = signature(theirs).bind
 
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        def handler(input: Any, *args: Any, inplace: bool = False, **given: Any) -> Any:
-            names = dict(zip(defaults, args, strict=False))
-            if len(args) > len(defaults):  # the flag comes last
-                inplace = args[len(defaults)]
-            if unknown := given.keys() - defaults.keys():
-                raise TypeError(f"unexpected {', '.join(sorted(unknown))}")
-            result = function(lift(input), **(defaults | names | given))
-            if inplace:
-                return written(input, result, functions[0].__name__)
-            return result
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        given = bind(*args, **kwargs).arguments
+        x, in_place = given.pop("input"), given.pop("inplace", False)
+        result = ours(lift(x), **given)
+        return written(x, result, theirs.__name__) if in_place else result
 
-        register(*functions)(handler)
-        return function
-
-    return add
+    register(theirs, *others)(handler)
 
 
-_activation(F.relu)(eb.relu)
-_activation(F.silu)(eb.silu)
-_activation(F.elu, alpha=1.0)(eb.elu)
-_activation(F.leaky_relu, negative_slope=0.01)(lambda x, negative_slope: eb.leaky_relu(x, negative_slope))
-_activation(F.relu6)(lambda x: hardtanh(x, 0.0, 6.0))
-_activation(F.mish)(lambda x: x * eb.tanh(eb.softplus(x)))
-_activation(F.celu, alpha=1.0)(lambda x, alpha: eb.elu(x / alpha) * alpha)
-register(torch.selu)(lambda input: _selu(lift(input)))
-register(F.softsign)(lambda input: eb.softsign(lift(input)))
-register(F.tanhshrink)(lambda input: lift(input) - eb.tanh(lift(input)))
-register(F.logsigmoid)(lambda input: eb.log_sigmoid(lift(input)))
-
-
-@_activation(F.selu)
-def _selu(x: Any) -> Any:
-    return eb.elu(x, 1.6732632423543772848170429916717) * 1.0507009873554804934193349852946
-
-
-@_activation(F.hardtanh, min_val=-1.0, max_val=1.0)
-def hardtanh(x: Any, min_val: float, max_val: float) -> Any:
+def _hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     # At the limits PyTorch's gradient is 0, that of `clip` is 1.
     inside = eb.greater(x, min_val) * eb.less(x, max_val)
     return eb.where(inside, x, eb.stop_gradient(eb.clip(x, min_val, max_val)))
 
 
+_activation(F.relu, eb.relu)
+_activation(F.silu, eb.silu)
+_activation(F.elu, eb.elu)
+_activation(F.leaky_relu, lambda x, negative_slope=0.01: eb.leaky_relu(x, negative_slope))
+_activation(F.mish, lambda x: x * eb.tanh(eb.softplus(x)))
+_activation(F.celu, lambda x, alpha=1.0: eb.elu(x / alpha) * alpha)
+_activation(F.selu, lambda x: eb.elu(x, 1.6732632423543772) * 1.0507009873554805, torch.selu)
+_activation(F.hardtanh, _hardtanh)
+_activation(F.relu6, lambda x: _hardtanh(x, 0.0, 6.0))
+
+
 @register(F.softplus)
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     x = lift(input)
-    scaled = x * beta if beta != 1 else x
-    found = eb.softplus(scaled)
-    return eb.where(eb.greater(scaled, threshold), x, found / beta if beta != 1 else found)
+    scaled = x * beta
+    return eb.where(eb.greater(scaled, threshold), x, eb.softplus(scaled) / beta)
 
 
 @register(F.gelu)
@@ -97,42 +83,39 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 
 @register(F.glu)
 def glu(input: Any, dim: int = -1) -> Any:
-    x = lift(input)
-    a, b = eb.split(x, 2, dim)
+    a, b = eb.split(node(input), 2, dim)
     return a * eb.sigmoid(b)
 
 
 @register(torch.prelu, methods="prelu")
 def prelu(input: Any, weight: Any) -> Any:
-    x, w = lift(input), lift(weight)
-    if w.shape not in ((), (1,)):
-        if len(x.shape) < 2 or w.shape != (x.shape[1],):
-            raise refused(f"prelu of shape {list(x.shape)} with {list(w.shape)} weights")
-        w = eb.reshape(eb.parameter(w) if isinstance(w, eb.Parameter) else w, (-1, *(1 for _ in x.shape[2:])))
+    x, w = lift(input), node(weight)
+    if w.spec.size > 1:
+        w = eb.reshape(w, (-1, *(1 for _ in x.shape[2:])))
     return eb.where(eb.greater(x, 0.0), x, x * w)
 
 
-# --- of two operands
+# --- of two operands, and more
 
 
-def _binary(function: Callable[[Any, Any], Any], *functions: Any, methods: str, **marks: bool) -> None:
+def _of_two(function: Callable[[Any, Any], Any], *functions: Any, methods: str = "", in_place: bool = False) -> None:
+    register(*functions, methods=methods, in_place=in_place)(lambda input, other: function(lift(input), lift(other)))
+
+
+def _scaled(function: Callable[[Any, Any], Any], *functions: Any, methods: str = "") -> None:
     def handler(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-        b = lift(other)
-        return function(lift(input), b if alpha == 1 else b * alpha)
+        return function(lift(input), lift(other) if alpha == 1 else lift(other) * alpha)
 
-    register(*functions, methods=methods, **marks)(handler)
+    register(*functions, methods=methods, in_place=True)(handler)
 
 
-_binary(eb.add, torch.add, methods="add", in_place=True)
-_binary(eb.subtract, torch.sub, torch.subtract, methods="sub subtract", in_place=True)
-_binary(lambda a, b: eb.subtract(b, a), torch.rsub, methods="")
-for _ours, _theirs, _methods in (
-    (eb.multiply, (torch.mul, torch.multiply), "mul multiply"),
-    (eb.divide, (torch.true_divide,), "true_divide"),
-):
-    register(*_theirs, methods=_methods, in_place=True)(lambda input, other, f=_ours: f(lift(input), lift(other)))
-register(torch.maximum, methods="maximum")(lambda input, other: eb.maximum(lift(input), lift(other)))
-register(torch.minimum, methods="minimum")(lambda input, other: eb.minimum(lift(input), lift(other)))
+_scaled(eb.add, torch.add, methods="add")
+_scaled(eb.subtract, torch.sub, torch.subtract, methods="sub subtract")
+_scaled(lambda a, b: eb.subtract(b, a), torch.rsub)
+_of_two(eb.multiply, torch.mul, torch.multiply, methods="mul multiply", in_place=True)
+_of_two(eb.divide, torch.true_divide, methods="true_divide", in_place=True)
+_of_two(eb.maximum, torch.maximum, methods="maximum")
+_of_two(eb.minimum, torch.minimum, methods="minimum")
 
 
 @register(torch.div, torch.divide, methods="div divide", in_place=True)
@@ -158,29 +141,28 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
 
 @register(torch.lerp, methods="lerp")
 def lerp(input: Any, end: Any, weight: Any) -> Any:
-    x = lift(input)
-    return x + lift(weight) * (lift(end) - x)
+    return lift(input) + lift(weight) * (lift(end) - lift(input))
 
 
 # --- comparisons, and what chooses
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {}
+_COMPARED = {"gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal", "eq": "equal", "ne": "not_equal"}
 
 
-def _comparison(name: str, function: Callable[[Any, Any], Any], *others: Any, methods: str) -> None:
-    @register(getattr(torch, name), *others, methods=f"{name} {methods}")
+def _comparison(name: str, long: str) -> None:
+    function = getattr(eb, long)
+    also = long if name != "eq" else ""  # torch.equal is something else
+
+    @register(*(getattr(torch, one) for one in (name, also) if one), methods=f"{name} {also}")
     def handler(input: Any, other: Any) -> Any:
         return Unread(function(lift(input), lift(other)))
 
     COMPARISONS[name] = handler
 
 
-_comparison("gt", eb.greater, torch.greater, methods="greater")
-_comparison("ge", eb.greater_equal, torch.greater_equal, methods="greater_equal")
-_comparison("lt", eb.less, torch.less, methods="less")
-_comparison("le", eb.less_equal, torch.less_equal, methods="less_equal")
-_comparison("eq", eb.equal, methods="")
-_comparison("ne", eb.not_equal, torch.not_equal, methods="not_equal")
+for _name, _long in _COMPARED.items():
+    _comparison(_name, _long)
 
 
 def _truth(condition: Any) -> Any:
@@ -199,10 +181,9 @@ register(methods="where")(lambda input, condition, other: where(condition, input
 
 @register(torch.masked_fill, methods="masked_fill", in_place=True)
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
-    x, condition = lift(input), _truth(mask)
     if getattr(value, "shape", ()):
         raise refused("masked_fill with a tensor of several entries", "torch.where(mask, value, x)")
-    return eb.where(condition, lift(value), x)
+    return eb.where(_truth(mask), lift(value), lift(input))
 
 
 @register(torch.clamp, torch.clip, methods="clamp clip", in_place=True)

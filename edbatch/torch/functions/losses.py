@@ -1,9 +1,9 @@
 """Losses."""
 
-# ruff: noqa: D103 (they are PyTorch's)
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -12,210 +12,151 @@ import torch.nn.functional as F
 
 import edbatch as eb
 from edbatch.torch.functions.elementwise import softplus
-from edbatch.torch.functions.shape import integers
-from edbatch.torch.recording import lift, node
-from edbatch.torch.registry import expect_default, refused, register
+from edbatch.torch.functions.index import integers, read
+from edbatch.torch.recording import lift, node, recording
+from edbatch.torch.registry import HANDLERS, expect_default, refused, register
 
 
 def _total(x: Any, reduction: str, count: Any = None) -> Any:
     if reduction == "none":
         return x
-    if reduction == "sum":
-        return eb.sum(x)
-    if reduction == "mean":
-        return eb.mean(x) if count is None else eb.sum(x) / count
-    raise ValueError(f"{reduction} is not a valid value for reduction")
+    if reduction == "batchmean":
+        return eb.sum(x) / x.spec.shape[0]
+    if reduction == "mean" and count is None:
+        return eb.mean(x) if x.spec.shape else x
+    return eb.sum(x) if reduction == "sum" else eb.sum(x) / count
 
 
-def _old_way(size_average: Any, reduce: Any) -> None:
-    expect_default("size_average", size_average)
-    expect_default("reduce", reduce)
+def _loss(theirs: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register what gives the losses of entries, and perhaps by how many their sum is divided for a mean."""
+    bind = signature(theirs).bind
+
+    def add(ours: Callable[..., Any]) -> Callable[..., Any]:
+        def handler(*args: Any, **kwargs: Any) -> Any:
+            given = bind(*args, **kwargs).arguments
+            for old in ("size_average", "reduce"):
+                expect_default(old, given.pop(old, None))
+            reduction = given.pop("reduction", "mean")
+            found = ours(**given)
+            return _total(*(found[0], reduction, found[1]) if isinstance(found, tuple) else (found, reduction))
+
+        register(theirs)(handler)
+        return ours
+
+    return add
 
 
-def _difference(function: Any, of_pairs: Callable[..., Any], *extra: str) -> None:
-    """A loss of entries and what they should be."""
+def _of_entries(theirs: Any, ours: Callable[..., Any]) -> None:
+    """The same of entries, their targets, and perhaps weights."""
 
-    def handler(
-        input: Any,
-        target: Any,
-        *args: Any,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-        **more: Any,
-    ) -> Any:
-        _old_way(*(size_average, reduce) if not args else (args[0], args[1] if len(args) > 1 else None))
-        if len(args) > 2:
-            reduction = args[2]
-            more |= dict(zip(extra, args[3:], strict=False))
-        weight = more.pop("weight", None)
-        found = of_pairs(lift(input), lift(target), **more)
-        return _total(found if weight is None else found * lift(weight), reduction)
+    def weighted(input: Any, target: Any, weight: Any = None, **given: Any) -> Any:
+        found = ours(lift(input), lift(target), **given)
+        return found if weight is None else found * lift(weight)
 
-    register(function)(handler)
+    _loss(theirs)(weighted)
 
 
-_difference(F.mse_loss, lambda x, y: eb.square(x - y), "weight")
-_difference(F.l1_loss, lambda x, y: eb.abs(x - y), "weight")
-
-
-def _smooth(x: Any, y: Any, beta: float) -> Any:
-    d = x - y
+def _huber(d: Any, delta: float) -> Any:
     size = eb.abs(d)
-    return eb.where(eb.less(size, beta), eb.square(d) * (0.5 / beta), size - 0.5 * beta) if beta else size
+    return eb.where(eb.less(size, delta), eb.square(d) * 0.5, (size - 0.5 * delta) * delta)
 
 
-_difference(F.smooth_l1_loss, lambda x, y, beta=1.0: _smooth(x, y, beta), "beta")
-_difference(F.soft_margin_loss, lambda x, y: softplus(-(y * x)))
-
-
-@register(F.huber_loss)
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
-    x = lift(input) - lift(target)
-    size = eb.abs(x)
-    found = eb.where(eb.less(size, delta), eb.square(x) * 0.5, (size - 0.5 * delta) * delta)
-    return _total(found if weight is None else found * lift(weight), reduction)
-
-
-@register(F.binary_cross_entropy)
-def binary_cross_entropy(
-    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Any:
-    _old_way(size_average, reduce)
-    p, y = node(input), node(target)
+def _binary(p: Any, y: Any) -> Any:
+    p, y = node(p), node(y)
     right, wrong = (eb.clip(eb.log(x), -100.0, None) for x in (p, 1.0 - p))
     # PyTorch's gradient is cut off, too, and computed in another way.
     slope = (p - y) / eb.clip((1.0 - p) * p, 1e-12, None)
     found = eb.stop_gradient(-(y * right + (1.0 - y) * wrong))
     for x, gradient in ((p, slope), (y, wrong - right)):
         found = found + eb.stop_gradient(gradient) * (x - eb.stop_gradient(x))
-    return _total(found if weight is None else found * lift(weight), reduction)
+    return found
 
 
-@register(F.binary_cross_entropy_with_logits)
-def binary_cross_entropy_with_logits(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    pos_weight: Any = None,
-) -> Any:
-    _old_way(size_average, reduce)
-    x, y = node(input), lift(target)
-    if pos_weight is None:
-        found = (1.0 - y) * x - eb.log_sigmoid(x)
-    else:
-        found = (1.0 - y) * x - (1.0 + (lift(pos_weight) - 1.0) * y) * eb.log_sigmoid(x)
-    return _total(found if weight is None else found * lift(weight), reduction)
+def _of_scores(x: Any, y: Any, pos_weight: Any = None) -> Any:
+    of_right = 1.0 if pos_weight is None else 1.0 + (lift(pos_weight) - 1.0) * y
+    return (1.0 - y) * x - of_right * eb.log_sigmoid(x)
 
 
-@register(F.kl_div)
-def kl_div(
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    log_target: bool = False,
-) -> Any:
-    _old_way(size_average, reduce)
-    x = node(input)
+def _divergence(x: Any, y: Any, log_target: bool = False) -> Any:
     if log_target:
-        y = node(target)
-        found = eb.exp(y) * (y - x)
-    else:
-        y = node(target)
-        some = eb.greater(y, 0.0)
-        found = eb.where(some, y * eb.log(eb.where(some, y, 1.0)), y * 0.0) - y * x
-    return eb.sum(found) / x.spec.shape[0] if reduction == "batchmean" else _total(found, reduction)
+        return eb.exp(y) * (y - x)
+    some = eb.greater(y, 0.0)
+    return eb.where(some, y * eb.log(eb.where(some, y, 1.0)), y * 0.0) - y * x
 
 
-@register(F.cross_entropy)
-def cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Any:
-    _old_way(size_average, reduce)
-    x = node(input)
-    if isinstance(target, eb.Expression) or (isinstance(target, torch.Tensor) and target.is_floating_point()):
-        return _of_distribution(x, target, weight, reduction, label_smoothing)
-    if len(x.shape) == 1 and isinstance(target, torch.Tensor) and weight is None and target.item() != ignore_index:
-        return eb.cross_entropy(x, int(target), label_smoothing)
-    if not isinstance(target, torch.Tensor):  # an integer argument of a cell
-        expect_default("weight", weight)
-        return eb.cross_entropy(x, target, label_smoothing)
-    return _of_labels(eb.log_softmax(x), target, weight, ignore_index, reduction, label_smoothing)
+_of_entries(F.mse_loss, lambda x, y: eb.square(x - y))
+_of_entries(F.l1_loss, lambda x, y: eb.abs(x - y))
+_of_entries(F.smooth_l1_loss, lambda x, y, beta=1.0: _huber(x - y, beta) / beta if beta else eb.abs(x - y))
+_of_entries(F.huber_loss, lambda x, y, delta=1.0: _huber(x - y, delta))
+_of_entries(F.soft_margin_loss, lambda x, y: softplus(-(y * x)))
+_of_entries(F.binary_cross_entropy, _binary)
+_of_entries(F.binary_cross_entropy_with_logits, _of_scores)
+_of_entries(F.kl_div, _divergence)
 
 
-def _of_distribution(x: Any, target: Any, weight: Any, reduction: str, smoothing: float) -> Any:
-    y = lift(target)
-    if tuple(y.shape) != tuple(x.spec.shape) or len(y.shape) > 2:
-        raise refused(f"cross_entropy of shape {list(x.shape)} and target {list(y.shape)}", "expected one shape")
-    if smoothing:
-        y = y * (1 - smoothing) + smoothing / x.spec.shape[-1]
-    logs = eb.log_softmax(x)
-    found = -eb.sum(y * (logs if weight is None else logs * lift(weight)), -1)
-    return _total(found, reduction)
+@_loss(F.margin_ranking_loss)
+def _ranking(input1: Any, input2: Any, target: Any, margin: float = 0) -> Any:
+    return eb.clip(-(lift(target) * (lift(input1) - lift(input2))) + margin, 0.0, None)
 
 
-def _of_labels(logs: Any, target: Any, weight: Any, ignore: int, reduction: str, smoothing: float = 0.0) -> Any:
+def _of_labels(logs: Any, target: Any, weight: Any, ignore: int, smoothing: float = 0.0) -> Any:
     """Of logarithms of probabilities and labels, which may be left out, and have weights."""
     labels, classes = integers(target), logs.spec.shape[-1]
     if len(logs.shape) > 2 or labels.shape != logs.spec.shape[:-1]:
-        raise refused(
-            f"a loss of shape {list(logs.shape)} and labels {list(labels.shape)}", "expected [n, classes], [n]"
-        )
+        raise refused(f"a loss of {list(logs.shape)} and labels {list(labels.shape)}", "expected [n, classes] and [n]")
     kept = np.asarray(labels != ignore)
     if ((labels < 0) | (labels >= classes))[kept].any():
         raise IndexError(f"Target {labels[kept]} is out of bounds.")
-    numbers = torch.ones(classes, dtype=logs.dtype) if weight is None else weight.detach()
-    chosen = torch.where(torch.from_numpy(kept), numbers[torch.from_numpy(np.asarray(labels * kept))], 0.0)
-    right = eb.squeeze(eb.gather(logs, (labels * kept)[..., None], len(labels.shape)), -1)
-    found = -(right * lift(chosen))
+    if not kept.any():
+        raise refused("a loss of labels that are all ignored", "its mean would be NaN")
+    places = np.asarray(labels * kept)
+    if weight is not None:
+        recording().expect_constant(weight)
+    weights = torch.ones(classes, dtype=logs.dtype) if weight is None else weight.detach()
+    chosen = torch.where(torch.from_numpy(kept), weights[torch.from_numpy(places)], 0.0)
+    right = eb.gather(logs, places[..., None], labels.ndim)
+    found = -(eb.squeeze(right, labels.ndim) * lift(chosen))
     if smoothing:
-        spread = eb.sum(logs if weight is None else logs * lift(numbers), -1) * lift(torch.from_numpy(kept))
+        spread = eb.sum(logs * lift(weights), -1) * lift(torch.from_numpy(kept))
         found = found * (1 - smoothing) - spread * (smoothing / classes)
-    if reduction == "mean" and not kept.any():
-        raise refused("a mean loss of labels that are all ignored", "it would be NaN")
-    return _total(found, reduction, float(chosen.sum()))
+    return found, float(chosen.sum())
 
 
-@register(F.nll_loss)
-def nll_loss(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
+@_loss(F.nll_loss)
+def _likelihood(input: Any, target: Any, weight: Any = None, ignore_index: int = -100) -> Any:
+    if isinstance(target, torch.Tensor):
+        return _of_labels(node(input), target, weight, ignore_index)
+    expect_default("weight", weight)
+    return -eb.pick(node(input), target)  # an integer argument of a cell
+
+
+@_loss(F.cross_entropy)
+def _entropy(
+    input: Any, target: Any, weight: Any = None, ignore_index: int = -100, label_smoothing: float = 0.0
 ) -> Any:
-    _old_way(size_average, reduce)
-    x = node(input)
-    if not isinstance(target, torch.Tensor):
-        expect_default("weight", weight)
-        return -eb.pick(x, target)
-    return _of_labels(x, target, weight, ignore_index, reduction)
+    x, logs = node(input), eb.log_softmax(node(input), 1 if len(input.shape) > 1 else 0)
+    if not (isinstance(target, eb.Expression) or target.is_floating_point()):
+        return _of_labels(logs, target, weight, ignore_index, label_smoothing)
+    y = lift(target)
+    if tuple(y.shape) != x.spec.shape or len(y.shape) > 2:
+        raise refused(f"cross_entropy of {list(x.shape)} and target {list(y.shape)}", "expected one shape")
+    if label_smoothing:
+        y = y * (1 - label_smoothing) + label_smoothing / x.spec.shape[-1]
+    return -eb.sum(y * (logs if weight is None else logs * lift(weight)), -1)
 
 
-@register(F.margin_ranking_loss)
-def margin_ranking_loss(
-    input1: Any,
-    input2: Any,
-    target: Any,
-    margin: float = 0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Any:
-    _old_way(size_average, reduce)
-    found = -(lift(target) * (lift(input1) - lift(input2))) + margin
-    return _total(eb.clip(found, 0.0, None), reduction)
+_of_many = HANDLERS[F.cross_entropy]
+
+
+@register(F.cross_entropy)
+def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
+    """One label alone, as in most losses of one sample, is one node."""
+    label = read(target) if isinstance(target, torch.Tensor) and not target.ndim else target
+    smoothing = given.get("label_smoothing", 0.0)
+    if label.__class__ is int and len(input.shape) == 1 and not args and given.get("weight") is None:
+        if label != given.get("ignore_index", -100):
+            return eb.cross_entropy(node(input), label, smoothing)
+    elif not isinstance(target, torch.Tensor | eb.Expression):  # an integer argument of a cell
+        expect_default("weight", given.get("weight"))
+        return eb.cross_entropy(node(input), target, smoothing)
+    return _of_many(input, target, *args, **given)

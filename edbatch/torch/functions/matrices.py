@@ -3,6 +3,7 @@
 # ruff: noqa: D103 (they are PyTorch's)
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ import torch.nn.functional as F
 
 import edbatch as eb
 from edbatch.torch.recording import lift, node
-from edbatch.torch.registry import refused, register
+from edbatch.torch.registry import expect_default, refused, register
 
 
 @register(F.linear)
@@ -19,7 +20,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     axes = len(x.spec.shape)
     if axes == 1:
         return eb.matmul(W, x) if b is None else eb.affine(W, x, b)
-    if axes == 2 and x.spec.shape[0] == 1 and len(W.shape) == 2:  # [1, d] costs what [d] does
+    if axes == 2 and x.spec.shape[0] == 1 and len(W.spec.shape) == 2:  # [1, d] costs what [d] does
         return eb.unsqueeze(linear(eb.squeeze(x, 0), W, b), 0)
     y = eb.matmul(x, W.T)
     return y if b is None else eb.add(y, b)
@@ -28,13 +29,13 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 @register(torch.matmul, methods="matmul")
 def matmul(input: Any, other: Any) -> Any:
     a, b = lift(input), lift(other)
-    if len(a.shape) == 2 and a.shape[0] == 1 and isinstance(a, eb.Expression) and len(b.shape) == 2:
+    if a.shape[:1] == (1,) and len(a.shape) == len(b.shape) == 2 and isinstance(a, eb.Expression):
         return eb.unsqueeze(eb.matmul(eb.squeeze(a, 0), b), 0)
     return eb.matmul(a, b)
 
 
-def _of_axes(name: str, first: int, second: int) -> None:
-    """`matmul` of operands of so many axes."""
+def _product(name: str, first: int, second: int, added: str = "") -> None:
+    """`matmul` of operands of so many axes, and the function that adds it to something."""
 
     def handler(input: Any, other: Any) -> Any:
         a, b = lift(input), lift(other)
@@ -42,13 +43,19 @@ def _of_axes(name: str, first: int, second: int) -> None:
             raise refused(f"torch.{name} of {list(a.shape)} and {list(b.shape)}", f"expected {first} and {second} axes")
         return matmul(a, b)
 
+    def adding(input: Any, left: Any, right: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+        y, x = handler(left, right), lift(input)
+        return (y if alpha == 1 else y * alpha) + (x if beta == 1 else x * beta)
+
     register(getattr(torch, name), methods=name)(handler)
+    if added:
+        register(getattr(torch, added), methods=added)(adding)
 
 
-_of_axes("mm", 2, 2)
-_of_axes("mv", 2, 1)
-_of_axes("bmm", 3, 3)
-_of_axes("dot", 1, 1)
+_product("mm", 2, 2, "addmm")
+_product("mv", 2, 1, "addmv")
+_product("bmm", 3, 3, "baddbmm")
+_product("dot", 1, 1)
 
 
 @register(torch.outer, torch.ger, methods="outer ger")
@@ -56,29 +63,35 @@ def outer(input: Any, vec2: Any) -> Any:
     return eb.unsqueeze(node(input), 1) * eb.unsqueeze(node(vec2), 0)
 
 
-def _added(name: str) -> None:
-    """A product that is added to something."""
-    product = {"addmm": torch.mm, "addmv": torch.mv, "baddbmm": torch.bmm}[name]
-
-    def handler(input: Any, left: Any, right: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-        from edbatch.torch.registry import HANDLERS
-
-        y, x = HANDLERS[product](left, right), lift(input)
-        return (y if alpha == 1 else y * alpha) + (x if beta == 1 else x * beta)
-
-    register(getattr(torch, name), methods=name)(handler)
-
-
-for _name in ("addmm", "addmv", "baddbmm"):
-    _added(_name)
-
-
 @register(F.bilinear)
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     a, b, W = node(input1), node(input2), node(weight)
-    size, rows, columns = W.shape
+    size, rows, columns = W.spec.shape
     # All products with `a` at once: [..., rows] by [rows, size * columns].
     flat = eb.reshape(eb.transpose(W, (1, 0, 2)), (rows, size * columns))
-    y = eb.reshape(eb.matmul(a, flat), (*a.shape[:-1], size, columns))
-    found = eb.sum(y * eb.unsqueeze(b, len(b.shape) - 1), -1)
+    y = eb.reshape(eb.matmul(a, flat), (*a.spec.shape[:-1], size, columns))
+    found = eb.sum(y * eb.unsqueeze(b, len(b.spec.shape) - 1), -1)
     return found if bias is None else found + lift(bias)
+
+
+@register(F.scaled_dot_product_attention)
+def attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    **given: Any,
+) -> Any:
+    expect_default("enable_gqa", given.pop("enable_gqa", None), False)
+    q, k, v = node(query), node(key), node(value)
+    scale = given.pop("scale", None) or 1 / math.sqrt(q.spec.shape[-1])
+    scores = eb.matmul(q, eb.swapaxes(k, -2, -1)) * scale
+    if is_causal:
+        scores = eb.where(torch.ones(tuple(scores.shape[-2:])).tril().numpy(), scores, -math.inf)
+    if attn_mask is not None:
+        mask = lift(attn_mask)
+        scores = eb.where(mask, scores, -math.inf) if attn_mask.dtype is torch.bool else scores + mask
+    weights = eb.softmax(scores, -1)
+    return eb.matmul(eb.dropout(weights, dropout_p) if dropout_p else weights, v)

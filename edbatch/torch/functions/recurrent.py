@@ -9,30 +9,33 @@ from typing import Any
 import torch
 
 import edbatch as eb
+from edbatch.torch.functions.index import unbind
 from edbatch.torch.functions.layers import dropout
 from edbatch.torch.functions.matrices import linear
-from edbatch.torch.recording import lift, node
+from edbatch.torch.recording import lift
 from edbatch.torch.registry import refused, register
 
 
-def _parts(x: Any, count: int) -> Any:
-    return eb.split(x, count, len(x.spec.shape) - 1)
+def _gates(x: Any, h: Any, W: Any, U: Any, b: Any, c: Any, count: int) -> list[tuple[Any, Any]]:
+    """For each gate, what it gets of an input and of a state."""
+    of_both = [eb.split(y, count, len(y.spec.shape) - 1) for y in (linear(x, W, b), linear(h, U, c))]
+    return list(zip(*of_both, strict=True))
 
 
 @register(torch.lstm_cell, torch._VF.lstm_cell)
 def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     h, c = hx
-    i, f, g, o = _parts(eb.add(linear(input, w_ih, b_ih), linear(h, w_hh, b_hh)), 4)
+    y = eb.add(linear(input, w_ih, b_ih), linear(h, w_hh, b_hh))
+    i, f, g, o = eb.split(y, 4, len(y.spec.shape) - 1)
     c = eb.sigmoid(f) * lift(c) + eb.sigmoid(i) * eb.tanh(g)
     return eb.sigmoid(o) * eb.tanh(c), c
 
 
 @register(torch.gru_cell, torch._VF.gru_cell)
 def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-    r, z, n = _parts(linear(input, w_ih, b_ih), 3)
-    r2, z2, n2 = _parts(linear(hx, w_hh, b_hh), 3)
-    z, n = eb.sigmoid(z + z2), eb.tanh(n + eb.sigmoid(r + r2) * n2)
-    return n + z * (lift(hx) - n)
+    (r, r2), (z, z2), (n, n2) = _gates(input, hx, w_ih, w_hh, b_ih, b_hh, 3)
+    n = eb.tanh(n + eb.sigmoid(r + r2) * n2)
+    return n + eb.sigmoid(z + z2) * (lift(hx) - n)
 
 
 def _rnn_cell(function: Callable[[Any], Any], *functions: Any) -> Callable[..., Any]:
@@ -42,60 +45,38 @@ def _rnn_cell(function: Callable[[Any], Any], *functions: Any) -> Callable[..., 
     return register(*functions)(cell)
 
 
-_tanh_cell = _rnn_cell(eb.tanh, torch.rnn_tanh_cell, torch._VF.rnn_tanh_cell)
-_relu_cell = _rnn_cell(eb.relu, torch.rnn_relu_cell, torch._VF.rnn_relu_cell)
-
-
-def _layers(name: str, cell: Callable[..., Any], is_lstm: bool = False) -> None:
+def _layers(name: str, cell: Callable[..., Any]) -> None:
     """Layers over a sequence, perhaps both ways: [length, n, size], or [n, length, size] with `batch_first`."""
 
     def handler(
-        input: Any,
-        hx: Any,
-        params: Any,
-        has_biases: bool,
-        num_layers: int,
-        dropout_p: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: Any = None,
+        input: Any, hx: Any, params: Any, has_biases: Any, layers: Any, p: Any, train: Any, both: Any, first: Any = None
     ) -> Any:
-        if not isinstance(has_biases, bool) or batch_first is None:
-            raise refused(f"{name} of packed sequences", "expected the sequence of one sample")
-        ways = 1 + bidirectional
-        each = len(params) // (num_layers * ways)
+        ways = 1 + both
+        each = len(params) // (layers * ways) if first is not None else 0
         if each not in (2, 4):
-            raise refused(f"{name} with proj_size")
-        states = [_unstacked(one) for one in (hx if is_lstm else (hx,))]
-        xs = _unstacked(input, int(batch_first))
-        ends: list[Any] = []
-        for layer in range(num_layers):
+            raise refused(f"{name} with proj_size, or of packed sequences", "expected the sequence of one sample")
+        starts, ends = [unbind(one) for one in (hx if name == "lstm" else (hx,))], []
+        xs = unbind(input, int(first))
+        for layer in range(layers):
             found = []
             for way in range(ways):
                 at = layer * ways + way
-                weights = params[at * each : (at + 1) * each]
-                state: Any = [one[at] for one in states]
-                outputs = []
-                for x in reversed(xs) if way else xs:
-                    state = cell(x, state, *weights) if is_lstm else [cell(x, state[0], *weights)]
+                state, outputs = [one[at] for one in starts], []
+                for x in xs[:: 1 - 2 * way]:
+                    made = cell(x, state if name == "lstm" else state[0], *params[at * each : (at + 1) * each])
+                    state = made if name == "lstm" else [made]
                     outputs.append(state[0])
                 ends.append(state)
-                found.append(outputs[::-1] if way else outputs)
-            xs = [eb.concatenate(both, 1) for both in zip(*found, strict=True)] if bidirectional else found[0]
-            if layer < num_layers - 1:
-                xs = [dropout(x, dropout_p, train) for x in xs]
-        return (eb.stack(xs, int(batch_first)), *map(eb.stack, zip(*ends, strict=True)))
+                found.append(outputs[:: 1 - 2 * way])
+            xs = [eb.concatenate(pair, 1) for pair in zip(*found, strict=True)] if both else found[0]
+            if layer < layers - 1:
+                xs = [dropout(x, p, train) for x in xs]
+        return (eb.stack(xs, int(first)), *map(eb.stack, zip(*ends, strict=True)))
 
     register(getattr(torch, name), getattr(torch._VF, name))(handler)
 
 
-def _unstacked(x: Any, axis: int = 0) -> list[Any]:
-    found = node(x)
-    before = (slice(None),) * axis
-    return [eb.Expression.__getitem__(found, (*before, i)) for i in range(found.spec.shape[axis])]
-
-
-_layers("lstm", lstm_cell, is_lstm=True)
+_layers("lstm", lstm_cell)
 _layers("gru", gru_cell)
-_layers("rnn_tanh", _tanh_cell)
-_layers("rnn_relu", _relu_cell)
+_layers("rnn_tanh", _rnn_cell(eb.tanh, torch.rnn_tanh_cell, torch._VF.rnn_tanh_cell))
+_layers("rnn_relu", _rnn_cell(eb.relu, torch.rnn_relu_cell, torch._VF.rnn_relu_cell))

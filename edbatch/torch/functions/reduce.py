@@ -18,7 +18,7 @@ from edbatch.torch.registry import expect_default, refused, register
 from edbatch.torch.unread import Unread
 
 
-def axes_of(x: Any, dim: Any) -> Any:
+def _axes_of(x: Any, dim: Any) -> Any:
     """Axes as EdBatch takes them: None is all."""
     if dim is None or (isinstance(dim, tuple | list) and not dim):
         return None
@@ -28,14 +28,13 @@ def axes_of(x: Any, dim: Any) -> Any:
 def _reduced(function: Callable[..., Any], x: Any, dim: Any, keepdim: bool) -> Any:
     if not x.spec.shape:  # where `dim` may be 0, and the result is another tensor
         return copy.copy(x)
-    return function(x, axes_of(x, dim), keepdim)
+    return function(x, _axes_of(x, dim), keepdim)
 
 
 def _reduction(function: Callable[..., Any], *functions: Any, methods: str) -> None:
     def handler(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
         x = node(input)
-        if dtype is not None and dtype not in (x.dtype, torch.float32 if x.spec.dtype == "f4" else torch.float64):
-            raise refused(f"dtype={dtype}", "all is of one dtype")
+        expect_default("dtype", dtype, x.dtype)
         return _reduced(function, x, dim, keepdim)
 
     register(*functions, methods=methods)(handler)
@@ -45,11 +44,7 @@ _reduction(eb.sum, torch.sum, methods="sum")
 _reduction(eb.mean, torch.mean, methods="mean")
 _reduction(eb.max, torch.amax, methods="amax")
 _reduction(eb.min, torch.amin, methods="amin")
-
-
-@register(torch.logsumexp, torch.special.logsumexp, methods="logsumexp")
-def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
-    return _reduced(eb.logsumexp, node(input), dim, keepdim)
+_reduction(eb.logsumexp, torch.logsumexp, torch.special.logsumexp, methods="logsumexp")
 
 
 class _Extremes(NamedTuple):
@@ -71,12 +66,11 @@ def _extreme(name: str, over: Any, number: Any, of_two: Any) -> None:
             indices, values = eb.squeeze(indices, axis), eb.squeeze(values, axis)
         return _Extremes(values, Unread(indices, torch.int64))
 
-    register(getattr(torch, name), methods=name)(handler)
-
     def numbered(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         x = node(input)
         return Unread(number(x, None if dim is None else axis_of(x, dim), keepdims=keepdim), torch.int64)
 
+    register(getattr(torch, name), methods=name)(handler)
     register(getattr(torch, f"arg{name}"), methods=f"arg{name}")(numbered)
 
 
@@ -84,66 +78,56 @@ _extreme("max", eb.max, eb.argmax, eb.maximum)
 _extreme("min", eb.min, eb.argmin, eb.minimum)
 
 
-def _spread(power: int) -> Callable[..., Any]:
-    """The standard deviation, or its square."""
-
-    def handler(
-        input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
-    ) -> Any:
+def _deviation(name: str) -> None:
+    def handler(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, **given: Any) -> Any:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
-        x = node(input)
-        axes = axes_of(x, dim)
-        over = range(len(x.shape)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
+        x, less = node(input), given.get("correction")
+        less = float(unbiased is not False) if less is None else less
+        axes = _axes_of(x, dim)
+        over = range(len(x.spec.shape)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
         count = math.prod(x.spec.shape[axis] for axis in over)
-        less = float(unbiased is not False) if correction is None else correction
         if count - less <= 0:
             raise refused(f"a deviation of {count} entries", "it would be NaN; expected more, or correction=0")
-        if power == 1:
+        if name == "std":
             return eb.std(x, axes, keepdim) * math.sqrt(count / (count - less))
         return eb.sum(eb.square(x - eb.mean(x, axes, True)), axes, keepdim) / (count - less)
 
-    return handler
+    register(getattr(torch, name), methods=name)(handler)
 
 
-register(torch.std, methods="std")(_spread(1))
-register(torch.var, methods="var")(_spread(2))
+_deviation("std")
+_deviation("var")
 
 
-def _order(p: Any, x: Any, dim: Any, keepdim: bool) -> Any:
+def _norm(x: Any, p: Any, dim: Any, keepdim: bool) -> Any:
     if p in (None, 2, "fro"):
-        return _reduced(eb.norm, x, dim, keepdim) if x.spec.shape else eb.abs(x)
-    if p == 1:
-        return _reduced(eb.sum, eb.abs(x), dim, keepdim)
-    if p == math.inf:
-        return _reduced(eb.max, eb.abs(x), dim, keepdim)
-    raise refused(f"norm with p={p!r}", "expected 1, 2 or inf")
+        return _reduced(eb.norm, x if x.spec.shape else eb.abs(x), dim, keepdim)
+    if p not in (1, math.inf):
+        raise refused(f"norm with p={p!r}", "expected 1, 2 or inf")
+    return _reduced(eb.sum if p == 1 else eb.max, eb.abs(x), dim, keepdim)
 
 
 @register(torch.norm, methods="norm")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
-    expect_default("out", out)
     expect_default("dtype", dtype)
-    return _order(p, node(input), dim, keepdim)
+    return _norm(node(input), p, dim, keepdim)
 
 
-@register(torch.linalg.vector_norm)
-def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    expect_default("dtype", dtype)
-    return _order(ord, node(x), dim, keepdim)
+register(torch.linalg.vector_norm)(lambda x, ord=2, dim=None, keepdim=False: _norm(node(x), ord, dim, keepdim))
 
 
 @register(F.normalize)
 def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Any:
-    expect_default("out", out)
     x = node(input)
-    return x / eb.clip(_order(p, x, dim, True), eps, None)
+    return x / eb.clip(_norm(x, p, dim, True), eps, None)
 
 
 @register(torch.cosine_similarity)
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     a, b = node(x1), node(x2)
-    axis = axis_of(a if len(a.shape) >= len(b.shape) else b, dim) - max(len(a.shape), len(b.shape))
+    longest = max(len(a.spec.shape), len(b.spec.shape))
+    axis = axis_of(a if len(a.spec.shape) == longest else b, dim) - longest
     # Each is divided by its own length, at least `eps`, which PyTorch's gradient does not see.
     lengths = [eb.norm(x, axis, True) for x in (a, b)]
     lengths = [x + eb.stop_gradient(eb.clip(x, eps, None) - x) for x in lengths]
@@ -167,10 +151,4 @@ def _along(function: Callable[..., Any], *functions: Any, methods: str = "") -> 
 _along(eb.softmax, torch.softmax, F.softmax, torch.special.softmax, methods="softmax")
 _along(eb.log_softmax, torch.log_softmax, F.log_softmax, torch.special.log_softmax, methods="log_softmax")
 _along(lambda x, axis: eb.softmax(eb.neg(x), axis), F.softmin)
-
-
-@register(torch.cumsum, methods="cumsum")
-def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    expect_default("dtype", dtype)
-    x = node(input)
-    return eb.cumsum(x, axis_of(x, dim))
+_along(eb.cumsum, torch.cumsum, methods="cumsum")

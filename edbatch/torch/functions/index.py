@@ -1,0 +1,130 @@
+"""Parts of tensors, by index."""
+
+# ruff: noqa: D103 (they are PyTorch's)
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+import edbatch as eb
+from edbatch.torch.functions.shape import axis_of
+from edbatch.torch.recording import lift, node, recording
+from edbatch.torch.registry import expect_default, refused, register
+from edbatch.torch.unread import Unread, values_of
+
+
+def at(x: Any, axis: int, key: Any) -> Any:
+    """Part of an expression along an axis, by EdBatch's own index."""
+    return eb.Expression.__getitem__(x, (*(slice(None) for _ in range(axis)), key) if axis else key)
+
+
+def read(index: Any) -> Any:
+    """An index, with arrays in the place of tensors, and numbers where they have no axes."""
+    found = values_of(index)
+    if isinstance(found, torch.Tensor):
+        recording().expect_constant(found)
+        found = found.item() if not found.ndim else found.numpy()
+    return np.asarray(found) if isinstance(found, list) else found
+
+
+def integers(index: Any) -> np.ndarray:
+    """An index as an array, which reads it where it is computed."""
+    found = np.asarray(read(index))
+    if found.dtype.kind not in "iu":
+        raise refused(f"an index of dtype {found.dtype}", "expected integers")
+    return found
+
+
+@register(torch.unbind, methods="unbind", view=True)
+def unbind(input: Any, dim: int = 0) -> Any:
+    x = node(input)
+    axis = axis_of(x, dim)
+    return tuple([at(x, axis, i) for i in range(x.spec.shape[axis])])
+
+
+@register(torch.narrow, methods="narrow", view=True)
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+    x = node(input)
+    axis = axis_of(x, dim)
+    first = int(start) + (x.spec.shape[axis] if start < 0 else 0)
+    if first + length > x.spec.shape[axis]:
+        raise IndexError(f"start ({start}) + length ({length}) exceeds dimension size ({x.spec.shape[axis]}).")
+    return at(x, axis, slice(first, first + length))
+
+
+@register(torch.select, methods="select", view=True)
+def select(input: Any, dim: int, index: Any) -> Any:
+    x = node(input)
+    return at(x, axis_of(x, dim), int(index))
+
+
+@register(torch.Tensor.__getitem__, view=True)
+def getitem(input: Any, key: Any) -> Any:
+    x = lift(input)
+    if isinstance(x, eb.Parameter) and key.__class__ is int:
+        return eb.lookup(x, key)
+    found: list[Any] = []
+    for part in key if isinstance(key, tuple) else (key,):
+        one = read(part)
+        if isinstance(one, np.ndarray) and one.dtype == bool:
+            found += one.nonzero()
+        elif isinstance(one, bool | float | eb.Expression):
+            raise refused(f"x[{one}]", "expected integers, slices, or a comparison")
+        else:
+            found.append(one)
+    x = node(x)
+    if sum([isinstance(one, np.ndarray) for one in found]) > 1:
+        x, found = _one_index(x, found)
+    return at(x, 0, tuple(found) if len(found) != 1 else found[0])
+
+
+def _one_index(x: Any, key: list[Any]) -> tuple[Any, list[Any]]:
+    """Arrays that index neighbouring axes, as one that indexes all of their entries."""
+    arrays = [one for one in key if isinstance(one, np.ndarray)]
+    first = next(place for place, one in enumerate(key) if isinstance(one, np.ndarray))
+    end, shape = first + len(arrays), x.spec.shape
+    if not all(isinstance(one, np.ndarray) for one in key[first:end]) or any(one in (None, ...) for one in key[:first]):
+        raise refused("an index with several tensors that are not side by side", "index one after the other")
+    sizes = shape[first:end]
+    for one, size in zip(arrays, sizes, strict=True):
+        if (one < -size).any() or (one >= size).any():
+            raise IndexError(f"index out of range of {size} entries")
+    flat = np.ravel_multi_index([one % size for one, size in zip(arrays, sizes, strict=True)], sizes)
+    return eb.reshape(x, (*shape[:first], math.prod(sizes), *shape[end:])), [*key[:first], flat, *key[end:]]
+
+
+@register(torch.index_select, methods="index_select")
+def index_select(input: Any, dim: int, index: Any) -> Any:
+    x = node(input)
+    return at(x, axis_of(x, dim), integers(index).reshape(-1))
+
+
+@register(torch.masked_select, methods="masked_select")
+def masked_select(input: Any, mask: Any) -> Any:
+    chosen = np.asarray(read(mask))
+    if chosen.shape != tuple(input.shape):
+        raise refused("masked_select with a mask of another shape")
+    return getitem(input, (chosen,))
+
+
+@register(torch.gather, methods="gather")
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    x = node(input)
+    return eb.gather(x, index.unread if isinstance(index, Unread) else integers(index), axis_of(x, dim))
+
+
+@register(torch.scatter_add, methods="scatter_add")
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    x = node(input)
+    return eb.scatter_add(x, integers(index), node(src), axis_of(x, dim))
+
+
+@register(torch.topk, methods="topk")
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    expect_default("largest", largest, True)
+    x = node(input)
+    values, numbers = eb.top_k(x, k, axis_of(x, dim))
+    return torch.return_types.topk((values, Unread(numbers, torch.int64)))
