@@ -170,7 +170,8 @@ def without_gradient(result: Any) -> Any:
     if not recording().grad:
         return result
     if isinstance(result, tuple | list):
-        return type(result)(map(without_gradient, result)) if type(result) in (tuple, list) else result
+        made = [without_gradient(one) for one in result]
+        return getattr(type(result), "_make", type(result))(made)  # of classes with names, too
     return eb.stop_gradient(result) if isinstance(result, eb.Expression) else result
 
 
