@@ -12,7 +12,8 @@ SIZE = 4
 FLOAT = {"dtype": torch.float64}
 OF_ONE = [
     torch.tanh, torch.sigmoid, F.relu, F.gelu, F.elu, torch.sin, torch.square, F.softplus, torch.abs, torch.neg,
-    lambda x: x.softmax(0), lambda x: x - x.mean() / 2, lambda x: x / (1 + x.norm()), lambda x: F.normalize(x, dim=0, eps=0.1),
+    lambda x: x.softmax(0), lambda x: x - x.mean() / 2, lambda x: x / (1 + x.norm()),
+    lambda x: F.normalize(x, dim=0, eps=0.1),
     lambda x: x.flip(0), lambda x: torch.cat([x[1:], x[:1]]), lambda x: x.view(2, 2).t().reshape(-1),
     lambda x: torch.stack(list(x.unbind())), lambda x: x.clamp(-0.5, 0.5), lambda x: x.cumsum(0), lambda x: x * x.std(),
     lambda x: x.expand(3, -1).sum(0), lambda x: (x.unsqueeze(1) @ x.unsqueeze(0)).max(1).values,
