@@ -41,7 +41,7 @@ class _Cell:
         given = args if owner is None else args[1:]
         found = made(*[x if isinstance(x, eb.Expression) else _argument(self, x) for x in given], **static)
         leaves = found if found.__class__ is tuple else (found,)
-        if not all([isinstance(x, eb.Expression) for x in leaves]):
+        if not all(isinstance(x, eb.Expression) for x in leaves):
             leaves = tree_leaves(found)
         recording.note_views(*given, *leaves)  # it may have returned what it was given
         return found if enabled else without_gradient(found)
