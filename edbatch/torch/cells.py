@@ -8,6 +8,7 @@ from types import MethodType
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 import edbatch as eb
 from edbatch.errors import EdBatchError, shown
@@ -39,6 +40,10 @@ class _Cell:
             made = recording.cells[key] = eb.cell(function if owner is None else MethodType(function, owner))
         given = args if owner is None else args[1:]
         found = made(*[x if isinstance(x, eb.Expression) else _argument(self, x) for x in given], **static)
+        leaves = found if found.__class__ is tuple else (found,)
+        if not all(isinstance(x, eb.Expression) for x in leaves):
+            leaves = tree_leaves(found)
+        recording.note_views(*given, *leaves)  # it may have returned what it was given
         return found if enabled else without_gradient(found)
 
 

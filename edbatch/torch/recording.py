@@ -99,13 +99,9 @@ class Recording(TorchFunctionMode):
             return tensor.to(self._dtype)
         return tensor  # which inputs refuse
 
-    def note_view(self, x: Any, result: Any) -> None:
-        """Remember that writing to one would change the other."""
-        found = result if result.__class__ is tuple else (result,)
-        if found[0].graph is self.graph:  # in cells nothing is written to
-            self.views.update([one.id for one in found])
-            if isinstance(x, eb.Expression):
-                self.views.add(x.id)
+    def note_views(self, *xs: Any) -> None:
+        """Remember that writing to one may change the others."""
+        self.views.update([x.id for x in xs if isinstance(x, eb.Expression) and x.graph is self.graph])
 
 
 #: That of the module that runs.
@@ -161,7 +157,7 @@ def called(func: Any, handler: Any, args: Any, kwargs: Any) -> Any:
             raise
         raise refused(name_of(func), f"{error}") from error
     if handler in VIEWS:
-        recording().note_view(args[0] if args else None, result)
+        recording().note_views(*args[:1], *(result if result.__class__ is tuple else (result,)))
     return result if torch.is_grad_enabled() else without_gradient(result)
 
 
@@ -170,7 +166,8 @@ def without_gradient(result: Any) -> Any:
     if not recording().grad:
         return result
     if isinstance(result, tuple | list):
-        return type(result)(map(without_gradient, result)) if type(result) in (tuple, list) else result
+        made = [without_gradient(one) for one in result]
+        return getattr(type(result), "_make", type(result))(made)  # of classes with names, too
     return eb.stop_gradient(result) if isinstance(result, eb.Expression) else result
 
 
@@ -190,7 +187,7 @@ def written(x: Any, result: Any, name: str) -> Any:
     if not torch.is_grad_enabled():
         raise refused(f"{name} in torch.no_grad()", WRITTEN)
     if x.id in recording().views:
-        raise refused(f"{name} where there are views of the tensor, or it is one,", WRITTEN)
+        raise refused(f"{name} where the tensor has views, or is one, or is of a cell,", WRITTEN)
     if result.spec is not x.spec:
         raise EdBatchError(
             f"edbatch.torch: {name}: expected a result of shape {list(x.shape)}, got {list(result.shape)}"

@@ -476,7 +476,8 @@ def without(h):
         a = h * 2
         b = torch.tanh(h)
         c = h.sigmoid()
-    return h * a + b + c * h
+        d = h.max(0)[0] + h.topk(2).values[1] + sum(h.chunk(2)).sum() + h[0]
+    return h * a + b + c * h * d
 
 
 def added_in_place(h):
@@ -598,9 +599,9 @@ REFUSED = {
     "rounding_mode='floor'": lambda self, h: torch.div(h, 2, rounding_mode="floor"),
     r"x\[...\] = y": lambda self, h: put(h),
     "write x = f": lambda self, h: through_a_view(h),
-    "where there are views": lambda self, h: below_a_view(h),
-    "there are views": lambda self, h: below_parts(h),
-    "are views of the tensor": lambda self, h: below_its_data(h),
+    "the tensor has views": lambda self, h: below_a_view(h),
+    "has views, or is one": lambda self, h: below_parts(h),
+    "where the tensor has": lambda self, h: below_its_data(h),
     "tensors from outside cannot be written to": lambda self, h: into_a_tensor(h),
     r"in torch.no_grad\(\)": lambda self, h: in_no_grad(h),
     "torch.Tensor.zero_ .* write x = f": lambda self, h: h.zero_(),
@@ -720,6 +721,27 @@ def test_what_cells_refuse():
     compared(Wrong(lambda self, h: self.constant(h)), POINTS)
     with pytest.raises(eb.EdBatchError, match="expected a function or a method"):
         edbatch.torch.cell(nn.Linear(2, 2))
+
+
+def test_what_cells_were_given_is_not_written_to():
+    class Same(Code):
+        @edbatch.torch.cell
+        def same(self, h):
+            return h, {"half": h * 0.5}
+
+    def written(at):
+        def function(self, h):
+            h = h * 1
+            known = [h, self.same(h)[0]]
+            known[at] += 1
+            return known
+
+        return function
+
+    for at in range(2):
+        with pytest.raises(eb.EdBatchError, match="or is of a cell, of a lazy tensor is not supported; write x = f"):
+            Batched(Same(written(at)))(POINTS)
+    compared(Same(lambda self, h: self.same(h)), POINTS)
 
 
 def test_cells_know_the_mode_of_gradients():
