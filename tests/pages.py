@@ -3,7 +3,7 @@
 A block of `text` right behind a block of Python is what that prints, as in a doctest: `...` stands for anything. What
 reports say of the machine (times, threads, whether something was compiled) is of no account, and fractions and
 percentages may be a fifth more or less, as those of training are on another processor; integers may not. A block that
-imports PyTorch is left out where that is not installed.
+imports PyTorch, and what follows it, is left out where that is not installed.
 """
 
 import doctest
@@ -66,7 +66,7 @@ def run(page):
     names, printed = {"__name__": f"page_{page.stem}"}, []  # not the name of a library, as torch
     for line, code, shown in blocks_of(page):
         if "import torch" in code and find_spec("torch") is None:
-            continue
+            break
         with redirect_stdout(io.StringIO()) as out:
             exec(compile("\n" * line + code, str(page), "exec"), names)
         found = out.getvalue()

@@ -11,8 +11,8 @@ from tests.fuzz.calls import CALLS
 from tests.fuzz.generate import generate
 from tests.fuzz.test_fuzz import CELLS, PROGRAMS
 
-OTHERS = """all array backward cell current_graph device foreign forward from_dlpack from_torch get_policy gradients
-learn options replay run seed show_config values vertex"""
+OTHERS = """all array backward cell current_graph device foreign foreign_run forward from_dlpack from_torch get_policy
+gradients learn options replay run seed show_config values vertex"""
 OPS = [name for name in eb.__all__ if isroutine(getattr(eb, name)) and name not in OTHERS.split()]
 SYMBOLS = {"add": r"\+", "sub": "-", "mul": r"\*", "truediv": "/", "pow": r"\*\*", "matmul": "@"}
 OPERATORS = {

@@ -64,8 +64,16 @@ def test_runs_have_one_thread_and_leave_the_number_as_it_was(seen, dtype):
 
 
 def test_an_interrupt_while_the_number_is_set_back(monkeypatch):
+    sent = []
+
     def interrupting(control):
-        return Control(control.get, lambda number: (control.set(number), number > 1 and raise_signal(SIGINT)))
+        def set_number(number):
+            control.set(number)
+            if number > 1 and not sent:
+                sent.append(number)
+                raise_signal(SIGINT)
+
+        return Control(control.get, set_number)
 
     found = [interrupting(control) for control in controls()]
     monkeypatch.setattr(blas_threads, "controls", lambda: found)
