@@ -8,6 +8,7 @@ import pytest
 
 import edbatch as eb
 
+pytestmark = pytest.mark.cpu  # memory of NumPy's
 SIZE = 4
 
 
