@@ -89,3 +89,23 @@ def test_what_is_recorded_after_the_way_back(called, runs):
         assert same.gradient().tolist() == x.gradient().tolist() == [[1, 10], [100, 1000]]
         assert flat.gradient().tolist() == [1, 100, 10, 1000]
         assert not new.gradient().any()
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        lambda y: y, lambda y: y[:, 1:], lambda y: eb.reshape(y, -1), lambda y: eb.reshape(y[:, 1:], -1),
+        lambda y: eb.reshape(eb.reshape(y[:, 1:], -1)[1:], (1, -1)), lambda y: eb.reshape(y.T, -1),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("padding", [0, 1])
+def test_what_a_cell_returns_of_overlapping_windows(padding, shown):
+    """Each entry has a gradient of its own, however a copy shows it, as without the cell."""
+    x = np.arange(9.0).reshape(1, 3, 3)
+    function = lambda x: shown(eb.unfold(x, 2, padding=padding))  # noqa: E731
+    for made in (eb.cell(function), function):
+        with eb.Graph(dtype="float64"):
+            y = made(eb.input(x))
+        given = np.arange(1.0, 1 + y.size).reshape(y.shape)
+        y.backward(given)
+        np.testing.assert_array_equal(y.gradient(), given)

@@ -67,7 +67,7 @@ def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:
         type = node_type(EMBED, (("shape_to", spec.shape), ("index", index), ("fill", 0.0)), (spec,))
         return nodes.add(Node(type, (value,)))
 
-    returned = {value.node for value in body.outputs}
+    returned = {origin(body, value)[0] for value in body.outputs}  # copies of views show it, too
     for number, (node, function) in enumerate(zip(body.nodes, functions, strict=True)):
         operands = tuple(seen(value, values) for value in node.operands)
         if function is None:
