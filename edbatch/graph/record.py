@@ -19,7 +19,6 @@ from edbatch.graph.integers import Integers
 from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.model.exchange import refuse_masked
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.model.writes import last_write
 from edbatch.graph.node_type import NodeType, intern, node_type, parameter_of
 from edbatch.graph.op import Op
 from edbatch.graph.sources import INPUT, PARAMETER, ZEROS
@@ -269,7 +268,7 @@ def parameter_node(graph: Columns, parameter: Parameter, held: bool = False) -> 
     """
     if graph.base is not None:
         return graph.constant_of_base(node_of_parameter, parameter.spec, held)
-    key = parameter, last_write(parameter), held
+    key = parameter, parameter.version, held
     found = graph.constants.get(key)
     if found is not None and found[0] < graph.n - len(graph.types) and parameter.is_exported:
         del graph.constants[key]

@@ -1,8 +1,6 @@
 """Modules of one sample, as they are: what `Batched` computes is what they compute sample by sample."""
 
 import copy
-import io
-import pickle
 import threading
 
 import numpy as np
@@ -14,6 +12,7 @@ from torch import nn
 import edbatch as eb
 import edbatch.torch
 from edbatch.torch import Batched
+from tests.torch.copies import COPIES
 from tests.torch.networks import trees
 from tests.torch.test_functions import compared
 
@@ -289,22 +288,7 @@ def test_models_may_be_changed_between_calls(kind, change):
         both_losses(model, trees(seed, 4), module)
 
 
-def copied(module):
-    return copy.deepcopy(module)
-
-
-def pickled(module):
-    return pickle.loads(pickle.dumps(module))
-
-
-def saved(module):
-    file = io.BytesIO()
-    torch.save(module, file)
-    file.seek(0)
-    return torch.load(file, weights_only=False)
-
-
-@pytest.mark.parametrize("copy_of", [copied, pickled, saved])
+@pytest.mark.parametrize("copy_of", COPIES)
 def test_copies_are_modules_of_their_own(copy_of):
     module = Batched(WithCells())
     both_losses(module.model, trees(0, 3), module)

@@ -1,8 +1,6 @@
 """A function of one sample as a module: the numbers are PyTorch's, and so is all that is done with modules."""
 
 import copy
-import io
-import pickle
 import threading
 
 import numpy as np
@@ -13,6 +11,7 @@ from torch.utils.data import DataLoader
 
 import edbatch as eb
 import edbatch.torch
+from tests.torch.copies import COPIES
 from tests.torch.networks import CLASSES, SIZE, Ours, Theirs, trees
 
 CLOSE = {"float64": {"rtol": 1e-10, "atol": 1e-12}, "float32": {"rtol": 2e-4, "atol": 2e-5}}
@@ -181,22 +180,7 @@ def test_parameters_may_be_changed_from_outside(change):
         assert_alike(ours, theirs)
 
 
-def copied(module):
-    return copy.deepcopy(module)
-
-
-def pickled(module):
-    return pickle.loads(pickle.dumps(module))
-
-
-def saved(module):
-    file = io.BytesIO()
-    torch.save(module, file)
-    file.seek(0)
-    return torch.load(file, weights_only=False)
-
-
-@pytest.mark.parametrize("copy_of", [copied, pickled, saved])
+@pytest.mark.parametrize("copy_of", COPIES)
 def test_copies_are_modules_of_their_own(copy_of):
     ours, _ = modules()
     loss_of(ours, trees(0, 3)).backward()

@@ -71,11 +71,6 @@ def _of_this_thread() -> list[Any]:
     return [graph for thread, held in list(_graphs.values()) if thread == here and (graph := held()) is not None]
 
 
-def last_write(parameter: Parameter) -> int:
-    """When a parameter was last written to; 0: never."""
-    return parameter.version
-
-
 def now() -> int:
     """Return the time."""
     return _time
