@@ -1,4 +1,4 @@
-"""What users see of compilation: one line, where it takes long."""
+"""The line that tells users of a compilation that takes long."""
 
 from __future__ import annotations
 

@@ -316,7 +316,7 @@ class Columns(Builder):
         raise NotImplementedError
 
     def constant_of_base(self, make: Callable[..., Expression], *args: Any) -> Expression:
-        """What stands here for a constant that `make` records in the base."""
+        """A placeholder for a constant that `make` records in the base."""
         return self.placed(make(self.base, *args))
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:

@@ -23,7 +23,7 @@ Shapes = tuple[Shape, ...]
 
 
 class Bound(NamedTuple):
-    """What is called for a batch of one type.
+    """The function that is called for a batch of one type.
 
     Attributes:
         run: from arrays to arrays, with None for zeros.
@@ -37,7 +37,7 @@ class Bound(NamedTuple):
 
 
 class Call(NamedTuple):
-    """What a foreign op, or the gradient of one, calls.
+    """A call of a foreign op's function, or of its gradient.
 
     Attributes:
         name: for errors.
@@ -103,7 +103,7 @@ class ForeignOp:
         return f"<foreign op {self.__name__}>"
 
     def _recorder(self) -> Callable[..., Expression]:
-        """What records a call, given operands and attributes."""
+        """The function that records a call, given operands and attributes."""
         signature, n = self.__signature__, self._n
 
         def attributes(*given: Any, **named: Any) -> Attributes:
@@ -246,7 +246,7 @@ def _checked(name: str, key: str, value: Any) -> Any:
 
 
 def _listed(found: Any, n: int, what: str) -> Sequence[Any]:
-    """What a function returned, as a list of n arrays."""
+    """The results of a function, as a list of n arrays."""
     listed = found if isinstance(found, tuple | list) else (found,)
     if len(listed) != n:
         raise EdBatchError(f"{what}: expected {n}, got {len(listed)}")

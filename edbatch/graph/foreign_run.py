@@ -1,4 +1,4 @@
-"""What foreign ops keep with the graph that calls them, and do at the end of a backward pass."""
+"""The state that foreign ops keep with a graph, and their callbacks at the end of a backward pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from edbatch.errors import EdBatchError
 
 
 class ForeignRun:
-    """What functions of foreign ops know of the graph that calls them; see `foreign_run`.
+    """The state that foreign ops keep with the graph that calls them; see `foreign_run`.
 
     In its block the graph computes.
 
@@ -49,7 +49,7 @@ class ForeignRun:
 
 
 def foreign_run() -> ForeignRun:
-    """What a function of a foreign op, or of its gradient, keeps with the graph that calls it.
+    """Return the state of the graph that calls a foreign op, for the op's function and its gradient.
 
     Returns:
         An object with two dictionaries: `kept`, for what the gradient needs besides arrays, lasts as long as the values

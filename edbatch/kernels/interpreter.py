@@ -192,7 +192,7 @@ def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[...
 
 
 def _step_runner(emitter: Emitter) -> Callable[..., bool]:
-    """What runs the steps of a program on a block of calls, and returns whether none has raised an exception."""
+    """The loop that runs a program's steps on a block of calls, and returns whether none has raised an exception."""
     multiply, multiply_each, kernel = emitter.multiply, emitter.multiply_each, emitter.kernel
 
     @compiled(small=True, error_model="numpy", inline="always")

@@ -244,7 +244,7 @@ class Evaluation:
         types: TypeTable | SavingTable = table
         if saving or table.any_calls:
             batches = self.plan.batches[begin.batches : end.batches]
-            if saving or table.has_calls[batches["type"]].any():  # what was called is not called again in a way back
+            if saving or table.has_calls[batches["type"]].any():  # a backward pass calls nothing once more
                 types = SavingTable(table, batches)
         with self._foreign, self._computing():
             run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)

@@ -236,7 +236,7 @@ class Graph(Columns):
             )
 
     def _ran_for(self, place: str, outputs: Any, gradients: Any) -> tuple[Evaluation, list[int], list[np.ndarray]]:
-        """The evaluation once everything has run, and what a way back begins with; see `backward.roots_of`."""
+        """The evaluation once everything has run, and the roots of a backward pass; see `backward.roots_of`."""
         self._expect_idle()
         if isinstance(outputs, ExpressionArray):
             outputs, gradients = [outputs], None if gradients is None else [gradients]

@@ -169,7 +169,7 @@ _ATOMS = (int, float, str, bool, type(None))
 
 
 def _compared(name: str, value: Any) -> Any:
-    """What tells whether an attribute of a module is what it was."""
+    """A key that changes with an attribute of a module."""
     if isinstance(value, _ATOMS) or (isinstance(value, tuple) and all(isinstance(x, _ATOMS) for x in value)):
         return name, type(value), value
     if name in ("_modules", "_buffers", "_parameters"):

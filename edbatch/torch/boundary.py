@@ -98,7 +98,7 @@ class _Node(torch.autograd.Function):
 
 
 def outputs_of(place: str, results: list[Any]) -> tuple[list[Any], Any]:
-    """What n samples have returned, side by side by shape.
+    """Group the results of n samples by shape.
 
     Returns:
         Arrays of expressions; and what puts tensors in their place (see `in_place`).
@@ -117,7 +117,7 @@ def outputs_of(place: str, results: list[Any]) -> tuple[list[Any], Any]:
 
 
 def in_place(returned: Any, tensors: Sequence[torch.Tensor]) -> Any:
-    """What n samples have returned, with tensors instead of expressions."""
+    """Put tensors in the places of expressions in the results of n samples."""
     leaves, tree, groups = returned
     found = list(leaves)
     for places, tensor in zip(groups.values(), tensors, strict=True):

@@ -61,7 +61,7 @@ class Inputs:
         return made
 
     def lifted(self, given: Any) -> Any:
-        """What a function of one sample is given for an argument; see `edbatch.torch.Module`."""
+        """Convert an argument for a function of one sample; see `edbatch.torch.Module`."""
         if isinstance(given, torch.Tensor):
             if given.is_floating_point():
                 return self.of(given)

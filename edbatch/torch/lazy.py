@@ -47,7 +47,7 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """What PyTorch calls where one of its functions meets a lazy tensor."""
+        """Dispatch a function of PyTorch that is given a lazy tensor."""
         handler = HANDLERS.get(func)
         if handler is None:
             raise refused(name_of(func))

@@ -47,7 +47,7 @@ class Op:
         return found[0] if calls.tree.is_leaf() else tree_unflatten(found, calls.tree)
 
     def run(self, xs: list[torch.Tensor], buffers: dict[str, torch.Tensor] | None = None) -> Any:
-        """What the module returns for a batch; `buffers`: that it computes with instead of its own."""
+        """Call the module on a batch; `buffers`: that it computes with instead of its own."""
         if self._owner is not None:
             self._check(self._owner)
         call: Any = self.module

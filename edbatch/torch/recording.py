@@ -1,4 +1,4 @@
-"""What stands between a module's code and EdBatch while samples are recorded."""
+"""The function mode under which a module's code is recorded."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def recording() -> Recording:
 
 
 def lift(x: Any) -> Any:
-    """What a module computes with - a tensor, a parameter, a number - as an operand of EdBatch's functions."""
+    """Convert a tensor, a parameter or a number to an operand of EdBatch's functions."""
     if isinstance(x, eb.Expression):  # mostly
         return x
     if isinstance(x, torch.Tensor):
@@ -145,7 +145,7 @@ def node(x: Any) -> Any:
 
 
 def called(func: Any, handler: Any, args: Any, kwargs: Any) -> Any:
-    """What our function gives for the arguments of theirs.
+    """Call our function with the arguments of theirs.
 
     Raises:
         EdBatchError: it has no such arguments.

@@ -1,4 +1,4 @@
-"""What functions of PyTorch mean for lazy tensors: the table of them, which the files in `functions` fill."""
+"""The table of PyTorch's functions for lazy tensors, which the files in `functions` fill."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def register(
 
 
 def name_of(function: Any) -> str:
-    """What a function of PyTorch is called."""
+    """The name of a function of PyTorch."""
     return str(torch.overrides.resolve_name(function) or getattr(function, "__name__", function))
 
 

@@ -12,7 +12,7 @@ from edbatch.torch.registry import HANDLERS
 
 
 class Unread:
-    """What a comparison gives, or `argmax`: read where the module asks for its values, which runs what is pending.
+    """The result of a comparison, or of `argmax`: read where a module asks for its values, which runs what is pending.
 
     As an operand beside lazy tensors, and in `torch.where` and `masked_fill`, it is not read. For all else it is the
     tensor of its values.

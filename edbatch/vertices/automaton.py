@@ -17,7 +17,7 @@ loops: Any = Later("edbatch.vertices.loops")
 
 
 class Tables(NamedTuple):
-    """What is known, as `loops.classify` reads it.
+    """The automaton's tables, as `loops.classify` reads them.
 
     Attributes:
         next_state: [state, form].

@@ -1,4 +1,4 @@
-"""What vertex functions have recorded, kept for calls to come while nothing that they depend on has changed."""
+"""Recordings of vertex functions, kept for later calls while nothing that they depend on has changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Functions = tuple[Callable[..., Any], ...]
 
 
 class Kept:
-    """What was recorded in one state of all that functions depend on.
+    """The recordings in one state of all that functions depend on.
 
     Attributes:
         guards: of the functions, and of the cells and replayed functions that they call.
@@ -37,7 +37,7 @@ class Kept:
 
 
 class Store:
-    """What was recorded of inputs of some specs, the latest state last.
+    """The recordings for inputs of some specs, by state, the latest last.
 
     A state is kept when calls have come twice that no other is right for, then 4 times, up to 64 times: looking for
     what functions depend on takes longer than recording them.
@@ -48,7 +48,7 @@ class Store:
         self._made = self._missed = 0
 
     def find(self, functions: Functions, names: list[str]) -> Kept | None:
-        """What is right now; None if nothing is kept of this call."""
+        """The recordings that are right now; None if nothing is kept of this call."""
         for one in self.states:
             if all_hold(one.guards.values()):
                 return one

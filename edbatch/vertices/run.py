@@ -23,7 +23,7 @@ from edbatch.vertices.vertex_graph import Constant, Leaf, Use, VertexGraph
 
 
 class _NotKept(Exception):
-    """What a function records is right for one call only."""
+    """A function's recording is right for one call only."""
 
 
 class Run:
@@ -76,7 +76,7 @@ class Run:
         return found.recordings, found.of_vertices, self._written(found)
 
     def _as_kept(self, kept: Kept) -> Classes:
-        """What vertices take.
+        """Classify vertices by the recordings that are kept.
 
         Raises:
             _NotKept: of these vertices something else is right.

@@ -20,14 +20,14 @@ from edbatch.graph.views import NODE_BITS
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One of the inputs of a kind: the how manyth."""
+    """The number of an input of a kind."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """What is the same for all vertices of all graphs: the how manyth."""
+    """The number of a constant, which is the same for all vertices of all graphs."""
 
     number: int
 
@@ -178,7 +178,7 @@ class VertexGraph(Columns):
         return self.expression_class(self, *found)
 
     def constant_of_base(self, make: Callable[..., Expression], *args: Any) -> Expression:
-        """What stands for a constant, which each graph has by itself."""
+        """A placeholder for a constant, which each graph has by itself."""
         x = make(self.base, *args)
         key = (x.id, x.spec, Constant)
         found = self.constants.get(key)

@@ -16,7 +16,7 @@ from edbatch.graph.spec import Spec
 
 
 class Asked:
-    """What `edbatch.gradients` is asked for.
+    """A request of `edbatch.gradients`, and its results.
 
     A parameter's gradient gathers in a stand-in, so that its own is left alone whatever happens.
 
@@ -46,7 +46,7 @@ class Asked:
         return {x if x.stack is None else x.stack for x in self._of if isinstance(x, Parameter)}
 
     def gatherer(self, parameter: Parameter) -> Parameter | None:
-        """What gathers the gradient of a parameter, a stack or a part of one; None: it is not asked for."""
+        """The accumulator of the gradient of a parameter, a stack or a part of one; None: it is not asked for."""
         whole = parameter if parameter.stack is None else parameter.stack
         return self._stand_in(parameter) if whole in self._wholes else None
 

@@ -56,7 +56,7 @@ def seed_of(place: str, spec: Spec, gradient: Any, *count: int) -> np.ndarray:
 def roots_of(
     place: str, outputs: Sequence[Any], gradients: Any, check: Callable[[str, Any], None]
 ) -> tuple[list[int], list[np.ndarray]]:
-    """The roots of a way back and their gradients, see `Backward`: those of one spec side by side.
+    """The roots of a backward pass and their gradients, see `Backward`: those of one spec side by side.
 
     Args:
         place: what error messages begin with.
@@ -186,7 +186,7 @@ class Backward:
         return plan
 
     def _give_seeds(self, plan: BackwardPlan, places: Sequence[SeedPlace]) -> None:
-        """Put the gradients that are given where a way back begins; several may be of one node."""
+        """Put the given gradients where the backward pass begins; several may be of one node."""
         backend = self._backend
         if not places:
             seed = self._seeds[0][0]

@@ -1,4 +1,4 @@
-"""What makes tensors like a lazy one, and what does nothing on the CPU in one dtype."""
+"""Constructors of tensors like a lazy one, and conversions that do nothing on the CPU in one dtype."""
 
 # ruff: noqa: D103 (they are PyTorch's)
 from __future__ import annotations

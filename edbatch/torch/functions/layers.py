@@ -1,4 +1,4 @@
-"""What layers call: look-ups, dropout, normalization, convolutions and pooling."""
+"""Functions of layers: look-ups, dropout, normalization, convolutions and pooling."""
 
 # ruff: noqa: D103 (they are PyTorch's)
 from __future__ import annotations
