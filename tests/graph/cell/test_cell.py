@@ -1,9 +1,11 @@
 """Cells give the numbers of their bodies, whatever they are given and return."""
 
 import copy
+import itertools
 import math
 import pickle
 from collections import namedtuple
+from functools import partial
 
 import numpy as np
 import pytest
@@ -299,3 +301,24 @@ def test_what_is_returned_is_an_expression(cells):
     assert all(isinstance(y, eb.Expression) for y in found)
     values = [y.value().tolist() for y in found]
     assert values == [[3, 3], 3, 3, [[3, 3]] * 2, 8, *[[3, 3], [1, 1], 2, [1, 1]] * 2]
+
+
+def part_of(parameter, axes, key, x):
+    return eb.transpose(eb.parameter(parameter), axes)[key], x * 2
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4), (2, 3, 5), (3, 4, 4)])
+@pytest.mark.parametrize("share", [False, True])
+def test_parts_of_parameters_are_returned(share, shape):
+    """Of every k-th entry, in every order of the axes, however the parameter lies: by columns, or by rows."""
+    values = np.arange(float(np.prod(shape))).reshape(shape)
+    model = eb.ParameterCollection(dtype="float64")
+    W = model.share(values.copy()) if share else model.add_parameters(shape, init=values)
+    for axes in itertools.permutations(range(len(shape))):
+        for steps in itertools.product((1, 2, -1, 3), repeat=2):
+            key = (..., slice(None, None, steps[0]), slice(None, None, steps[1]))
+
+            part = eb.cell(partial(part_of, W, axes, key))
+            with eb.Graph(dtype="float64"):
+                found = part(eb.scalar(2.0))[0].value()
+            np.testing.assert_array_equal(found, values.transpose(axes)[key])

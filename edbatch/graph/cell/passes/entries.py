@@ -33,11 +33,13 @@ def by_rows(shape: Sequence[int]) -> Strides:
 def with_gaps(shape: Shape) -> Strides:
     """Strides of which no two count on from one another: of a parameter, of which it is not known yet how it lies.
 
+    Nor do those of every k-th entry: so many steps of k are less than twice as far as an axis is long.
+
     Example:
         >>> with_gaps((2, 3))
-        (1, 3)
+        (1, 5)
     """
-    return tuple(math.prod(size + 1 for size in shape[:axis]) for axis in range(len(shape)))
+    return tuple(math.prod(2 * size + 1 for size in shape[:axis]) for axis in range(len(shape)))
 
 
 def shown(look: Callable[[Any], Any] | None, shape: Shape, strides: Strides) -> tuple[Shape, Strides, int]:
