@@ -436,7 +436,7 @@ class Graph(Columns):
         call does nothing.
 
         Raises:
-            EdBatchError: called by a policy while the graph runs.
+            EdBatchError: called by a policy, or a foreign op, while the graph runs.
 
         Example:
             >>> import edbatch as eb
@@ -451,6 +451,7 @@ class Graph(Columns):
             Traceback (most recent call last):
             edbatch.errors.EdBatchError: this graph has no values: release() has given its memory back
         """
+        self._expect_idle()
         if self._evaluation is not None and self._evaluation.is_scheduling:
             raise EdBatchError("release: a policy is scheduling this graph, which runs then")
         reason = "release() has given its memory back"
@@ -564,8 +565,8 @@ class Graph(Columns):
     def _expect_idle(self) -> None:
         if self._evaluation is not None and self._evaluation.is_computing:
             raise EdBatchError(
-                "a foreign op asks the graph that calls it for a value or a gradient; expected it to compute with the "
-                "arrays that it is given"
+                "a foreign op asks the graph that calls it for a value or a gradient, or to release them; expected it to "
+                "compute with the arrays that it is given"
             )
 
     def _run(self, saving: bool) -> Evaluation:
