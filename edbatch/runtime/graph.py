@@ -565,8 +565,8 @@ class Graph(Columns):
     def _expect_idle(self) -> None:
         if self._evaluation is not None and self._evaluation.is_computing:
             raise EdBatchError(
-                "a foreign op asks the graph that calls it for a value or a gradient, or to release them; expected it to "
-                "compute with the arrays that it is given"
+                "a foreign op asks the graph that calls it for a value or a gradient, or to release them; expected it "
+                "to compute with the arrays that it is given"
             )
 
     def _run(self, saving: bool) -> Evaluation:

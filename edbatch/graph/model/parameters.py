@@ -215,14 +215,16 @@ class Parameter(Operand):
         Raises:
             EdBatchError: a cell has put the parameter beside others, or `array` does not fit.
         """
-        if self.stack is not None or self.parts:
-            raise EdBatchError(f"{self!r}.move: a cell has put it beside others; expected it before cells are called")
         found = shareable(array, self.device, f"{self!r}.move")
         if found.shape != self.shape or found.dtype != self.dtype:
             raise EdBatchError(
                 f"{self!r}.move: expected {self.dtype} of shape {self.shape}, got {found.dtype} of {found.shape}"
             )
+        if self._order == "C" and not found.flags.c_contiguous:
+            raise EdBatchError(f"{self!r}.move: expected rows that lie side by side, got strides {found.strides}")
         with lock, Whole(), self.device.backend.active():
+            if self.stack is not None or self.parts:
+                raise EdBatchError(f"{self!r}.move: a cell has put it beside others; expected it before any is called")
             self.array, self.is_shared = found, True
             self._stored = "C" if found.flags.c_contiguous else "F"
             if self._gradient is not None:  # it lies as the array does

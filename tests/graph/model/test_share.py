@@ -204,3 +204,6 @@ def test_what_cannot_be_shared(given, options, message):
     shared = model.share(np.ones((2, 3), np.float32))
     with pytest.raises(eb.EdBatchError, match=r"expected float32 of shape \(2, 3\), got"):
         shared.move(np.ones((3, 2), np.float32))
+    table = model.share(np.ones((2, 3), np.float32), lookup=True)
+    with pytest.raises(eb.EdBatchError, match="expected rows that lie side by side"):
+        table.move(np.ones((2, 3), np.float32, order="F"))
