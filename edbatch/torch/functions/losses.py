@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 import edbatch as eb
 from edbatch.torch.functions.elementwise import softplus
-from edbatch.torch.functions.index import integers, read
+from edbatch.torch.functions.index import integers
 from edbatch.torch.recording import lift, node, recording
 from edbatch.torch.registry import HANDLERS, expect_default, refused, register
 
@@ -151,7 +151,10 @@ _of_many = HANDLERS[F.cross_entropy]
 @register(F.cross_entropy)
 def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     """One label alone, as in most losses of one sample, is one node."""
-    label = read(target) if isinstance(target, torch.Tensor) and not target.ndim else target
+    label = target
+    if isinstance(target, torch.Tensor) and not target.ndim:
+        recording().expect_constant(target)
+        label = target.item()
     smoothing = given.get("label_smoothing", 0.0)
     if label.__class__ is int and len(input.shape) == 1 and not args and given.get("weight") is None:
         if label != given.get("ignore_index", -100):
