@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
@@ -21,15 +21,20 @@ _CONSTANTS = frozenset({torch.zeros, torch.ones, torch.full, torch.eye, torch.ar
 
 
 class Recording(TorchFunctionMode):
-    """Has functions of PyTorch record where they meet lazy tensors or parameters of the module.
+    """What one call of a module records; as a mode, it has functions of PyTorch record that are given a parameter.
+
+    Lazy tensors have them do so by themselves, so that the mode is on only where a parameter may be met without one.
 
     Args:
         weights: the parameters.
         inputs: the tensors that are met besides.
-        cells: see `edbatch.torch.cells`.
+        cells: see `edbatch.torch.cells.Cells`.
 
     Attributes:
+        parameters: EdBatch's, by the `id` of PyTorch's.
         grad: whether gradients are computed at all.
+        is_on: whether the mode is.
+        origins: in a cell that is traced, of each view the id of what it is a view of; None: no cell is traced.
         graph: the graph of the samples.
         views: ids of its values that are views of others or have some.
         lazy: the class of lazy tensors.
@@ -38,12 +43,14 @@ class Recording(TorchFunctionMode):
     lazy: ClassVar[type]
     graph: eb.Graph
 
-    def __init__(self, weights: Sequence[Weight], inputs: Inputs, cells: dict[Any, Callable[..., Any]]) -> None:
+    def __init__(self, weights: Sequence[Weight], inputs: Inputs, cells: Any) -> None:
         super().__init__()
         self.cells = cells
         self.grad = torch.is_grad_enabled()
+        self.is_on = False
+        self.origins: dict[int, int] | None = None
         self.views: set[int] = set()
-        self._parameters = {id(weight.theirs): weight.ours for weight in weights}
+        self.parameters = {id(weight.theirs): weight.ours for weight in weights}
         self._inputs = inputs
         self._dtype = torch.float32 if inputs.dtype == np.float32 else torch.float64
         self._constants: dict[int, torch.Tensor] = {}
@@ -60,14 +67,25 @@ class Recording(TorchFunctionMode):
         if handler is not None and self._has_parameter(args, kwargs):
             return called(func, handler, args, kwargs)
         found = func(*args, **kwargs)
-        if func in _CONSTANTS and _in_trace() and not found.requires_grad:
+        if func in _CONSTANTS and self.origins is not None and not found.requires_grad:
             self._constants[id(found)] = found
         elif self._constants and args and func.__name__.endswith("_"):  # written to
             self._constants.pop(id(args[0]), None)
         return found
 
+    def under(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function where the mode is on."""
+        if self.is_on:
+            return function(*args, **kwargs)
+        self.is_on = True
+        try:
+            with self:
+                return function(*args, **kwargs)
+        finally:
+            self.is_on = False
+
     def _has_parameter(self, args: Any, kwargs: Any) -> bool:
-        own = self._parameters
+        own = self.parameters
         for x in args:
             if id(x) in own:
                 return True
@@ -75,17 +93,19 @@ class Recording(TorchFunctionMode):
 
     def lifted(self, tensor: torch.Tensor) -> Any:
         """A tensor of PyTorch as an operand of EdBatch's functions."""
-        ours = self._parameters.get(id(tensor))
+        ours = self.parameters.get(id(tensor))
         if ours is not None:
             return ours
-        if not _in_trace():
+        if self.origins is None:
             return self._inputs.of(self._promoted(tensor))
         self.expect_constant(tensor)
-        return eb.input(tensor.numpy())
+        return eb.input(self._promoted(tensor).numpy())
 
     def expect_constant(self, tensor: Any) -> None:
         """Refuse a tensor in a cell that may be another one when the cell is called again."""
-        if _in_trace() and self._constants.get(id(tensor)) is not tensor:
+        if self.origins is None or self._constants.get(id(tensor)) is tensor:
+            return
+        if not self.cells.is_buffer(tensor):
             raise EdBatchError(
                 "edbatch.torch.cell: a tensor that is neither an argument nor a parameter is used in a cell, where it "
                 "would be a constant; expected it as an argument"
@@ -99,18 +119,17 @@ class Recording(TorchFunctionMode):
             return tensor.to(self._dtype)
         return tensor  # which inputs refuse
 
-    def note_views(self, *xs: Any) -> None:
+    def note_views(self, x: Any, views: Any) -> None:
         """Remember that writing to one may change the others."""
-        self.views.update([x.id for x in xs if isinstance(x, eb.Expression) and x.graph is self.graph])
+        xs = [one for one in (x, *views) if isinstance(one, eb.Expression)]
+        if self.origins is None:
+            self.views.update([one.id for one in xs if one.graph is self.graph])
+        elif xs and xs[0] is x:
+            self.origins.update(dict.fromkeys([one.id for one in xs[1:]], self.origins.get(x.id, x.id)))
 
 
 #: That of the module that runs.
 current: ContextVar[Recording] = ContextVar("edbatch_torch_recording")
-
-
-def _in_trace() -> bool:
-    graph = eb.current_graph()
-    return graph is not None and graph.is_trace
 
 
 def recording() -> Recording:
@@ -157,7 +176,7 @@ def called(func: Any, handler: Any, args: Any, kwargs: Any) -> Any:
             raise
         raise refused(name_of(func), f"{error}") from error
     if handler in VIEWS:
-        recording().note_views(*args[:1], *(result if result.__class__ is tuple else (result,)))
+        recording().note_views(args[0] if args else None, result if result.__class__ is tuple else (result,))
     return result if torch.is_grad_enabled() else without_gradient(result)
 
 
