@@ -22,7 +22,7 @@ def _of_body(function: Any) -> Callable[..., Any]:
     body.__kwdefaults__ = function.__kwdefaults__
 
     def handler(*args: Any, **kwargs: Any) -> Any:
-        with recording():
+        with recording():  # which is off in functions that it calls
             return body(*args, **kwargs)
 
     return handler
