@@ -93,6 +93,8 @@ class TracedCell:
         self._owner, self._form = owner, form
         # A function of its own, so that what it depends on is found by what it wraps.
         of = update_wrapper(lambda *operands, **static: self._traced(operands, static), self._function)
+        if str(of.__module__).startswith("torch."):
+            of.__module__ = __name__  # else all of PyTorch is looked through, as if it were the user's
         of.__signature__ = self._signature()  # type: ignore[attr-defined]
         self.call = eb.cell(of)
 
