@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 import edbatch as eb
 from edbatch.torch.functions.elementwise import softplus
 from edbatch.torch.functions.index import integers
+from edbatch.torch.functions.reduce import distance
 from edbatch.torch.recording import lift, node, recording
 from edbatch.torch.registry import HANDLERS, expect_default, refused, register
 
@@ -97,6 +99,61 @@ _of_entries(F.kl_div, _divergence)
 @_loss(F.margin_ranking_loss)
 def _ranking(input1: Any, input2: Any, target: Any, margin: float = 0) -> Any:
     return eb.clip(-(lift(target) * (lift(input1) - lift(input2))) + margin, 0.0, None)
+
+
+@_loss(F.gaussian_nll_loss)
+def _gaussian(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6) -> Any:
+    x, v = node(input), node(var)
+    v = v if len(v.spec.shape) in (0, len(x.spec.shape)) else eb.unsqueeze(v, len(v.spec.shape))
+    v = v + eb.stop_gradient(eb.clip(v, eps, None) - v)  # which PyTorch's gradient does not see
+    found = (eb.log(v) + eb.square(x - lift(target)) / v) * 0.5
+    return found + 0.5 * math.log(2 * math.pi) if full else found
+
+
+def _poisson(x: Any, y: Any, log_input: bool = True, full: bool = False, eps: float = 1e-8) -> Any:
+    found = eb.exp(x) - y * x if log_input else x - y * eb.log(x + eps)
+    if not full:
+        return found
+    many = eb.greater(y, 1.0)
+    some = eb.where(many, y, 1.0)
+    return found + eb.where(many, some * eb.log(some) - some + eb.log(some * 2 * math.pi) * 0.5, 0.0)
+
+
+def _hinge(x: Any, y: Any, margin: float = 1.0) -> Any:
+    return eb.where(eb.not_equal(y, 1.0), eb.clip(margin - x, 0.0, None), 0.0) + eb.where(eb.not_equal(y, -1.0), x, 0.0)
+
+
+_of_entries(F.poisson_nll_loss, _poisson)
+_of_entries(F.hinge_embedding_loss, _hinge)
+
+
+@_loss(F.cosine_embedding_loss)
+def _cosine(input1: Any, input2: Any, target: Any, margin: float = 0) -> Any:
+    a, b, y = node(input1), node(input2), lift(target)
+    lengths = (eb.sum(eb.square(a), -1) + 1e-12) * (eb.sum(eb.square(b), -1) + 1e-12)
+    cosine = eb.sum(a * b, -1) * eb.power(lengths, -0.5)
+    far = eb.where(eb.equal(y, -1.0), eb.clip(cosine - margin, 0.0, None), 0.0)
+    return eb.where(eb.equal(y, 1.0), 1.0 - cosine, far)
+
+
+@_loss(F.triplet_margin_loss)
+def _triplet(
+    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False
+) -> Any:
+    near, far = distance(anchor, positive, p, eps), distance(anchor, negative, p, eps)
+    if swap:
+        far = eb.minimum(far, distance(positive, negative, p, eps))
+    return eb.clip(near - far + margin, 0.0, None)
+
+
+@_loss(F.multi_margin_loss)
+def _margins(input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None) -> Any:
+    expect_default("weight", weight)
+    x, labels = node(input), integers(target)
+    right = eb.gather(x, labels[..., None], labels.ndim)
+    each = eb.clip(x - right + margin, 0.0, None)
+    others = np.arange(x.spec.shape[-1]) != labels[..., None]
+    return eb.mean(eb.where(others, each if p == 1 else eb.square(each), 0.0), -1)
 
 
 def _of_labels(logs: Any, target: Any, weight: Any, ignore: int, smoothing: float = 0.0) -> Any:
