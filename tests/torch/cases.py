@@ -179,7 +179,7 @@ torch.lstm(m[:, None], (n[None, :1, :2], n[None, :1, 2:4]), [W2, U2, W2[:, 0], U
 (F.margin_ranking_loss(v, w, torch.tensor([1, -1, 1, 1, -1]), 0.1))
 (F.margin_ranking_loss(v, w, torch.ones(5), reduction="sum"),)
 (torch.zeros_like(v), torch.ones_like(v), torch.full_like(v, 2.0), v, v.new_zeros(5), v.new_ones(5))
-(v.new_full((5,), 2.0), v.new_tensor([1.0] * 5))
+(v.new_full((5,), 2.0), v.new_tensor([1.0] * 5), v.new(1, 5).fill_(0.5) + v, v.new([1.0, 2.0]))
 (torch.zeros_like(v, dtype=torch.long), v * torch.numel(v), v.numel(), torch.is_floating_point(v))
 (torch.is_complex(v), 0 * torch.rand_like(v), 0 * torch.randn_like(v))
 v.to(v.dtype) + v.to("cpu") + v.to(v) + v.to(w, copy=True) + v.type_as(w) + v.cpu() + v.contiguous()
