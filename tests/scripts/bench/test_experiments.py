@@ -10,7 +10,7 @@ from scripts.bench.contest import Own, Task, compare, sides_of
 from scripts.bench.mini_batches import NINE
 
 ELSEWHERE = {"pins", "dynet", "schedules"}  # they have tests of their own
-TORCH = {"peers", "cavs", "recursion", "moe"}  # the extra bench
+TORCH = {"peers", "cavs", "recursion", "moe", "torch"}  # the extra bench
 SIDES = ["edbatch", "edbatch replayed", "edbatch unbatched", "pytorch per sample", "pytorch by hand"]
 SMALL = {
     "batches": ["--batch=4", "--workload=tree-gru"],
@@ -22,6 +22,7 @@ SMALL = {
     "products": ["--hidden=4", "--batch=2"],
     "recursion": ["--hidden=4", "--batch=2"],
     "stages": ["--hidden=4", "--batch=4", "--workload=tree-gru"],
+    "torch": ["--hidden=4", "--batch=2"],
 }
 COLUMNS = {
     "batches": ["workload", "bound", "depth", "agenda"],
@@ -33,6 +34,7 @@ COLUMNS = {
     "products": ["hidden", "batch", "CPU ms", "op by op / products"],
     "recursion": ["mode", "batch", *SIDES],
     "stages": ["workload", "run", "construction", "lowering", "scheduling", "planning", "execution"],
+    "torch": ["a step", "CPU ms", "least", "over PyTorch tree by tree", "over EdBatch alone", "gradients off"],
 }
 
 
@@ -48,6 +50,7 @@ def test_a_table(name, tables_of):
     assert list(rows[0])[: len(COLUMNS[name])] == COLUMNS[name]
     numbers = [value for row in rows for value in row.values() if isinstance(value, int | float)]
     assert all(number >= 0 for number in numbers)
+    assert all(row.get("gradients off", 0) < 1e-4 for row in rows)
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
