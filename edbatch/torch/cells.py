@@ -160,11 +160,11 @@ def operands_of(recording: Recording, args: Any, operands: list[Any], marked: bo
                 return None
             form.append((kind, parts))
         elif isinstance(x, torch.Tensor):
-            if not x.is_floating_point():
-                if x.ndim or x.dtype is torch.bool:
-                    return None
-                x = int(x)
-            operands.append(x if x.__class__ is int else node(x))
+            with torch._C.DisableTorchFunction():  # each question to it would go through the mode
+                operand = _operand(x)
+            if operand is None:
+                return None
+            operands.append(operand)
             form.append(0)
         elif marked and not isinstance(x, Unread):
             operands.append(x)
@@ -172,6 +172,13 @@ def operands_of(recording: Recording, args: Any, operands: list[Any], marked: bo
         else:
             return None
     return tuple(form)
+
+
+def _operand(x: torch.Tensor) -> Any:
+    """A tensor of floats as an expression, one integer as it is; None: neither."""
+    if not x.is_floating_point():
+        return None if x.ndim or x.dtype is torch.bool else x.item()
+    return node(x) if x.numel() else None
 
 
 def _built(form: Any, operands: Iterator[Any]) -> list[Any]:

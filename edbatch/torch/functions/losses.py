@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 import edbatch as eb
 from edbatch.torch.functions.elementwise import softplus
-from edbatch.torch.functions.index import integers
+from edbatch.torch.functions.index import integers, read
 from edbatch.torch.functions.reduce import distance
 from edbatch.torch.recording import lift, node, recording
 from edbatch.torch.registry import HANDLERS, expect_default, refused, register
