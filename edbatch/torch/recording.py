@@ -103,6 +103,16 @@ class Recording(TorchFunctionMode):
         """Remember that writing to one may change the others."""
         self.views.update([x.id for x in xs if isinstance(x, eb.Expression) and x.graph is self.graph])
 
+    def note_view(self, x: Any, result: Any) -> None:
+        """The same of one or several views of one, fast."""
+        kind: Any = self.lazy
+        graph, views = self.graph, self.views
+        if x.__class__ is kind and x.graph is graph:
+            views.add(x.id)
+        for one in result if result.__class__ is tuple else (result,):
+            if one.__class__ is kind and one.graph is graph:
+                views.add(one.id)
+
 
 #: That of the module that runs.
 current: ContextVar[Recording] = ContextVar("edbatch_torch_recording")
@@ -157,7 +167,7 @@ def called(func: Any, handler: Any, args: Any, kwargs: Any) -> Any:
             raise
         raise refused(name_of(func), f"{error}") from error
     if handler in VIEWS:
-        recording().note_views(*args[:1], *(result if result.__class__ is tuple else (result,)))
+        recording().note_view(args[0] if args else kwargs.get("input"), result)
     return result if torch.is_grad_enabled() else without_gradient(result)
 
 

@@ -549,6 +549,13 @@ def below_a_view(h):
     return first
 
 
+def below_a_named_view(h):
+    h = h * 1
+    first = torch.unsqueeze(input=h, dim=0)
+    h += 1
+    return first
+
+
 def into_a_tensor(h):
     total = torch.zeros(4, **FLOAT)
     total += h
@@ -586,6 +593,7 @@ REFUSED = {
     "the tensor has views": lambda self, h: below_a_view(h),
     "has views, or is one": lambda self, h: below_parts(h),
     "where the tensor has": lambda self, h: below_its_data(h),
+    "has views, or is one, or is": lambda self, h: below_a_named_view(h),
     "tensors from outside cannot be written to": lambda self, h: into_a_tensor(h),
     r"in torch.no_grad\(\)": lambda self, h: in_no_grad(h),
     "torch.Tensor.zero_ .* write x = f": lambda self, h: h.zero_(),
