@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 import edbatch as eb
 from edbatch.torch.functions.index import at, integers
-from edbatch.torch.recording import lift, node, written
+from edbatch.torch.recording import lift, node, recording, written
 from edbatch.torch.registry import expect_default, refused, register
 
 
@@ -31,6 +31,9 @@ def embedding(
         found = eb.lookup(table, index) if isinstance(table, eb.Parameter) else eb.pick(table, index)
         return eb.stop_gradient(found) if padding is not None and index == padding else found
 
+    if input.__class__ is torch.Tensor and input.dtype is torch.int64:  # the usual, and fast
+        recording().expect_constant(input)
+        return rows(input.tolist())
     if isinstance(input, torch.Tensor) or hasattr(input, "unread"):
         return rows(integers(input).tolist())
     if padding is not None:

@@ -162,7 +162,7 @@ def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     rows, plain = len(input.shape) - 1, not args and all(given.get(name) is None for name in _RARE)
     if plain and rows in (0, 1) and tuple(input.shape[:-1]) == tuple(target.shape) == (1,) * rows:
         label = read(target).item() if rows else read(target)
-        if label.__class__ is int and label != given.get("ignore_index", -100):
+        if label.__class__ is int and 0 <= label < input.shape[-1] and label != given.get("ignore_index", -100):
             found = eb.cross_entropy(eb.squeeze(node(input), 0) if rows else node(input), label, smoothing)
             return eb.unsqueeze(found, 0) if rows and given.get("reduction") == "none" else found
     return _of_many(input, target, *args, **given)
