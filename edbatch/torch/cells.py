@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import update_wrapper
+from collections.abc import Callable, Iterator
+from functools import update_wrapper, wraps
 from types import MethodType
 from typing import Any
 
@@ -34,17 +34,46 @@ class _Cell:
             return function(*args, **static)
         enabled = torch.is_grad_enabled() or not recording.grad
         owner = args[0] if args and isinstance(args[0], torch.nn.Module) else None
-        key = (self, id(owner), enabled)
+        given = args if owner is None else args[1:]
+        shape: Any = None
+        key: Any = (self, id(owner), enabled)
+        if any(x.__class__ is tuple or x.__class__ is list for x in given):  # (x, (h, c)), as LSTMs have it
+            parts: list[Any] = []
+            shape = _flattened(given, parts)
+            given, key = tuple(parts), (*key, shape)
         made = recording.cells.get(key)
         if made is None:
-            made = recording.cells[key] = eb.cell(function if owner is None else MethodType(function, owner))
-        given = args if owner is None else args[1:]
+            of = function if owner is None else MethodType(function, owner)
+            made = recording.cells[key] = eb.cell(of if shape is None else _of_parts(of, shape))
         found = made(*[x if isinstance(x, eb.Expression) else _argument(self, x) for x in given], **static)
         leaves = found if found.__class__ is tuple else (found,)
         if not all(isinstance(x, eb.Expression) for x in leaves):
             leaves = tree_leaves(found)
         recording.note_views(*given, *leaves)  # it may have returned what it was given
         return found if enabled else without_gradient(found)
+
+
+def _flattened(x: Any, parts: list[Any]) -> Any:
+    """Add what is in tuples and lists to a list; what they are, as a key."""
+    if x.__class__ is tuple or x.__class__ is list:
+        return (x.__class__, *[_flattened(one, parts) for one in x])
+    parts.append(x)
+    return None
+
+
+def _nested(shape: Any, parts: Iterator[Any]) -> Any:
+    return next(parts) if shape is None else shape[0]([_nested(one, parts) for one in shape[1:]])
+
+
+def _of_parts(function: Callable[..., Any], shape: Any) -> Callable[..., Any]:
+    """The function of what is in its arguments."""
+
+    @wraps(function)
+    def of(*parts: Any, **static: Any) -> Any:
+        return function(*_nested(shape, iter(parts)), **static)
+
+    del of.__wrapped__  # whose signature is another
+    return of
 
 
 def _argument(cell: Any, x: Any) -> Any:
@@ -61,10 +90,10 @@ def cell(function: Callable[..., Any]) -> Any:
     """Mark a function, or a method of a module, whose calls `Batched` records as one node each, which is faster.
 
     It is traced once per tuple of argument shapes, so what it computes must follow from its arguments, its module's
-    parameters and attributes; see `edbatch.cell`. Its arguments are tensors, and integers that are an index of
-    `nn.Embedding` or a label of `F.cross_entropy`; what decides what it computes is given by keyword only
-    (`def f(self, x, *, s)`). It returns tensors, or tuples, lists and dictionaries of some. Called otherwise it is as
-    without the mark.
+    parameters and attributes; see `edbatch.cell`. Its arguments are tensors, tuples and lists of some, and integers
+    that are an index of `nn.Embedding` or a label of `F.cross_entropy`; what decides what it computes is given by
+    keyword only (`def f(self, x, *, s)`). It returns tensors, or tuples, lists and dictionaries of some. Called
+    otherwise it is as without the mark.
 
     Args:
         function: see above.

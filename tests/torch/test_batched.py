@@ -715,6 +715,38 @@ def test_what_cells_refuse():
         edbatch.torch.cell(nn.Linear(2, 2))
 
 
+def test_cells_are_given_tuples_and_lists():
+    """As LSTMs have it, and lattices: of each length it is another cell."""
+
+    class Chain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gates = nn.Linear(2 * SIZE, 2 * SIZE, **FLOAT)
+
+        def step(self, x, state, others):
+            (h, c), total = state, x
+            for one in others:
+                total = total + one.sin()
+            f, u = self.gates(torch.cat([total, h])).chunk(2)
+            c = f.sigmoid() * c + u.tanh()
+            return c.cos(), c
+
+        def forward(self, xs):
+            state = torch.zeros(SIZE, **FLOAT), torch.zeros(SIZE, **FLOAT)
+            for at, x in enumerate(xs):
+                state = self.step(x, state, list(xs[: at % 3]))
+            return state
+
+    class Marked(Chain):
+        step = edbatch.torch.cell(Chain.step)
+
+    torch.manual_seed(0)
+    compared(Marked(), rows(2, 5, 1))
+    module = Batched(Marked())
+    module(rows(2, 5, 1))
+    assert module.last.report().nodes == 2 + 5 + 1
+
+
 def test_what_cells_were_given_is_not_written_to():
     class Same(Code):
         @edbatch.torch.cell
