@@ -146,4 +146,5 @@ def samples(rng, count, nodes):
 
 NETWORK = Network(
     "lattices, Lattice LSTM (Zhang & Yang 2018)", BiLatticeTagger, samples, lambda result, *given: result[0],
+    ((MultiInputLSTMCell, "forward"), (WordLSTMCell, "forward")),
 )  # fmt: skip
