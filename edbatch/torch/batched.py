@@ -168,12 +168,21 @@ class Batched(nn.Module):
 _ATOMS = (int, float, str, bool, type(None))
 
 
+def _is_left(value: Any) -> bool:
+    """Whether a call has left its tensors there, which no cell may use: another call leaves others."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(map(_is_left, value))
+    return isinstance(value, torch.Tensor | eb.Expression)
+
+
 def _compared(name: str, value: Any) -> Any:
     """A key that changes with an attribute of a module."""
     if isinstance(value, _ATOMS) or (isinstance(value, tuple) and all(isinstance(x, _ATOMS) for x in value)):
         return name, type(value), value
     if name in ("_modules", "_buffers", "_parameters"):
         return name, tuple([(key, id(part)) for key, part in value.items()]) if name != "_parameters" else None
+    if _is_left(value):
+        return name, type(value)
     if isinstance(value, list | dict) and len(value) <= 64:
         return name, repr(value) if all(isinstance(x, _ATOMS) for x in value) else id(value)
     return name, id(value)

@@ -715,6 +715,36 @@ def test_what_cells_refuse():
         edbatch.torch.cell(nn.Linear(2, 2))
 
 
+def test_cells_are_kept_where_calls_leave_their_tensors():
+    traced = []
+
+    class Leaves(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(SIZE, SIZE, **FLOAT)
+            self.states, self.last = [], None
+
+        @edbatch.torch.cell
+        def step(self, h):
+            traced.append(1)
+            return self.layer(h).tanh()
+
+        def forward(self, x):
+            self.states = [(x, torch.tensor([1]))]
+            for _ in range(3):
+                self.last = self.step(self.states[-1][0])
+                self.states.append((self.last, torch.tensor([1])))
+            return self.last
+
+    module = Batched(Leaves())
+    counts = []
+    for seed in range(4):
+        torch.manual_seed(seed)
+        module(list(torch.randn(seed + 1, SIZE, **FLOAT)))
+        counts.append(len(traced))
+    assert counts[1] == counts[-1] < 2 * counts[0] + 1
+
+
 def test_cells_are_given_tuples_and_lists():
     """As LSTMs have it, and lattices: of each length it is another cell."""
 
