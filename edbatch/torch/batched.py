@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
@@ -12,25 +13,22 @@ from torch import nn
 import edbatch as eb
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.torch.boundary import Batch, drawn_seed, in_place, outputs_of, samples_of
+from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.lazy import LazyTensor
 from edbatch.torch.recording import Recording, current
+from edbatch.torch.state import state_of
+from edbatch.torch.submodules import follow
 from edbatch.torch.weights import Weight
-
-#: Modes of a module (see `_Bound.cells`) of which cells are kept at a time.
-_MODES = 4
 
 
 class _Bound:
-    """The parameters of a module as EdBatch's.
-
-    Attributes:
-        cells: by what they depend on besides their arguments - modes and numbers of modules - the cells that were made.
-    """
+    """The parameters of a module as EdBatch's, and its cells."""
 
     def __init__(self, places: list[Any]) -> None:
         self.places = places
-        self.cells: dict[Any, dict[Any, Callable[..., Any]]] = {}
+        self.cells: dict[Any, Any] = {}  # see `Cells`
+        self.replays: dict[Any, Callable[..., Any]] = {}  # by the model's state
         self.weights: list[Weight] = []
         self.sparse = any(place[-1] for place in places)
         dtypes = {place[-2] for place in places} or {torch.float32}
@@ -101,12 +99,18 @@ class Batched(nn.Module):
 
     last: eb.Graph | None
 
-    def __init__(self, model: nn.Module, *, stack: bool = False, policy: Any = None) -> None:
+    def __init__(
+        self, model: nn.Module, *, stack: bool = False, cells: str = "auto", replay: bool = False, policy: Any = None
+    ) -> None:  # fmt: skip
         super().__init__()
         if not isinstance(model, nn.Module):
             raise EdBatchError(f"edbatch.torch.Batched: expected an nn.Module of one sample, got {shown(model)}")
         self.model = model
         self.stack = checked_flag("edbatch.torch.Batched: stack", stack)
+        if cells not in ("auto", "marked"):
+            raise EdBatchError(f"edbatch.torch.Batched: cells: expected 'auto' or 'marked', got {shown(cells)}")
+        self.cells = cells
+        self.replay = checked_flag("edbatch.torch.Batched: replay", replay)
         self.policy = policy
         self.last = None
         self.__dict__["_bound"] = None
@@ -117,11 +121,10 @@ class Batched(nn.Module):
         if current.get(None) is not None or torch.is_autocast_enabled("cpu"):
             raise EdBatchError(f"{place}: expected no call inside of another's module, and no torch.autocast")
         self.last = None  # whose memory this call takes
-        bound, state = self._followed()
+        bound = self._followed()
         inputs = Inputs(bound.dtype, self)
-        recording = Recording(bound.weights, inputs, bound.cells.setdefault(state, {}))
-        while len(bound.cells) > _MODES:
-            del bound.cells[next(iter(bound.cells))]
+        cells = Cells(bound.cells, self.model, self.cells == "auto")
+        recording = Recording(bound.weights, inputs, cells)
         token = current.set(recording)
         try:
             with (
@@ -129,8 +132,9 @@ class Batched(nn.Module):
                 eb.Graph(self.policy, bound.dtype, seed=drawn_seed(), expression_class=LazyTensor) as graph,
             ):
                 recording.graph = graph
-                with recording:
-                    results = [self.model(*one) for one in samples_of(place, lists)]
+                call = self._replayed(bound) if self.replay else self._called
+                results = [call(*one) for one in samples_of(place, lists)]
+                cells.expect_unchanged()
                 if not results:
                     return []
                 outputs, returned = outputs_of(place, results)
@@ -144,45 +148,41 @@ class Batched(nn.Module):
             return tensors[0]
         return in_place(returned, tensors)
 
-    def _followed(self) -> tuple[_Bound, Any]:
-        """The model's parameters as they are now, and all else that a cell may depend on."""
-        places, state, seen = [], [], set()
+    def _called(self, *args: Any) -> Any:
+        """The model of one sample."""
+        model = self.model
+        return current.get().under(model, args, {}) if model._parameters else model(*args)
+
+    def _replayed(self, bound: _Bound) -> Callable[..., Any]:
+        """The same for samples that come again."""
+        state = state_of(self.model), torch.is_grad_enabled()
+        kept = bound.replays
+        if state not in kept:
+
+            def recorded(*args: Any) -> Any:
+                return current.get().keep(self._called, args)
+
+            kept[state] = eb.replay(update_wrapper(recorded, self.model.forward))
+            while len(kept) > STATES:
+                kept.pop(next(iter(kept)), None)
+        return kept[state]
+
+    def _followed(self) -> _Bound:
+        """The model's parameters as they are now."""
+        places, seen = [], set()
         for module in self.model.modules():
             sparse = getattr(module, "sparse", False) is True
             for name, theirs in module._parameters.items():
                 if theirs is not None and id(theirs) not in seen:
                     seen.add(id(theirs))
                     places.append((module, name, tuple(theirs.shape), theirs.dtype, sparse))
-            state.append((module, *(_compared(name, value) for name, value in vars(module).items())))
         bound = self.__dict__["_bound"]
         if bound is None or bound.places != places:
             bound = self.__dict__["_bound"] = _Bound(places)
         for weight in bound.weights:
             weight.follow()
-        return bound, tuple(state)
+        follow(self.model)
+        return bound
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_bound": None, "last": None}
-
-
-_ATOMS = (int, float, str, bool, type(None))
-
-
-def _is_left(value: Any) -> bool:
-    """Whether a call has left its tensors there, which no cell may use: another call leaves others."""
-    if isinstance(value, list | tuple):
-        return bool(value) and all(map(_is_left, value))
-    return isinstance(value, torch.Tensor | eb.Expression)
-
-
-def _compared(name: str, value: Any) -> Any:
-    """A key that changes with an attribute of a module."""
-    if isinstance(value, _ATOMS) or (isinstance(value, tuple) and all(isinstance(x, _ATOMS) for x in value)):
-        return name, type(value), value
-    if name in ("_modules", "_buffers", "_parameters"):
-        return name, tuple([(key, id(part)) for key, part in value.items()]) if name != "_parameters" else None
-    if _is_left(value):
-        return name, type(value)
-    if isinstance(value, list | dict) and len(value) <= 64:
-        return name, repr(value) if all(isinstance(x, _ATOMS) for x in value) else id(value)
-    return name, id(value)

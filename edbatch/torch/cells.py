@@ -3,23 +3,249 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import update_wrapper, wraps
-from types import MethodType
+from functools import update_wrapper
+from inspect import Parameter, Signature, getclosurevars
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils._pytree import tree_leaves
 
 import edbatch as eb
+from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
-from edbatch.torch.recording import current, lift, without_gradient
+from edbatch.torch.recording import Recording, current, node, without_gradient
+from edbatch.torch.state import is_users, parts_of, state_of
 from edbatch.torch.unread import Unread
 
+#: States of a module (see `state_of`) of which cells are kept at a time.
+STATES = 4
+#: A cell that comes by itself is given up where it is traced for so many shapes, and hardly called.
+_TRACES = 8
 
-class _Cell:
+
+class Cells:
+    """The cells of a module that one of its calls finds.
+
+    Args:
+        kept: by function, owner, form of the arguments and whether there are gradients, and then by the owner's state,
+            what calls have made.
+        module: whose they are.
+        automatic: whether submodules are cells by themselves.
+    """
+
+    def __init__(self, kept: dict[Any, dict[Any, TracedCell]], module: nn.Module, automatic: bool) -> None:
+        self.automatic = automatic
+        self._kept, self._module = kept, module
+        self._found: dict[Any, TracedCell] = {}
+        self._states: dict[int, tuple[Any, Any]] = {}
+        self._buffers: set[int] | None = None
+
+    def of(self, function: Callable[..., Any], owner: Any, form: Any) -> TracedCell:
+        """The cell of a function, whose arguments are of a form (see `operands_of`)."""
+        key = function, owner, form, torch.is_grad_enabled()
+        found = self._found.get(key)
+        if found is None:
+            if id(owner) not in self._states:
+                self._states[id(owner)] = owner, state_of(owner)
+            kept, state = self._kept.setdefault(key, {}), self._states[id(owner)][1]
+            found = self._found[key] = kept.get(state) or kept.setdefault(state, TracedCell(function, owner, form))
+            while len(kept) > STATES:
+                kept.pop(next(iter(kept)), None)
+        return found
+
+    def is_buffer(self, tensor: Any) -> bool:
+        """Whether a tensor is a buffer of the module, which belongs to the state."""
+        if self._buffers is None:
+            self._buffers = {id(buffer) for buffer in self._module.buffers()}
+        return id(tensor) in self._buffers
+
+    def expect_unchanged(self) -> None:
+        """Check that owners are as they were when their cells were called first.
+
+        Raises:
+            EdBatchError: one is not.
+        """
+        for owner, state in self._states.values():
+            if state_of(owner) != state:
+                raise EdBatchError(
+                    f"edbatch.torch.Batched: an attribute of a {type(owner).__name__}, or of one of its parts, was "
+                    "changed between calls, which were recorded as cells with what it was first; expected it to be "
+                    'changed between mini-batches, or Batched(..., cells="marked") and no mark'
+                )
+
+
+class TracedCell:
+    """A function that is traced for arguments of one form.
+
+    Attributes:
+        call: takes the operands (see `operands_of`), in their order.
+        calls, traces: how many there were.
+        is_refused: whether it cannot be a cell, so that calls are recorded function by function.
+        shares: whether it returns what it was given, a view of that, or something twice.
+    """
+
+    def __init__(self, function: Callable[..., Any], owner: Any, form: Any) -> None:
+        self.calls = self.traces = 0
+        self.is_refused = self.shares = False
+        self._function = function if owner is None else MethodType(function, owner)
+        self._owner, self._form = owner, form
+        self.call = eb.cell(self._of_operands())
+
+    def _of_operands(self) -> Callable[..., Any]:
+        """The function of operands, which leads EdBatch to the code that it depends on."""
+        function: Any = lambda *operands, **static: self._traced(operands, static)  # noqa: E731
+        # Of the owner itself, what the function names: what its other methods keep in it is no part of that.
+        classes = dict.fromkeys([type(part) for part in parts_of(self._owner)[1:] if is_users(type(part))])
+        first = self._owner is None or is_users(type(self._owner))
+        code = [part for kind in classes for part in (kind, kind.forward)]
+        function.__wrapped__ = tuple([self._function, *code] if first else code)
+        function.__name__, function.__qualname__ = self._function.__name__, self._function.__qualname__
+        function.__module__ = self._function.__module__ if first else next((kind.__module__ for kind in classes), "")
+        function.__signature__ = self._signature()
+        return function
+
+    def _signature(self) -> Signature:
+        """Operands by the names of the function, if it takes them as they are."""
+        own = list(signature_of(self._function).parameters.values())
+        positional = [p for p in own if p.kind is p.POSITIONAL_OR_KEYWORD]
+        args, names = self._form
+        if not names and len(args) <= len(positional) and all(part == 0 for part in args):
+            found = [p.replace(default=p.empty) for p in positional[: len(args)]]
+        else:
+            found = [Parameter(f"x{at}", Parameter.POSITIONAL_OR_KEYWORD) for at in range(_count(args))]
+        return Signature([*found, *(p for p in own if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD))])
+
+    def _traced(self, operands: tuple[Any, ...], static: dict[str, Any]) -> Any:
+        recording = current.get()
+        before, recording.origins = recording.origins, {}
+        self.traces += 1
+        held = Held(self._owner)
+        found: Any = None
+        try:
+            args, names = self._form
+            values = _built(args, iter(operands))
+            placed = len(values) - len(names)
+            named = dict(zip(names, values[placed:], strict=True))
+            found = recording.under(self._function, values[:placed], {**named, **static})
+            self.shares = self.shares or _shared(found, operands, recording.origins)
+        finally:
+            recording.origins = before
+            is_changed = held.is_changed()
+        if is_changed:
+            raise EdBatchError("it changes attributes of its module, or what they hold; expected its caller to do so")
+        return found
+
+
+def operands_of(recording: Recording, args: Any, operands: list[Any], marked: bool) -> Any:
+    """Append what a cell computes with to `operands`, tensors in the arguments.
+
+    Args:
+        marked: whether it was asked for, so that there are integers, and the rest is refused later.
+
+    Returns:
+        What tells where they were; None: there is something else besides.
+    """
+    form: list[Any] = []
+    for x in args:
+        kind = x.__class__
+        if kind is recording.lazy:
+            operands.append(x)
+            form.append(0)
+        elif x is None:
+            form.append(None)
+        elif kind is tuple or kind is list:
+            parts = operands_of(recording, x, operands, marked)
+            if parts is None:
+                return None
+            form.append((kind, parts))
+        elif isinstance(x, torch.Tensor):
+            with torch._C.DisableTorchFunction():  # each question to it would go through the mode
+                operand = _operand(x)
+            if operand is None:
+                return None
+            operands.append(operand)
+            form.append(0)
+        elif marked and not isinstance(x, Unread):
+            operands.append(x)
+            form.append(0)
+        else:
+            return None
+    return tuple(form)
+
+
+def _operand(x: torch.Tensor) -> Any:
+    """A tensor of floats as an expression, one integer as it is; None: neither."""
+    if not x.is_floating_point():
+        return None if x.ndim or x.dtype is torch.bool else x.item()
+    return node(x) if x.numel() else None
+
+
+def _built(form: Any, operands: Iterator[Any]) -> list[Any]:
+    """Arguments of a form, of other operands."""
+    return [
+        next(operands) if part == 0 else None if part is None else part[0](_built(part[1], operands)) for part in form
+    ]
+
+
+def _count(form: Any) -> int:
+    return sum(1 if part == 0 else 0 if part is None else _count(part[1]) for part in form)
+
+
+def _shared(found: Any, operands: tuple[Any, ...], origins: dict[int, int]) -> bool:
+    """Whether results are views of operands or of one another."""
+    ids = [x.id for x in (*operands, *tree_leaves(found)) if isinstance(x, eb.Expression)]
+    return len({origins.get(id_, id_) for id_ in ids}) != len(ids)
+
+
+class Held:
+    """Attributes of a module and its parts, and lists and dictionaries that they, or variables of its code, hold."""
+
+    def __init__(self, owner: Any) -> None:
+        modules = parts_of(owner)
+        values = [value for module in modules for value in (*vars(module).values(), *_variables(module))]
+        self._held = [(vars(module), dict(vars(module))) for module in modules]
+        self._held += [(value, value.copy()) for value in values if type(value) in (list, dict)]
+
+    def is_changed(self) -> bool:
+        """Whether some are others now; they are set back."""
+        changed = [(own, held) for own, held in self._held if _differ(own, held)]
+        for own, held in changed:
+            own.clear()
+            (own.extend if isinstance(own, list) else own.update)(held)
+        return bool(changed)
+
+
+def _variables(module: nn.Module) -> Iterator[Any]:
+    """What the functions of a module's class, and those among its attributes, find in their closures and globals."""
+    classes = filter(is_users, type(module).__mro__)
+    for value in (*vars(module).values(), *(value for kind in classes for value in vars(kind).values())):
+        if isinstance(value, FunctionType):
+            nonlocals, found, *_ = getclosurevars(value)
+            yield from (*nonlocals.values(), *found.values())
+
+
+def _differ(own: Any, held: Any) -> bool:
+    values = (own, held) if isinstance(own, list) else (own.values(), held.values())
+    return len(own) != len(held) or any(a is not b for a, b in zip(*values, strict=True))
+
+
+def record(recording: Recording, found: TracedCell, operands: list[Any], static: dict[str, Any]) -> Any:
+    """Record a call of a cell."""
+    made = found.call(*operands, **static)
+    found.calls += 1
+    if found.shares:
+        for x in tree_leaves(made):
+            recording.note_views(x, operands)
+    return made if torch.is_grad_enabled() or not recording.grad else without_gradient(made)
+
+
+class _Marked:
     """A function that is a cell where `Batched` records, and itself elsewhere."""
 
     __wrapped__: Callable[..., Any]
+    __qualname__: str
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
@@ -30,70 +256,27 @@ class _Cell:
     def __call__(self, *args: Any, **static: Any) -> Any:
         function = self.__wrapped__
         recording = current.get(None)
-        if recording is None:
+        if recording is None or recording.origins is not None:
             return function(*args, **static)
-        enabled = torch.is_grad_enabled() or not recording.grad
-        owner = args[0] if args and isinstance(args[0], torch.nn.Module) else None
-        given = args if owner is None else args[1:]
-        shape: Any = None
-        key: Any = (self, id(owner), enabled)
-        if any(x.__class__ is tuple or x.__class__ is list for x in given):  # (x, (h, c)), as LSTMs have it
-            parts: list[Any] = []
-            shape = _flattened(given, parts)
-            given, key = tuple(parts), (*key, shape)
-        made = recording.cells.get(key)
-        if made is None:
-            of = function if owner is None else MethodType(function, owner)
-            made = recording.cells[key] = eb.cell(of if shape is None else _of_parts(of, shape))
-        found = made(*[x if isinstance(x, eb.Expression) else _argument(self, x) for x in given], **static)
-        leaves = found if found.__class__ is tuple else (found,)
-        if not all(isinstance(x, eb.Expression) for x in leaves):
-            leaves = tree_leaves(found)
-        recording.note_views(*given, *leaves)  # it may have returned what it was given
-        return found if enabled else without_gradient(found)
-
-
-def _flattened(x: Any, parts: list[Any]) -> Any:
-    """Add what is in tuples and lists to a list; what they are, as a key."""
-    if x.__class__ is tuple or x.__class__ is list:
-        return (x.__class__, *[_flattened(one, parts) for one in x])
-    parts.append(x)
-    return None
-
-
-def _nested(shape: Any, parts: Iterator[Any]) -> Any:
-    return next(parts) if shape is None else shape[0]([_nested(one, parts) for one in shape[1:]])
-
-
-def _of_parts(function: Callable[..., Any], shape: Any) -> Callable[..., Any]:
-    """The function of what is in its arguments."""
-
-    @wraps(function)
-    def of(*parts: Any, **static: Any) -> Any:
-        return function(*_nested(shape, iter(parts)), **static)
-
-    del of.__wrapped__  # whose signature is another
-    return of
-
-
-def _argument(cell: Any, x: Any) -> Any:
-    if isinstance(x, torch.Tensor) and not x.is_floating_point() and not x.ndim and x.dtype is not torch.bool:
-        return int(x)
-    if isinstance(x, Unread) or (isinstance(x, torch.Tensor) and not x.is_floating_point()):
-        raise EdBatchError(
-            f"edbatch.torch.cell {cell.__qualname__}: expected tensors of floats, and integers; got {x.dtype}"
-        )
-    return lift(x)
+        owner = args[0] if args and isinstance(args[0], nn.Module) else None
+        operands: list[Any] = []
+        form = operands_of(recording, args if owner is None else args[1:], operands, True)
+        if form is None:
+            raise EdBatchError(
+                f"edbatch.torch.cell {self.__qualname__}: expected tensors of floats, and integers; got "
+                f"{', '.join(map(shown, args))}"
+            )
+        return record(recording, recording.cells.of(function, owner, (form, ())), operands, static)
 
 
 def cell(function: Callable[..., Any]) -> Any:
     """Mark a function, or a method of a module, whose calls `Batched` records as one node each, which is faster.
 
     It is traced once per tuple of argument shapes, so what it computes must follow from its arguments, its module's
-    parameters and attributes; see `edbatch.cell`. Its arguments are tensors, tuples and lists of some, and integers
-    that are an index of `nn.Embedding` or a label of `F.cross_entropy`; what decides what it computes is given by
-    keyword only (`def f(self, x, *, s)`). It returns tensors, or tuples, lists and dictionaries of some. Called
-    otherwise it is as without the mark.
+    parameters and attributes; see `edbatch.cell`. Its arguments are tensors, and integers that are an index of
+    `nn.Embedding` or a label of `F.cross_entropy`; what decides what it computes is given by keyword only
+    (`def f(self, x, *, s)`). It returns tensors, or tuples, lists and dictionaries of some. Called otherwise it is as
+    without the mark.
 
     Args:
         function: see above.
@@ -122,4 +305,4 @@ def cell(function: Callable[..., Any]) -> Any:
     """
     if not callable(function) or isinstance(function, type | torch.nn.Module):
         raise EdBatchError(f"edbatch.torch.cell: expected a function or a method, got {shown(function)}")
-    return _Cell(function)
+    return _Marked(function)

@@ -65,6 +65,7 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
 
     device = property(lambda self: torch.device("cpu"))
     layout = property(lambda self: torch.strided)
+    is_cpu = property(lambda self: True)
     is_cuda = is_sparse = is_quantized = is_nested = is_mkldnn = property(lambda self: False)
 
     def size(self, dim: int | None = None) -> Any:  # type: ignore[override]
@@ -173,8 +174,8 @@ def _fill() -> None:
         if name in IN_PLACE:
             setattr(LazyTensor, f"{name}_", _changing(function, f"torch.Tensor.{name}_"))
             HANDLERS[getattr(torch.Tensor, f"{name}_")] = getattr(LazyTensor, f"{name}_")
-    of_two = {"add": eb.add, "sub": eb.subtract, "mul": eb.multiply, "truediv": eb.divide}
-    for name, function in (of_two | {"pow": elementwise.power, "matmul": matrices.matmul}).items():
+    of_two = {"add": eb.add, "sub": eb.subtract, "mul": eb.multiply, "truediv": eb.divide, "pow": elementwise.power}
+    for name, function in (of_two | {"matmul": matrices.matmul}).items():
         setattr(LazyTensor, f"__{name}__", _operator(function, False))
         setattr(LazyTensor, f"__r{name}__", _operator(function, True))
     for name, function in of_two.items():

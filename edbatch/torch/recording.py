@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
@@ -16,34 +16,42 @@ from edbatch.torch.inputs import Inputs
 from edbatch.torch.registry import HANDLERS, VIEWS, name_of, refused
 from edbatch.torch.weights import Weight
 
-#: Functions that make the same tensor of the same arguments; what they make in a cell is a constant of it.
+#: Functions that make the same tensor of the same numbers: in a cell, a constant, as is what is computed of constants.
 _CONSTANTS = frozenset({torch.zeros, torch.ones, torch.full, torch.eye, torch.arange, torch.linspace, torch.tensor})
 
 
 class Recording(TorchFunctionMode):
-    """Has functions of PyTorch record where they meet lazy tensors or parameters of the module.
+    """What one call of a module records; as a mode, it has functions of PyTorch record that are given a parameter.
+
+    Lazy tensors have them do so by themselves, so that the mode is on only where a parameter may be met without one.
 
     Args:
         weights: the parameters.
         inputs: the tensors that are met besides.
-        cells: see `edbatch.torch.cells`.
+        cells: see `edbatch.torch.cells.Cells`.
 
     Attributes:
+        parameters: EdBatch's, by the `id` of PyTorch's.
         grad: whether gradients are computed at all.
+        is_on: whether the mode is.
+        is_kept: whether what is recorded is kept, and appended again to other graphs.
+        origins: in a cell that is traced, of each view the id of what it is a view of; None: no cell is traced.
         graph: the graph of the samples.
         views: ids of its values that are views of others or have some.
         lazy: the class of lazy tensors.
     """
 
-    lazy: ClassVar[type]
+    lazy: ClassVar[Any]
     graph: eb.Graph
 
-    def __init__(self, weights: Sequence[Weight], inputs: Inputs, cells: dict[Any, Callable[..., Any]]) -> None:
+    def __init__(self, weights: Sequence[Weight], inputs: Inputs, cells: Any) -> None:
         super().__init__()
         self.cells = cells
         self.grad = torch.is_grad_enabled()
+        self.is_on = self.is_kept = False
+        self.origins: dict[int, int] | None = None
         self.views: set[int] = set()
-        self._parameters = {id(weight.theirs): weight.ours for weight in weights}
+        self.parameters = {id(weight.theirs): weight.ours for weight in weights}
         self._inputs = inputs
         self._dtype = torch.float32 if inputs.dtype == np.float32 else torch.float64
         self._constants: dict[int, torch.Tensor] = {}
@@ -60,14 +68,36 @@ class Recording(TorchFunctionMode):
         if handler is not None and self._has_parameter(args, kwargs):
             return called(func, handler, args, kwargs)
         found = func(*args, **kwargs)
-        if func in _CONSTANTS and _in_trace() and not found.requires_grad:
-            self._constants[id(found)] = found
+        if self.origins is not None and isinstance(found, torch.Tensor) and not found.requires_grad:
+            tensors = [x for x in args if isinstance(x, torch.Tensor)]
+            if func in _CONSTANTS or (tensors and all(map(self._is_constant, tensors))):
+                self._constants[id(found)] = found
         elif self._constants and args and func.__name__.endswith("_"):  # written to
             self._constants.pop(id(args[0]), None)
         return found
 
+    def under(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function where the mode is on."""
+        if self.is_on:
+            return function(*args, **kwargs)
+        self.is_on = True
+        try:
+            with self:
+                return function(*args, **kwargs)
+        finally:
+            self.is_on = False
+
+    def keep(self, function: Any, args: Any) -> Any:
+        """Call a function in a graph that is kept."""
+        graph: Any = eb.current_graph()
+        before, self.graph, self.views, self.is_kept = (self.graph, self.views), graph, set(), True
+        try:
+            return function(*args)
+        finally:
+            (self.graph, self.views), self.is_kept = before, False
+
     def _has_parameter(self, args: Any, kwargs: Any) -> bool:
-        own = self._parameters
+        own = self.parameters
         for x in args:
             if id(x) in own:
                 return True
@@ -75,21 +105,30 @@ class Recording(TorchFunctionMode):
 
     def lifted(self, tensor: torch.Tensor) -> Any:
         """A tensor of PyTorch as an operand of EdBatch's functions."""
-        ours = self._parameters.get(id(tensor))
+        ours = self.parameters.get(id(tensor))
         if ours is not None:
             return ours
-        if not _in_trace():
+        if self.origins is None and not self.is_kept:
             return self._inputs.of(self._promoted(tensor))
         self.expect_constant(tensor)
-        return eb.input(tensor.numpy())
+        if tensor.requires_grad and self.grad:
+            raise EdBatchError(
+                "edbatch.torch.Batched(..., replay=True): a tensor that requires a gradient is used in a sample, which "
+                "is kept with the numbers that it has now; expected tensor.detach(), or no replay"
+            )
+        return eb.input(self._promoted(tensor).detach().numpy().copy())
 
     def expect_constant(self, tensor: Any) -> None:
         """Refuse a tensor in a cell that may be another one when the cell is called again."""
-        if _in_trace() and self._constants.get(id(tensor)) is not tensor:
+        if self.origins is not None and not self._is_constant(tensor):
             raise EdBatchError(
                 "edbatch.torch.cell: a tensor that is neither an argument nor a parameter is used in a cell, where it "
                 "would be a constant; expected it as an argument"
             )
+
+    def _is_constant(self, tensor: Any) -> bool:
+        """Whether a tensor is the same in all calls of the cell that is traced."""
+        return self._constants.get(id(tensor)) is tensor or bool(self.cells.is_buffer(tensor))
 
     def _promoted(self, tensor: torch.Tensor) -> Any:
         """The tensor with the dtype that PyTorch gives what is computed of it and of values of the graph's."""
@@ -99,28 +138,20 @@ class Recording(TorchFunctionMode):
             return tensor.to(self._dtype)
         return tensor  # which inputs refuse
 
-    def note_views(self, *xs: Any) -> None:
+    def note_views(self, x: Any, views: Any) -> None:
         """Remember that writing to one may change the others."""
-        self.views.update([x.id for x in xs if isinstance(x, eb.Expression) and x.graph is self.graph])
-
-    def note_view(self, x: Any, result: Any) -> None:
-        """The same of one or several views of one, fast."""
-        kind: Any = self.lazy
-        graph, views = self.graph, self.views
-        if x.__class__ is kind and x.graph is graph:
-            views.add(x.id)
-        for one in result if result.__class__ is tuple else (result,):
-            if one.__class__ is kind and one.graph is graph:
-                views.add(one.id)
+        if self.origins is None:
+            kind, graph, noted = eb.Expression, self.graph, self.views
+            for one in (x, *views):
+                if isinstance(one, kind) and one.graph is graph:
+                    noted.add(one.id)
+        elif isinstance(x, eb.Expression):
+            ids = [one.id for one in views if isinstance(one, eb.Expression)]
+            self.origins.update(dict.fromkeys(ids, self.origins.get(x.id, x.id)))
 
 
 #: That of the module that runs.
 current: ContextVar[Recording] = ContextVar("edbatch_torch_recording")
-
-
-def _in_trace() -> bool:
-    graph = eb.current_graph()
-    return graph is not None and graph.is_trace
 
 
 def recording() -> Recording:
@@ -167,7 +198,9 @@ def called(func: Any, handler: Any, args: Any, kwargs: Any) -> Any:
             raise
         raise refused(name_of(func), f"{error}") from error
     if handler in VIEWS:
-        recording().note_view(args[0] if args else kwargs.get("input"), result)
+        recording().note_views(
+            args[0] if args else kwargs.get("input"), result if result.__class__ is tuple else (result,)
+        )
     return result if torch.is_grad_enabled() else without_gradient(result)
 
 
@@ -192,9 +225,9 @@ def written(x: Any, result: Any, name: str) -> Any:
         EdBatchError: another tensor would have to change with it, or there is another shape.
     """
     graph = eb.current_graph()
-    if not isinstance(x, eb.Expression) or graph is not x.graph or graph.is_trace:
+    if not isinstance(x, eb.Expression) or graph is not x.graph or recording().origins is not None:
         raise refused(name, f"{WRITTEN} (tensors from outside cannot be written to)")
-    if not torch.is_grad_enabled():
+    if recording().grad and not torch.is_grad_enabled():
         raise refused(f"{name} in torch.no_grad()", WRITTEN)
     if x.id in recording().views:
         raise refused(f"{name} where the tensor has views, or is one, or is of a cell,", WRITTEN)

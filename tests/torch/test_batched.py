@@ -444,7 +444,6 @@ class Code(nn.Module):
         self.layer = nn.Linear(size, size, **FLOAT)
         self.norm = nn.BatchNorm1d(size, **FLOAT)
         self.drop = nn.Dropout(0.5)
-        self.attention = nn.MultiheadAttention(size, 2, **FLOAT)
         self.table = nn.Embedding(5, size, max_norm=1.0, **FLOAT)
         self.function = function
 
@@ -471,6 +470,7 @@ def added_in_place(h):
     total.mul_(2)
     kept = total.clone()
     total -= 1
+    total **= 3
     return same, kept, F.relu(total, inplace=True), same * 1
 
 
@@ -602,7 +602,6 @@ REFUSED = {
     "torch.Tensor.requires_grad": lambda self, h: h if h.requires_grad else 0,
     "hooks go to": lambda self, h: h.register_hook(print),
     "batch_norm in training": lambda self, h: self.norm(h[None]),
-    "MultiheadAttention|multi_head": lambda self, h: self.attention(h[None], h[None], h[None]),
     "max_norm": lambda self, h: self.table(torch.tensor(1)) + h,
     "a deviation of 1 entries": lambda self, h: h[:1].std(),
     r"to\(torch.float32\)": lambda self, h: h.to(torch.float32),

@@ -1,17 +1,21 @@
 """Each function and method of lazy tensors, with values and gradients, beside PyTorch's own."""
 
 import re
+from inspect import signature
+from types import ModuleType
 
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: F401 (of the cases)
 from torch import nn
+from torch.testing._internal.generated.annotated_fn_args import annotated_args
 from torch.utils._pytree import tree_flatten
 
 import edbatch as eb
 import edbatch.torch
 from edbatch.torch.lazy import LazyTensor, Refused
 from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of
+from tests.torch import table
 from tests.torch.cases import CASES
 
 SHAPES = {
@@ -79,10 +83,10 @@ def test_every_function_has_a_case():
     for function in HANDLERS:
         name = name_of(function)
         *_, last = name.split(".")
-        if name.startswith("torch.Tensor.") or last in ("T", "mT", "spmm"):
+        if name.startswith("torch.Tensor.") or last in ("T", "mT", "spmm") or last == name:
             continue  # below
         place = "F." if ".nn.functional." in name else "torch."
-        assert last.startswith(("_", "multi_head")) or f"{place}{last}(" in re.sub(
+        assert last.startswith(("_", "multi_head", "linear_cross")) or f"{place}{last}(" in re.sub(
             r"torch\.(special|linalg)", "torch", text
         ), name
     for name in METHODS:
@@ -92,19 +96,42 @@ def test_every_function_has_a_case():
 
 IN_PLACED = """
     add sub subtract mul multiply div divide true_divide pow tanh sigmoid exp log sqrt rsqrt abs square sin cos erf erfc
-    neg relu reciprocal clamp clip clamp_min clamp_max masked_fill
+    neg relu reciprocal sign clamp clip clamp_min clamp_max masked_fill
 """
 
 
+GIVEN = {
+    "int64_t": 1, "SymInt": 1, "double": 1.0, "bool": False, "Scalar": 1.0, "IntArrayRef": [1], "SymIntArrayRef": [1],
+    "c10::string_view": "a", "ScalarType": torch.float32,
+}  # fmt: skip
+
+
+def arguments(function, h):
+    """Some for a function that PyTorch lets classes override, with a lazy tensor wherever there may be one."""
+    if (known := annotated_args.get(function)) is None:
+        given = signature(torch.overrides.get_testing_overrides()[function]).parameters.values()
+        given = [one for one in given if one.default is one.empty and one.kind is not one.KEYWORD_ONLY]
+        return ["ab" if one.name == "equation" else h for one in given], {}
+    found = {}
+    for one in known:
+        kind, size = one["simple_type"], int(one.get("size") or 1)
+        value = None if kind.endswith("?") else h if kind == "Tensor" else GIVEN.get(kind, [h, h])
+        found[one["name"]] = (value * size if kind.endswith("ArrayRef") else value, one["is_kwarg_only"] == "True")
+    at, named = ([(name, x) for name, (x, by_name) in found.items() if by_name is kind] for kind in (False, True))
+    return [x for _, x in at], dict(named)
+
+
+@pytest.mark.filterwarnings("ignore")  # of what PyTorch will remove
 def test_all_else_is_refused():
     """Of what PyTorch lets classes override, and of the attributes of tensors."""
 
     def walked(h):
-        for functions in torch.overrides.get_overridable_functions().values():
-            for function in functions:
-                if function not in HANDLERS and not hasattr(function, "__set__"):
-                    with pytest.raises((TypeError, ValueError)):  # which errors of EdBatch are, too
-                        function(h)
+        for space, functions in torch.overrides.get_overridable_functions().items():
+            for function in functions if isinstance(space, ModuleType) else ():
+                if function not in HANDLERS and function is not torch.autocast:  # which is a class
+                    at, named = arguments(function, h)
+                    with pytest.raises(eb.EdBatchError, match=name_of(function).rpartition(".")[2]):
+                        function(*at, **named)
         for name in dir(torch.Tensor):
             if not name.startswith("__") and isinstance(vars(LazyTensor).get(name), Refused):
                 with pytest.raises(eb.EdBatchError, match=rf"torch.Tensor.{name} of a lazy tensor is not supported"):
@@ -115,3 +142,8 @@ def test_all_else_is_refused():
     case = Case("walked(v)")
     case.forward = lambda scale: walked(case.v * scale)
     edbatch.torch.Batched(case)([1.0])
+
+
+@pytest.mark.skipif(table.VERSION not in table.PAGE.read_text(), reason="the page is of another PyTorch")
+def test_the_page_lists_them():
+    assert table.PAGE.read_text() == table.page(), "python -m tests.torch.table writes it"

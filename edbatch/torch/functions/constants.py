@@ -48,6 +48,8 @@ register(torch.is_complex, methods="is_complex")(lambda input: False)
 
 @register(methods="to")
 def to(input: Any, *args: Any, **kwargs: Any) -> Any:
+    if isinstance(input, torch.Tensor):  # to what a lazy one is of
+        return input.to(*[x.dtype if isinstance(x, eb.Expression) else x for x in args], **kwargs)
     known = {"non_blocking", "memory_format", "copy"}
     for x in (*args, *(x for name, x in kwargs.items() if name not in known)):
         dtype, device = (x.dtype, x.device) if hasattr(x, "layout") else (x, x)

@@ -25,13 +25,12 @@ def _of_one(function: Callable[[Any], Any], *functions: Any, method: str = "") -
 for _name in ("tanh", "sigmoid", "exp", "log", "sqrt", "abs", "square", "sin", "cos", "erf", "erfc", "neg", "relu"):
     _of_one(getattr(eb, _name), getattr(torch, _name), method=_name)
 _of_one(eb.neg, torch.negative)
-_of_one(eb.tanh, F.tanh)
-_of_one(eb.sigmoid, F.sigmoid, torch.special.expit)
+_of_one(eb.sigmoid, torch.special.expit)
 _of_one(eb.softsign, F.softsign)
 _of_one(eb.log_sigmoid, F.logsigmoid)
 _of_one(lambda x: eb.power(x, -0.5), torch.rsqrt, method="rsqrt")
 _of_one(lambda x: 1.0 / x, torch.reciprocal, method="reciprocal")
-_of_one(lambda x: x - eb.tanh(x), F.tanhshrink)
+_of_one(lambda x: eb.greater(x, 0.0) - eb.less(x, 0.0), torch.sign, method="sign")
 register(torch.positive, methods="positive", view=True)(node)
 
 
@@ -63,6 +62,23 @@ _activation(F.celu, lambda x, alpha=1.0: eb.elu(x / alpha) * alpha)
 _activation(F.selu, lambda x: eb.elu(x, 1.6732632423543772) * 1.0507009873554805, torch.selu)
 _activation(F.hardtanh, _hardtanh)
 _activation(F.relu6, lambda x: _hardtanh(x, 0.0, 6.0))
+_activation(F.hardsigmoid, lambda x: _hardtanh(x + 3.0, 0.0, 6.0) / 6.0)
+_activation(F.hardswish, lambda x: x * _hardtanh(x + 3.0, 0.0, 6.0) / 6.0)
+_activation(F.threshold, lambda x, threshold, value: eb.where(eb.greater(x, threshold), x, value))
+
+
+def _shrink(theirs: Any, ours: Callable[..., Any]) -> None:
+    register(theirs)(lambda input, lambd=0.5: ours(lift(input), lambd))
+
+
+_shrink(F.hardshrink, lambda x, limit: eb.where(eb.greater(eb.abs(x), limit), x, 0.0))
+_shrink(F.softshrink, lambda x, limit: x - eb.clip(x, -limit, limit))
+
+
+@register(torch.rrelu)
+def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Any:
+    expect_default("training", training, False)
+    return eb.leaky_relu(lift(input), (lower + upper) / 2)
 
 
 @register(F.softplus)

@@ -10,17 +10,12 @@ import numpy as np
 import torch
 
 import edbatch as eb
-from edbatch.torch.functions.shape import axis_of
+from edbatch.torch.functions.shape import at, axis_of
 from edbatch.torch.recording import lift, node, recording
 from edbatch.torch.registry import expect_default, refused, register
 from edbatch.torch.unread import Unread, values_of
 
 _part = eb.Expression.__getitem__  # by EdBatch's own index
-
-
-def at(x: Any, axis: int, key: Any) -> Any:
-    """Part of an expression along an axis."""
-    return _part(x, (*(slice(None) for _ in range(axis)), key) if axis else key)
 
 
 def read(index: Any) -> Any:

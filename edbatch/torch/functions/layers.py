@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 
 import edbatch as eb
-from edbatch.torch.functions.index import at, integers
+from edbatch.torch.functions.index import integers
+from edbatch.torch.functions.shape import at
 from edbatch.torch.recording import lift, node, recording, written
 from edbatch.torch.registry import expect_default, refused, register
 
@@ -94,15 +95,37 @@ def batch_norm(
 ) -> Any:
     if training or mean is None:
         raise refused("batch_norm in training", "it mixes samples; expected LayerNorm, or the module in eval()")
-    x, eps = node(input), given.get("eps", _[1] if len(_) > 1 else 1e-5)
+    scale = (var + given.get("eps", _[1] if len(_) > 1 else 1e-5)).rsqrt()
+    return _by_channel(_by_channel(node(input), scale, -mean * scale), weight, bias)
+
+
+def _by_channel(x: Any, weight: Any, bias: Any) -> Any:
+    """What is weighted, and added to, each of the channels along the second axis."""
     rest = (1,) * (len(x.spec.shape) - 2)
+    weight, bias = (
+        eb.reshape(node(one), (-1, *rest)) if rest and one is not None else lift(one) for one in (weight, bias)
+    )
+    x = x if weight is None else x * weight
+    return x if bias is None else x + bias
 
-    def placed(one: Any) -> Any:
-        return eb.reshape(node(one), (-1, *rest)) if rest else lift(one)
 
-    y = (x - placed(mean)) * placed((var + eps).rsqrt())
-    y = y if weight is None else y * placed(weight)
-    return y if bias is None else y + placed(bias)
+@register(torch.group_norm)
+def group_norm(input: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any) -> Any:
+    x = node(input)
+    y = eb.reshape(x, (x.spec.shape[0], groups, -1))
+    y = eb.reshape(layer_norm(y, y.spec.shape[2:], eps=eps), x.spec.shape)
+    return _by_channel(y, weight, bias)
+
+
+@register(torch.instance_norm)
+def instance_norm(
+    input: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, *_: Any
+) -> Any:
+    if not training:
+        return batch_norm(input, mean, var, weight, bias, eps=eps)
+    if mean is not None:
+        raise refused("instance_norm with track_running_stats in training", "it mixes samples; expected eval()")
+    return group_norm(input, input.shape[1], weight, bias, eps)
 
 
 # --- of windows
@@ -155,14 +178,29 @@ _pooling(eb.avg_pool1d, 2, "", F.avg_pool1d, ceil_mode=False, count_include_pad=
 _pooling(eb.avg_pool2d, 3, "", F.avg_pool2d, ceil_mode=False, count_include_pad=True, divisor_override=None)
 
 
-def _all_of(axes: int, *functions: Any) -> None:
-    def handler(input: Any, output_size: Any) -> Any:
-        if set(output_size if isinstance(output_size, tuple | list) else (output_size,)) != {1}:
-            raise refused(f"adaptive pooling to {output_size}", "expected 1")
-        return eb.mean(node(input), tuple(range(-axes, 0)), True)
+def _adaptive(axes: int, mean: Any, largest: Any) -> None:
+    """Of windows that are as large as sizes of the results ask for."""
 
-    register(*functions)(handler)
+    def of_means(input: Any, output_size: Any) -> Any:
+        x = node(input)
+        sizes = output_size if isinstance(output_size, tuple | list) else (output_size,) * axes
+        for axis, size in enumerate(sizes, len(x.spec.shape) - axes):
+            n = x.spec.shape[axis]
+            parts = [at(x, axis, slice(i * n // size, -(-(i + 1) * n // size))) for i in range(size or 0)]
+            x = eb.concatenate([eb.mean(part, axis, True) for part in parts], axis) if parts else x
+        return x
+
+    def of_all(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        expect_default("output_size", output_size, 1, (1,) * axes)
+        expect_default("return_indices", return_indices, False)
+        pool = eb.max_pool1d if axes == 1 else eb.max_pool2d
+        return _each(lambda x: pool(x, _numbers(x.spec.shape[1:], axes + 1)), node(input), axes + 1)
+
+    register(mean)(of_means)
+    if axes < 3:
+        register(largest)(of_all)
 
 
-_all_of(1, F.adaptive_avg_pool1d)
-_all_of(2, F.adaptive_avg_pool2d)
+_adaptive(1, F.adaptive_avg_pool1d, F.adaptive_max_pool1d)
+_adaptive(2, F.adaptive_avg_pool2d, F.adaptive_max_pool2d)
+_adaptive(3, F.adaptive_avg_pool3d, None)

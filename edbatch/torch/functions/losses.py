@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 import edbatch as eb
 from edbatch.torch.functions.elementwise import softplus
 from edbatch.torch.functions.index import integers, read
+from edbatch.torch.functions.reduce import distance
 from edbatch.torch.recording import lift, node, recording
 from edbatch.torch.registry import HANDLERS, expect_default, refused, register
 
@@ -99,6 +101,61 @@ def _ranking(input1: Any, input2: Any, target: Any, margin: float = 0) -> Any:
     return eb.clip(-(lift(target) * (lift(input1) - lift(input2))) + margin, 0.0, None)
 
 
+@_loss(F.gaussian_nll_loss)
+def _gaussian(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6) -> Any:
+    x, v = node(input), node(var)
+    v = v if len(v.spec.shape) in (0, len(x.spec.shape)) else eb.unsqueeze(v, len(v.spec.shape))
+    v = v + eb.stop_gradient(eb.clip(v, eps, None) - v)  # which PyTorch's gradient does not see
+    found = (eb.log(v) + eb.square(x - lift(target)) / v) * 0.5
+    return found + 0.5 * math.log(2 * math.pi) if full else found
+
+
+def _poisson(x: Any, y: Any, log_input: bool = True, full: bool = False, eps: float = 1e-8) -> Any:
+    found = eb.exp(x) - y * x if log_input else x - y * eb.log(x + eps)
+    if not full:
+        return found
+    many = eb.greater(y, 1.0)
+    some = eb.where(many, y, 1.0)
+    return found + eb.where(many, some * eb.log(some) - some + eb.log(some * 2 * math.pi) * 0.5, 0.0)
+
+
+def _hinge(x: Any, y: Any, margin: float = 1.0) -> Any:
+    return eb.where(eb.not_equal(y, 1.0), eb.clip(margin - x, 0.0, None), 0.0) + eb.where(eb.not_equal(y, -1.0), x, 0.0)
+
+
+_of_entries(F.poisson_nll_loss, _poisson)
+_of_entries(F.hinge_embedding_loss, _hinge)
+
+
+@_loss(F.cosine_embedding_loss)
+def _cosine(input1: Any, input2: Any, target: Any, margin: float = 0) -> Any:
+    a, b, y = node(input1), node(input2), lift(target)
+    lengths = (eb.sum(eb.square(a), -1) + 1e-12) * (eb.sum(eb.square(b), -1) + 1e-12)
+    cosine = eb.sum(a * b, -1) * eb.power(lengths, -0.5)
+    far = eb.where(eb.equal(y, -1.0), eb.clip(cosine - margin, 0.0, None), 0.0)
+    return eb.where(eb.equal(y, 1.0), 1.0 - cosine, far)
+
+
+@_loss(F.triplet_margin_loss)
+def _triplet(
+    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False
+) -> Any:
+    near, far = distance(anchor, positive, p, eps), distance(anchor, negative, p, eps)
+    if swap:
+        far = eb.minimum(far, distance(positive, negative, p, eps))
+    return eb.clip(near - far + margin, 0.0, None)
+
+
+@_loss(F.multi_margin_loss)
+def _margins(input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None) -> Any:
+    expect_default("weight", weight)
+    x, labels = node(input), integers(target)
+    right = eb.gather(x, labels[..., None], labels.ndim)
+    each = eb.clip(x - right + margin, 0.0, None)
+    others = np.arange(x.spec.shape[-1]) != labels[..., None]
+    return eb.mean(eb.where(others, each if p == 1 else eb.square(each), 0.0), -1)
+
+
 def _of_labels(logs: Any, target: Any, weight: Any, ignore: int, smoothing: float = 0.0) -> Any:
     """Of logarithms of probabilities and labels, which may be left out, and have weights."""
     labels, classes = integers(target), logs.spec.shape[-1]
@@ -154,19 +211,20 @@ _of_many = HANDLERS[F.cross_entropy]
 def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     """One label alone, as in most losses of one sample, is one node."""
     smoothing = given.get("label_smoothing", 0.0)
+    if target.__class__ is torch.Tensor and not target.ndim and not args and given.get("weight") is None:
+        recording().expect_constant(target)
+        label = target.item()
+        if label.__class__ is int and len(input.shape) == 1 and label != given.get("ignore_index", -100):
+            return eb.cross_entropy(node(input), label, smoothing)
     if hasattr(target, "unread") and target.shape:
         target = target.tensor
     if not isinstance(target, torch.Tensor | eb.Expression):  # an integer argument of a cell
         expect_default("weight", given.get("weight"))
         return eb.cross_entropy(node(input), target, smoothing)
-    rows, plain = len(input.shape) - 1, not args and all(given.get(name) is None for name in _RARE)
-    if plain and rows in (0, 1) and tuple(input.shape[:-1]) == tuple(target.shape) == (1,) * rows:
-        label = read(target).item() if rows else read(target)
-        if label.__class__ is int and 0 <= label < input.shape[-1] and label != given.get("ignore_index", -100):
-            found = eb.cross_entropy(eb.squeeze(node(input), 0) if rows else node(input), label, smoothing)
-            return eb.unsqueeze(found, 0) if rows and given.get("reduction") == "none" else found
+    plain = not args and all(given.get(name) is None for name in ("weight", "size_average", "reduce"))
+    if plain and len(input.shape) == 2 and tuple(input.shape[:1]) == tuple(target.shape) == (1,):
+        label = read(target).item()
+        if label.__class__ is int and 0 <= label < input.shape[1] and label != given.get("ignore_index", -100):
+            found = eb.cross_entropy(eb.squeeze(node(input), 0), label, smoothing)
+            return eb.unsqueeze(found, 0) if given.get("reduction") == "none" else found
     return _of_many(input, target, *args, **given)
-
-
-#: Arguments of `cross_entropy` that few give.
-_RARE = ("weight", "size_average", "reduce")

@@ -74,6 +74,10 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     return found if bias is None else found + lift(bias)
 
 
+#: Whether `nn.TransformerEncoder` may go a way that is faster for several sequences.
+register(torch._nested_tensor_from_mask_left_aligned)(lambda *_: False)
+
+
 @register(F.scaled_dot_product_attention)
 def attention(
     query: Any,

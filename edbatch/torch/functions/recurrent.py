@@ -12,7 +12,8 @@ import edbatch as eb
 from edbatch.torch.functions.index import unbind
 from edbatch.torch.functions.layers import dropout
 from edbatch.torch.functions.matrices import linear
-from edbatch.torch.recording import lift
+from edbatch.torch.functions.shape import at
+from edbatch.torch.recording import lift, node
 from edbatch.torch.registry import refused, register
 
 
@@ -48,23 +49,24 @@ def _rnn_cell(function: Callable[[Any], Any], *functions: Any) -> Callable[..., 
 def _layers(name: str, cell: Callable[..., Any]) -> None:
     """Layers over a sequence, perhaps both ways: [length, n, size], or [n, length, size] with `batch_first`."""
 
-    def handler(
-        input: Any, hx: Any, params: Any, has_biases: Any, layers: Any, p: Any, train: Any, both: Any, first: Any = None
+    def over(
+        input: Any, hx: Any, params: Any, biases: Any, layers: Any, p: Any, train: Any, both: Any, first: Any
     ) -> Any:
         ways = 1 + both
-        each = len(params) // (layers * ways) if first is not None else 0
-        if each not in (2, 4):
-            raise refused(f"{name} with proj_size, or of packed sequences", "expected the sequence of one sample")
+        each = len(params) // (layers * ways)
         starts, ends = [unbind(one) for one in (hx if name == "lstm" else (hx,))], []
         xs = unbind(input, int(first))
         for layer in range(layers):
             found = []
             for way in range(ways):
                 at = layer * ways + way
+                own = params[at * each : (at + 1) * each]
                 state, outputs = [one[at] for one in starts], []
                 for x in xs[:: 1 - 2 * way]:
-                    made = cell(x, state if name == "lstm" else state[0], *params[at * each : (at + 1) * each])
-                    state = made if name == "lstm" else [made]
+                    made = cell(x, state if name == "lstm" else state[0], *own[: 2 + 2 * biases])
+                    state = list(made) if name == "lstm" else [made]
+                    if each % 2:  # with `proj_size`
+                        state[0] = linear(state[0], own[-1])
                     outputs.append(state[0])
                 ends.append(state)
                 found.append(outputs[:: 1 - 2 * way])
@@ -73,6 +75,14 @@ def _layers(name: str, cell: Callable[..., Any]) -> None:
                 xs = [dropout(x, p, train) for x in xs]
         return (eb.stack(xs, int(first)), *map(eb.stack, zip(*ends, strict=True)))
 
+    def handler(*given: Any) -> Any:
+        data, sizes, *more = given
+        if getattr(sizes, "dtype", None) is not torch.int64:
+            return over(*given)
+        expect_one(len(data), sizes)  # of a packed sequence
+        y, *ends = over(*[eb.unsqueeze(node(data), 1), *more, False])
+        return (eb.squeeze(y, 1), *ends)
+
     register(getattr(torch, name), getattr(torch._VF, name))(handler)
 
 
@@ -80,3 +90,37 @@ _layers("lstm", lstm_cell)
 _layers("gru", gru_cell)
 _layers("rnn_tanh", _rnn_cell(eb.tanh, torch.rnn_tanh_cell, torch._VF.rnn_tanh_cell))
 _layers("rnn_relu", _rnn_cell(eb.relu, torch.rnn_relu_cell, torch._VF.rnn_relu_cell))
+
+
+# --- packed and padded sequences
+
+
+def expect_one(length: int, sizes: Any) -> None:
+    """Refuse packed sequences of several samples."""
+    if len(sizes) != length:
+        raise refused("a packed sequence of several", "expected that of one sample, or the sequence itself")
+
+
+@register(torch._VF._pack_padded_sequence)
+def pack(input: Any, lengths: Any, batch_first: bool = False) -> Any:
+    x, length = node(input), int(lengths[0])
+    expect_one(1, lengths)
+    return at(at(x, int(not batch_first), 0), 0, slice(0, length)), torch.ones(length, dtype=torch.int64)
+
+
+@register(torch._VF._pad_packed_sequence)
+def unpack(data: Any, batch_sizes: Any, batch_first: bool, padding_value: float, total_length: int) -> Any:
+    expect_one(len(data), batch_sizes)
+    return pad_sequence([data], batch_first, padding_value, total=total_length), torch.tensor([len(data)])
+
+
+@register(torch._C._nn.pad_sequence)
+def pad_sequence(
+    sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right", total: int = 0
+) -> Any:
+    longest, xs = max(total, *map(len, sequences)), []
+    for x in map(node, sequences):
+        more = longest - x.spec.shape[0]
+        pairs = [(0, more) if padding_side == "right" else (more, 0), *[(0, 0)] * (len(x.spec.shape) - 1)]
+        xs.append(eb.pad(x, pairs, padding_value))
+    return eb.stack(xs, int(not batch_first))

@@ -117,10 +117,9 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
 register(torch.linalg.vector_norm)(lambda x, ord=2, dim=None, keepdim=False: _norm(node(x), ord, dim, keepdim))
 
 
-@register(F.normalize)
-def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Any:
-    x = node(input)
-    return x / eb.clip(_norm(x, p, dim, True), eps, None)
+@register(torch.pairwise_distance)
+def distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    return _norm(node(x1) - lift(x2) + eps, p, -1, keepdim)
 
 
 @register(torch.cosine_similarity)
@@ -150,5 +149,4 @@ def _along(function: Callable[..., Any], *functions: Any, methods: str = "") -> 
 
 _along(eb.softmax, torch.softmax, F.softmax, torch.special.softmax, methods="softmax")
 _along(eb.log_softmax, torch.log_softmax, F.log_softmax, torch.special.log_softmax, methods="log_softmax")
-_along(lambda x, axis: eb.softmax(eb.neg(x), axis), F.softmin)
 _along(eb.cumsum, torch.cumsum, methods="cumsum")

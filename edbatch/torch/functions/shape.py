@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 import edbatch as eb
 from edbatch.torch.recording import lift, node
-from edbatch.torch.registry import expect_default, refused, register
+from edbatch.torch.registry import refused, register
 
 
 def listed(given: tuple[Any, ...]) -> Any:
@@ -130,6 +130,11 @@ def _chunk(x: Any, chunks: int, dim: int = 0) -> Any:
     return _split(x, -(-size // chunks), axis)
 
 
+def at(x: Any, axis: int, key: Any) -> Any:
+    """Part of an expression along an axis, by EdBatch's own index."""
+    return eb.Expression.__getitem__(x, (*(slice(None) for _ in range(axis)), key) if axis else key)
+
+
 # --- that are no views
 
 
@@ -181,15 +186,25 @@ def flip(input: Any, *dims: Any) -> Any:
     return x
 
 
+_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
 @register(F.pad)
 def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
-    expect_default("mode", mode, "constant")
     if min(pad) < 0:
         raise refused("pad by negative sizes", "a slice")
     x = node(input)
     pairs = [(0, 0)] * (len(x.spec.shape) - len(pad) // 2)
     pairs += [tuple(pad[at : at + 2]) for at in range(len(pad) - 2, -1, -2)]
-    return eb.pad(x, pairs, 0.0 if value is None else float(value))
+    if mode == "constant":
+        return eb.pad(x, pairs, 0.0 if value is None else float(value))
+    for axis, pair in enumerate(pairs):
+        if pair != (0, 0):
+            size = x.spec.shape[axis]
+            if max(pair) > size - (mode == "reflect") and mode != "replicate":
+                raise RuntimeError(f"Padding size {pair} should be less than the input dimension, got {size}")
+            x = at(x, axis, np.pad(np.arange(size), pair, _MODES[mode]))  # type: ignore[call-overload]
+    return x
 
 
 def _triangle(name: str, keep: Any) -> None:

@@ -50,7 +50,7 @@ def test_batches(name):
     network, model, samples = drawn(name, 2, 8)
     reports = []
     for times in (1, 4):
-        batched = Batched(model)
+        batched = Batched(model, cells="marked")
         network.losses_together(batched, samples * times)
         reports.append(batched.last.report())
     one, four = reports

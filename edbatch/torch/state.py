@@ -1,0 +1,69 @@
+"""What cells of a module depend on besides their arguments, in a form that can be compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+#: Entries of a list or dictionary that are looked at; of a longer one, which it is.
+_ENTRIES = 64
+
+_ATOMS = (int, float, str, bool, bytes, type(None), torch.dtype, torch.device)
+
+#: What a module of PyTorch's keeps that has no part in what it computes, or is found elsewhere: `Weight` follows those.
+_BESIDES = frozenset({"_parameters", "_compiled_call_impl"})
+
+#: Of an owner of a class of users'; what its own functions name besides is watched by its cells, see `edbatch.cell`.
+_OWN = ("training", "forward", "_modules", "_buffers", "_forward_hooks", "_forward_pre_hooks")
+
+
+class Same:
+    """An object that is equal to itself only, and held, so that no other gets its `id`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def parts_of(owner: Any) -> list[nn.Module]:
+    """The module and its parts."""
+    return list(owner.modules()) if isinstance(owner, nn.Module) else []
+
+
+def is_users(kind: type) -> bool:
+    """Whether a class is not PyTorch's."""
+    return not kind.__module__.startswith(("torch.nn.", "builtins"))
+
+
+def state_of(owner: Any) -> Any:
+    """The state of a module and its parts: modes, attributes, parts and buffers."""
+    found: list[Any] = []
+    for module in parts_of(owner):
+        own = vars(module)
+        is_owner = module is owner and is_users(type(module))
+        found += [Same(module), type(module)]
+        found += [(name, _compared(own.get(name))) for name in (_OWN if is_owner else own) if name not in _BESIDES]
+    return tuple(found)
+
+
+def _compared(value: Any, depth: int = 0) -> Any:
+    """What is equal for equal values."""
+    if isinstance(value, _ATOMS):
+        return type(value), value
+    if isinstance(value, torch.Tensor):
+        return Same(value), -1 if value.is_inference() else value._version
+    if hasattr(value, "is_lazy"):  # which no cell may use
+        return None
+    if isinstance(value, list | tuple | dict) and len(value) <= _ENTRIES and depth < 3:
+        parts = value.items() if isinstance(value, dict) else value
+        return type(value), tuple([_compared(part, depth + 1) for part in parts])
+    return Same(value)
