@@ -59,9 +59,10 @@ def leaves_and_gradients(module, results):
     }
 
 
-def compared(module, samples, rtol=1e-9):
+def compared(module, samples, rtol=1e-9, batched=None):
     theirs, wanted = leaves_and_gradients(module, [module(one) for one in samples])
-    ours, found = leaves_and_gradients(module, edbatch.torch.Batched(module)(samples))
+    batched = batched or edbatch.torch.Batched(module)
+    ours, found = leaves_and_gradients(module, batched(samples))
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs, strict=True):
         assert a.dtype == b.dtype
