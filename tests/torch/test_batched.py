@@ -596,6 +596,7 @@ REFUSED = {
     "batch_norm in training": lambda self, h: self.norm(h[None]),
     "max_norm": lambda self, h: self.table(torch.tensor(1)) + h,
     "a deviation of 1 entries": lambda self, h: h[:1].std(),
+    "deviation of 1 entries": lambda self, h: h.sum().var(0),
     r"to\(torch.float32\)": lambda self, h: h.to(torch.float32),
     "one dtype": lambda self, h: h.float(),
     "norm with p=3": lambda self, h: h.norm(3),

@@ -16,7 +16,7 @@ import edbatch.torch
 from edbatch.torch.lazy import LazyTensor, Refused
 from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of
 from tests.torch import table
-from tests.torch.cases import CASES
+from tests.torch.cases import CASES, ERRORS
 
 SHAPES = {
     "v": (5,), "w": (5,), "p": (5,), "q": (5,), "m": (3, 5), "n": (3, 5), "k": (5, 4), "t": (2, 3, 4), "u": (2, 3, 4),
@@ -77,6 +77,14 @@ def compared(module, samples, rtol=1e-9, batched=None):
 @pytest.mark.parametrize("code", CASES)
 def test_function(code):
     compared(Case(code), [1.0, -0.7])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("code", ERRORS)
+def test_errors_of_pytorch(code):
+    for module in (Case(code), lambda one: edbatch.torch.Batched(Case(code))([one])):
+        with pytest.raises((RuntimeError, IndexError, ValueError, NotImplementedError, TypeError)):  # EdBatch's, too
+            module(1.0)
 
 
 def test_every_function_has_a_case():
