@@ -22,8 +22,6 @@ from edbatch.torch.registry import HANDLERS, expect_default, refused, register
 def _total(x: Any, reduction: str, count: Any = None) -> Any:
     if reduction == "none":
         return x
-    if reduction == "batchmean":
-        return eb.sum(x) / x.spec.shape[0]
     if reduction == "mean" and count is None:
         return eb.mean(x) if x.spec.shape else x
     return eb.sum(x) if reduction == "sum" else eb.sum(x) / count
@@ -40,6 +38,8 @@ def _loss(theirs: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
                 expect_default(old, given.pop(old, None))
             reduction = given.pop("reduction", "mean")
             found = ours(**given)
+            if reduction == "batchmean":
+                return eb.sum(found) / [*given["input"].shape, 1][0]
             return _total(*(found[0], reduction, found[1]) if isinstance(found, tuple) else (found, reduction))
 
         register(theirs)(handler)
@@ -159,6 +159,7 @@ def _triplet(
 @_loss(F.multi_margin_loss)
 def _margins(input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None) -> Any:
     expect_default("weight", weight)
+    expect_default("p", p, 1, 2)
     x, labels = node(input), integers(target)
     if labels.shape != x.spec.shape[:-1] or (labels < 0).any():
         raise refused(f"multi_margin_loss of {list(x.shape)} and labels {labels}", "expected one from 0 for each row")
