@@ -66,6 +66,7 @@ class Drawn(nn.Module):
         nn.init.normal_(self.norm.weight)  # else sums are zero up to rounding, which decides what is larger
         nn.init.normal_(self.norm.bias)
         self.given = nn.ParameterDict({name: torch.randn(shape) for name, shape in SHAPES.items()})
+        self.scale = 1.0
         self.to(dtype)
 
     def case(self, number, x, y):
@@ -85,10 +86,10 @@ class Drawn(nn.Module):
 
     @edbatch.torch.cell
     def marked(self, a, b, *, which):
-        return torch.tanh(OF_ONE[which](self.layers[which % 2](a))) * OF_TWO[which % 14](a, b)
+        return torch.tanh(OF_ONE[which](self.layers[which % 2](a))) * OF_TWO[which](a, b) * self.scale
 
     def of_one(self, number, x):
-        kind, which = number % 8, number // 8
+        which, kind = divmod(number, 8)
         if kind == 0:
             return self.layers[which % 2](x)
         if kind == 1:
@@ -110,12 +111,13 @@ class Drawn(nn.Module):
             return self.of_one(tree, self.embed(torch.tensor(tree % 7)))
         number, left, right = tree
         a, b = self.state(left), self.state(right)
-        kind, which = number % 8, number // 8
+        which, kind = divmod(number, 8)
         if kind == 0:
             return self.case(which, a, b)
         if kind == 1:
             return self.marked(a, b, which=which % 4)
-        return torch.tanh(self.of_one(which, OF_TWO[number % len(OF_TWO)](a, b)))
+        number, which = divmod(which, len(OF_TWO))
+        return torch.tanh(self.of_one(number, OF_TWO[which](a, b)))
 
     def forward(self, tree):
         found = self.state(tree)
@@ -126,7 +128,7 @@ def drawn_tree(rng, leaves):
     if leaves == 1:
         return int(rng.integers(10000))
     left = int(rng.integers(1, leaves))
-    return int(rng.integers(100000)), drawn_tree(rng, left), drawn_tree(rng, leaves - left)
+    return int(rng.integers(10**7)), drawn_tree(rng, left), drawn_tree(rng, leaves - left)
 
 
 @torch.no_grad()
@@ -145,6 +147,7 @@ def load(rng, model):
 
 def turn(rng, model):
     model.train(not model.training)
+    model.scale += 0.1
 
 
 CHANGES = [write] * 24 + [lambda rng, model: None] * 16 + [turn] * 6 + [exchange, load]
