@@ -1,6 +1,7 @@
 """The README's code is executed, as one script."""
 
 import re
+from importlib.util import find_spec
 
 from tests.pages import README, blocks_of, run
 
@@ -13,4 +14,5 @@ def test_the_code_runs_and_says_what_it_says(monkeypatch, tmp_path):
     batches, nodes = re.search(r"in (\d+) batches instead of (\d+) operations", blocks[0].code).groups()
     assert re.search(rf"^batches +{batches}$", printed[0], flags=re.MULTILINE)
     assert re.search(rf"^nodes +{nodes}$", printed[0], flags=re.MULTILINE)
-    assert len(names["values"]) == 3
+    if find_spec("torch"):  # else what follows it is left out
+        assert len(names["values"]) == 3

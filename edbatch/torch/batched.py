@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from torch import nn
 import edbatch as eb
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.torch.boundary import Batch, drawn_seed, in_place, outputs_of, samples_of
-from edbatch.torch.cells import Cells
+from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.lazy import LazyTensor
 from edbatch.torch.recording import Recording, current
+from edbatch.torch.state import state_of
 from edbatch.torch.submodules import follow
 from edbatch.torch.weights import Weight
+
 
 class _Bound:
     """The parameters of a module as EdBatch's, and its cells."""
@@ -25,6 +28,7 @@ class _Bound:
     def __init__(self, places: list[Any]) -> None:
         self.places = places
         self.cells: dict[Any, Any] = {}  # see `Cells`
+        self.replays: dict[Any, Callable[..., Any]] = {}  # by the model's state
         self.weights: list[Weight] = []
         self.sparse = any(place[-1] for place in places)
         dtypes = {place[-2] for place in places} or {torch.float32}
@@ -95,7 +99,9 @@ class Batched(nn.Module):
 
     last: eb.Graph | None
 
-    def __init__(self, model: nn.Module, *, stack: bool = False, cells: str = "auto", policy: Any = None) -> None:
+    def __init__(
+        self, model: nn.Module, *, stack: bool = False, cells: str = "auto", replay: bool = False, policy: Any = None
+    ) -> None:  # fmt: skip
         super().__init__()
         if not isinstance(model, nn.Module):
             raise EdBatchError(f"edbatch.torch.Batched: expected an nn.Module of one sample, got {shown(model)}")
@@ -104,6 +110,7 @@ class Batched(nn.Module):
         if cells not in ("auto", "marked"):
             raise EdBatchError(f"edbatch.torch.Batched: cells: expected 'auto' or 'marked', got {shown(cells)}")
         self.cells = cells
+        self.replay = checked_flag("edbatch.torch.Batched: replay", replay)
         self.policy = policy
         self.last = None
         self.__dict__["_bound"] = None
@@ -118,7 +125,6 @@ class Batched(nn.Module):
         inputs = Inputs(bound.dtype, self)
         cells = Cells(bound.cells, self.model, self.cells == "auto")
         recording = Recording(bound.weights, inputs, cells)
-        call = partial(recording.under, self.model) if self.model._parameters else self._plain
         token = current.set(recording)
         try:
             with (
@@ -126,7 +132,8 @@ class Batched(nn.Module):
                 eb.Graph(self.policy, bound.dtype, seed=drawn_seed(), expression_class=LazyTensor) as graph,
             ):
                 recording.graph = graph
-                results = [call(one, {}) for one in samples_of(place, lists)]
+                call = self._replayed(bound) if self.replay else self._called
+                results = [call(*one) for one in samples_of(place, lists)]
                 cells.expect_unchanged()
                 if not results:
                     return []
@@ -141,8 +148,24 @@ class Batched(nn.Module):
             return tensors[0]
         return in_place(returned, tensors)
 
-    def _plain(self, args: tuple[Any, ...], _: Any) -> Any:
-        return self.model(*args)
+    def _called(self, *args: Any) -> Any:
+        """The model of one sample."""
+        model = self.model
+        return current.get().under(model, args, {}) if model._parameters else model(*args)
+
+    def _replayed(self, bound: _Bound) -> Callable[..., Any]:
+        """The same for samples that come again."""
+        state = state_of(self.model), torch.is_grad_enabled()
+        kept = bound.replays
+        if state not in kept:
+
+            def recorded(*args: Any) -> Any:
+                return current.get().keep(self._called, args)
+
+            kept[state] = eb.replay(update_wrapper(recorded, self.model.forward))
+            while len(kept) > STATES:
+                kept.pop(next(iter(kept)), None)
+        return kept[state]
 
     def _followed(self) -> _Bound:
         """The model's parameters as they are now."""
@@ -163,4 +186,3 @@ class Batched(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_bound": None, "last": None}
-

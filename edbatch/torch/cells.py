@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import update_wrapper
-from inspect import Parameter, Signature
-from types import MethodType
+from inspect import Parameter, Signature, getclosurevars
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -15,12 +15,12 @@ from torch.utils._pytree import tree_leaves
 import edbatch as eb
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
-from edbatch.torch.recording import Recording, current, lift, without_gradient
-from edbatch.torch.state import state_of
+from edbatch.torch.recording import Recording, current, node, without_gradient
+from edbatch.torch.state import is_users, parts_of, state_of
 from edbatch.torch.unread import Unread
 
 #: States of a module (see `state_of`) of which cells are kept at a time.
-_STATES = 4
+STATES = 4
 #: A cell that comes by itself is given up where it is traced for so many shapes, and hardly called.
 _TRACES = 8
 
@@ -51,7 +51,7 @@ class Cells:
                 self._states[id(owner)] = owner, state_of(owner)
             kept, state = self._kept.setdefault(key, {}), self._states[id(owner)][1]
             found = self._found[key] = kept.get(state) or kept.setdefault(state, TracedCell(function, owner, form))
-            while len(kept) > _STATES:
+            while len(kept) > STATES:
                 kept.pop(next(iter(kept)), None)
         return found
 
@@ -91,12 +91,19 @@ class TracedCell:
         self.is_refused = self.shares = False
         self._function = function if owner is None else MethodType(function, owner)
         self._owner, self._form = owner, form
-        # A function of its own, so that what it depends on is found by what it wraps.
-        of = update_wrapper(lambda *operands, **static: self._traced(operands, static), self._function)
-        if str(of.__module__).startswith("torch."):
-            of.__module__ = __name__  # else all of PyTorch is looked through, as if it were the user's
-        of.__signature__ = self._signature()  # type: ignore[attr-defined]
-        self.call = eb.cell(of)
+        self.call = eb.cell(self._of_operands())
+
+    def _of_operands(self) -> Callable[..., Any]:
+        """The function of operands, which leads EdBatch to the code that it depends on."""
+        function: Any = lambda *operands, **static: self._traced(operands, static)  # noqa: E731
+        classes = dict.fromkeys([type(part) for part in parts_of(self._owner) if is_users(type(part))])
+        first = self._owner is None or type(self._owner) in classes
+        code = [part for kind in classes for part in (kind, kind.forward)]
+        function.__wrapped__ = tuple([self._function, *code] if first else code)
+        function.__name__, function.__qualname__ = self._function.__name__, self._function.__qualname__
+        function.__module__ = self._function.__module__ if first else next((kind.__module__ for kind in classes), "")
+        function.__signature__ = self._signature()
+        return function
 
     def _signature(self) -> Signature:
         """Operands by the names of the function, if it takes them as they are."""
@@ -114,18 +121,20 @@ class TracedCell:
         before, recording.origins = recording.origins, {}
         self.traces += 1
         held = Held(self._owner)
+        found: Any = None
         try:
             args, names = self._form
             values = _built(args, iter(operands))
             placed = len(values) - len(names)
             named = dict(zip(names, values[placed:], strict=True))
             found = recording.under(self._function, values[:placed], {**named, **static})
-            if held.is_changed():
-                raise EdBatchError("it changes attributes of its module; expected the module that calls it to do so")
             self.shares = self.shares or _shared(found, operands, recording.origins)
-            return found
         finally:
             recording.origins = before
+            is_changed = held.is_changed()
+        if is_changed:
+            raise EdBatchError("it changes attributes of its module, or what they hold; expected its caller to do so")
+        return found
 
 
 def operands_of(recording: Recording, args: Any, operands: list[Any], marked: bool) -> Any:
@@ -151,11 +160,11 @@ def operands_of(recording: Recording, args: Any, operands: list[Any], marked: bo
                 return None
             form.append((kind, parts))
         elif isinstance(x, torch.Tensor):
-            if not x.is_floating_point():
-                if x.ndim or x.dtype is torch.bool:
-                    return None
-                x = int(x)
-            operands.append(lift(x))
+            with torch._C.DisableTorchFunction():  # each question to it would go through the mode
+                operand = _operand(x)
+            if operand is None:
+                return None
+            operands.append(operand)
             form.append(0)
         elif marked and not isinstance(x, Unread):
             operands.append(x)
@@ -163,6 +172,13 @@ def operands_of(recording: Recording, args: Any, operands: list[Any], marked: bo
         else:
             return None
     return tuple(form)
+
+
+def _operand(x: torch.Tensor) -> Any:
+    """A tensor of floats as an expression, one integer as it is; None: neither."""
+    if not x.is_floating_point():
+        return None if x.ndim or x.dtype is torch.bool else x.item()
+    return node(x) if x.numel() else None
 
 
 def _built(form: Any, operands: Iterator[Any]) -> list[Any]:
@@ -183,25 +199,30 @@ def _shared(found: Any, operands: tuple[Any, ...], origins: dict[int, int]) -> b
 
 
 class Held:
-    """Attributes of a module and its parts, as they were."""
+    """Attributes of a module and its parts, and lists and dictionaries that they, or variables of its code, hold."""
 
     def __init__(self, owner: Any) -> None:
-        modules = owner.modules() if isinstance(owner, nn.Module) else ()
-        self._attributes = [(vars(module), dict(vars(module))) for module in modules]
-        self._parts = [
-            (value, value.copy())
-            for _, held in self._attributes
-            for value in held.values()
-            if type(value) in (list, dict)
-        ]
+        modules = parts_of(owner)
+        values = [value for module in modules for value in (*vars(module).values(), *_variables(module))]
+        self._held = [(vars(module), dict(vars(module))) for module in modules]
+        self._held += [(value, value.copy()) for value in values if type(value) in (list, dict)]
 
     def is_changed(self) -> bool:
         """Whether some are others now; they are set back."""
-        changed = [(own, held) for own, held in (*self._attributes, *self._parts) if _differ(own, held)]
+        changed = [(own, held) for own, held in self._held if _differ(own, held)]
         for own, held in changed:
             own.clear()
             (own.extend if isinstance(own, list) else own.update)(held)
         return bool(changed)
+
+
+def _variables(module: nn.Module) -> Iterator[Any]:
+    """What the functions of a module's class, and those among its attributes, find in their closures and globals."""
+    classes = filter(is_users, type(module).__mro__)
+    for value in (*vars(module).values(), *(value for kind in classes for value in vars(kind).values())):
+        if isinstance(value, FunctionType):
+            nonlocals, found, *_ = getclosurevars(value)
+            yield from (*nonlocals.values(), *found.values())
 
 
 def _differ(own: Any, held: Any) -> bool:
@@ -223,6 +244,7 @@ class _Marked:
     """A function that is a cell where `Batched` records, and itself elsewhere."""
 
     __wrapped__: Callable[..., Any]
+    __qualname__: str
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)

@@ -16,7 +16,7 @@ from edbatch.torch.inputs import Inputs
 from edbatch.torch.registry import HANDLERS, VIEWS, name_of, refused
 from edbatch.torch.weights import Weight
 
-#: Functions that make the same tensor of the same arguments; what they make in a cell is a constant of it.
+#: Functions that make the same tensor of the same numbers: in a cell, a constant, as is what is computed of constants.
 _CONSTANTS = frozenset({torch.zeros, torch.ones, torch.full, torch.eye, torch.arange, torch.linspace, torch.tensor})
 
 
@@ -34,20 +34,21 @@ class Recording(TorchFunctionMode):
         parameters: EdBatch's, by the `id` of PyTorch's.
         grad: whether gradients are computed at all.
         is_on: whether the mode is.
+        is_kept: whether what is recorded is kept, and appended again to other graphs.
         origins: in a cell that is traced, of each view the id of what it is a view of; None: no cell is traced.
         graph: the graph of the samples.
         views: ids of its values that are views of others or have some.
         lazy: the class of lazy tensors.
     """
 
-    lazy: ClassVar[type]
+    lazy: ClassVar[Any]
     graph: eb.Graph
 
     def __init__(self, weights: Sequence[Weight], inputs: Inputs, cells: Any) -> None:
         super().__init__()
         self.cells = cells
         self.grad = torch.is_grad_enabled()
-        self.is_on = False
+        self.is_on = self.is_kept = False
         self.origins: dict[int, int] | None = None
         self.views: set[int] = set()
         self.parameters = {id(weight.theirs): weight.ours for weight in weights}
@@ -67,8 +68,10 @@ class Recording(TorchFunctionMode):
         if handler is not None and self._has_parameter(args, kwargs):
             return called(func, handler, args, kwargs)
         found = func(*args, **kwargs)
-        if func in _CONSTANTS and self.origins is not None and not found.requires_grad:
-            self._constants[id(found)] = found
+        if self.origins is not None and isinstance(found, torch.Tensor) and not found.requires_grad:
+            tensors = [x for x in args if isinstance(x, torch.Tensor)]
+            if func in _CONSTANTS or (tensors and all(map(self._is_constant, tensors))):
+                self._constants[id(found)] = found
         elif self._constants and args and func.__name__.endswith("_"):  # written to
             self._constants.pop(id(args[0]), None)
         return found
@@ -84,6 +87,15 @@ class Recording(TorchFunctionMode):
         finally:
             self.is_on = False
 
+    def keep(self, function: Any, args: Any) -> Any:
+        """Call a function in a graph that is kept."""
+        graph: Any = eb.current_graph()
+        before, self.graph, self.views, self.is_kept = (self.graph, self.views), graph, set(), True
+        try:
+            return function(*args)
+        finally:
+            (self.graph, self.views), self.is_kept = before, False
+
     def _has_parameter(self, args: Any, kwargs: Any) -> bool:
         own = self.parameters
         for x in args:
@@ -96,20 +108,27 @@ class Recording(TorchFunctionMode):
         ours = self.parameters.get(id(tensor))
         if ours is not None:
             return ours
-        if self.origins is None:
+        if self.origins is None and not self.is_kept:
             return self._inputs.of(self._promoted(tensor))
         self.expect_constant(tensor)
-        return eb.input(self._promoted(tensor).numpy())
+        if tensor.requires_grad and self.grad:
+            raise EdBatchError(
+                "edbatch.torch.Batched(..., replay=True): a tensor that requires a gradient is used in a sample, which "
+                "is kept with the numbers that it has now; expected tensor.detach(), or no replay"
+            )
+        return eb.input(self._promoted(tensor).detach().numpy().copy())
 
     def expect_constant(self, tensor: Any) -> None:
         """Refuse a tensor in a cell that may be another one when the cell is called again."""
-        if self.origins is None or self._constants.get(id(tensor)) is tensor:
-            return
-        if not self.cells.is_buffer(tensor):
+        if self.origins is not None and not self._is_constant(tensor):
             raise EdBatchError(
                 "edbatch.torch.cell: a tensor that is neither an argument nor a parameter is used in a cell, where it "
                 "would be a constant; expected it as an argument"
             )
+
+    def _is_constant(self, tensor: Any) -> bool:
+        """Whether a tensor is the same in all calls of the cell that is traced."""
+        return self._constants.get(id(tensor)) is tensor or bool(self.cells.is_buffer(tensor))
 
     def _promoted(self, tensor: torch.Tensor) -> Any:
         """The tensor with the dtype that PyTorch gives what is computed of it and of values of the graph's."""
@@ -201,9 +220,9 @@ def written(x: Any, result: Any, name: str) -> Any:
         EdBatchError: another tensor would have to change with it, or there is another shape.
     """
     graph = eb.current_graph()
-    if not isinstance(x, eb.Expression) or graph is not x.graph or graph.is_trace:
+    if not isinstance(x, eb.Expression) or graph is not x.graph or recording().origins is not None:
         raise refused(name, f"{WRITTEN} (tensors from outside cannot be written to)")
-    if not torch.is_grad_enabled():
+    if recording().grad and not torch.is_grad_enabled():
         raise refused(f"{name} in torch.no_grad()", WRITTEN)
     if x.id in recording().views:
         raise refused(f"{name} where the tensor has views, or is one, or is of a cell,", WRITTEN)

@@ -16,7 +16,7 @@ _ATOMS = (int, float, str, bool, bytes, type(None), torch.dtype, torch.device)
 _BESIDES = frozenset({"_parameters", "_compiled_call_impl"})
 
 #: Of an owner of a class of users'; what its own functions name besides is watched by its cells, see `edbatch.cell`.
-_OWN = ("training", "_modules", "_buffers", "_forward_hooks", "_forward_pre_hooks")
+_OWN = ("training", "forward", "_modules", "_buffers", "_forward_hooks", "_forward_pre_hooks")
 
 
 class Same:
@@ -34,14 +34,22 @@ class Same:
         return id(self.value)
 
 
+def parts_of(owner: Any) -> list[nn.Module]:
+    """The module and its parts."""
+    return list(owner.modules()) if isinstance(owner, nn.Module) else []
+
+
+def is_users(kind: type) -> bool:
+    """Whether a class is not PyTorch's."""
+    return not kind.__module__.startswith(("torch.nn.", "builtins"))
+
+
 def state_of(owner: Any) -> Any:
     """The state of a module and its parts: modes, attributes, parts and buffers."""
-    if not isinstance(owner, nn.Module):
-        return None
     found: list[Any] = []
-    for module in owner.modules():
+    for module in parts_of(owner):
         own = vars(module)
-        is_owner = module is owner and not type(module).__module__.startswith("torch.nn.")
+        is_owner = module is owner and is_users(type(module))
         found += [Same(module), type(module)]
         found += [(name, _compared(own.get(name))) for name in (_OWN if is_owner else own) if name not in _BESIDES]
     return tuple(found)

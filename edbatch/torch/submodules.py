@@ -12,6 +12,7 @@ from torch import nn
 import edbatch as eb
 from edbatch.torch.cells import operands_of, record
 from edbatch.torch.recording import Recording, current, without_gradient
+from edbatch.torch.state import is_users
 
 _TRACES = 8
 
@@ -53,7 +54,7 @@ class Submodule:
 
     def __init__(self, module: nn.Module) -> None:
         kind = type(module)
-        is_layer = kind.__module__.startswith("torch.nn.") and not module._modules
+        is_layer = not is_users(kind) and not module._modules
         self._module = ref(module)
         self._direct = _DIRECT.get(kind)
         self._is_cell = not is_layer or isinstance(module, nn.RNNCellBase)
@@ -87,7 +88,7 @@ def _as_cell(recording: Recording, module: Any, args: Any, given: dict[str, Any]
     cell = recording.cells.of(type(module).forward, module, (form, tuple(given)))
     if cell.is_refused:
         return NotImplemented
-    if not cell.calls:  # many are called once
+    if not cell.calls and not recording.is_kept and not isinstance(module, nn.RNNCellBase):  # many are called once
         cell.calls = 1
         return NotImplemented
     try:
@@ -95,7 +96,7 @@ def _as_cell(recording: Recording, module: Any, args: Any, given: dict[str, Any]
     except Exception:  # that of the module's code, if it is one, comes again
         cell.is_refused = True
         return NotImplemented
-    if cell.traces > _TRACES and cell.calls < _TRACES * cell.traces:
+    if cell.traces > _TRACES and cell.calls < _TRACES * cell.traces and not recording.is_kept:
         cell.is_refused = True
     return found
 
@@ -103,7 +104,6 @@ def _as_cell(recording: Recording, module: Any, args: Any, given: dict[str, Any]
 def follow(module: nn.Module) -> None:
     """Have calls of all parts of a module be recorded as said in `Submodule`."""
     for part in module.modules():
-        if part is not module and part._compiled_call_impl is None:
-            kind = type(part)
-            if part._parameters or part._modules or not kind.__module__.startswith("torch.nn."):
-                part._compiled_call_impl = Submodule(part)
+        is_simple = not (part._parameters or part._modules or is_users(type(part)))
+        if not is_simple and part is not module and part._compiled_call_impl is None:
+            part._compiled_call_impl = Submodule(part)

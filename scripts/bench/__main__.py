@@ -1,4 +1,4 @@
-"""List the experiments, or run one: `python -m scripts.bench NAME [--help] [--json] [--png FILE] ...`."""
+"""List the experiments, or run one: `python -m scripts.bench NAME [--help] [--json] ...`."""
 
 from __future__ import annotations
 

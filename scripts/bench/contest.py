@@ -29,16 +29,17 @@ class Task:
     Attributes:
         name: of the workload.
         samples: what the model takes of each, and what is right at its places.
+        sizes: of the data, as the model is told them.
     """
 
     def __init__(self, name: str, n: int, folder: Path | None) -> None:
         self.name, self._workload = name, WORKLOADS[name]
-        labelled, (_, self._sizes, _) = self._workload.labelled(samples_of(name, n, folder))
+        labelled, (_, self.sizes, _) = self._workload.labelled(samples_of(name, n, folder))
         self.samples: list[Labelled] = [as_tuples(sample) for sample in labelled if sample.right]
 
     def network(self, model: eb.ParameterCollection, hidden: int) -> Any:
         """The model, with states of a size."""
-        return self._workload.network(model, *self._sizes, hidden)
+        return self._workload.network(model, *self.sizes, hidden)
 
     def mini_batches(self, size: int, n: int) -> list[list[Labelled]]:
         """`n` mini-batches, each of different samples; the same ones every time."""

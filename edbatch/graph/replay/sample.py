@@ -149,6 +149,10 @@ class _Walk:
             self.found.append(repr(value))
         elif is_python(kind):
             self._object(value)
+        elif hasattr(kind, "__dlpack__") and (held := _bits_of_tensor(value)) is not None:
+            self.bytes += 2 * len(held)
+            self.found.append(held)
+            self.parts.append((_bits_of_tensor, value, held))
         else:
             self._refuse(value, "whose changes cannot be seen")
 
@@ -195,7 +199,7 @@ class _Walk:
             kind = type(value)
             raise EdBatchError(
                 f"{self.place}: got {kind.__module__}.{kind.__qualname__}, {why}; a sample is made of numbers, texts, "
-                "NumPy arrays, tuples, lists, dictionaries, sets and objects of Python classes. key= tells "
+                "arrays, tuples, lists, dictionaries, sets and objects of Python classes. key= tells "
                 "samples apart otherwise"
             )
 
@@ -221,6 +225,14 @@ def _entries_of_array(value: np.ndarray) -> tuple[Any, ...]:
 
 def _bits_of_array(value: Any) -> bytes:
     return f"{value.dtype.descr} {value.shape} ".encode() + value.tobytes()
+
+
+def _bits_of_tensor(value: Any) -> bytes | None:
+    """Of an array of another library; None if it cannot be read, or has a gradient, which would be lost."""
+    try:
+        return _bits_of_array(np.asarray(value))
+    except (TypeError, RuntimeError):
+        return None
 
 
 def _attributes_of(value: Any) -> tuple[Any, ...]:

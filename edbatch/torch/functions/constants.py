@@ -33,6 +33,7 @@ for _name in ("zeros", "ones", "full", "rand", "randn"):
     register(getattr(torch, f"{_name}_like"))(_like(getattr(torch, _name)))
 for _name in ("zeros", "ones", "full", "tensor"):
     register(methods=f"new_{_name}")(_new(getattr(torch, _name)))
+register(methods="new")(lambda self, *size: torch.empty(0, dtype=self.dtype).new(*size))
 register(torch.numel)(lambda input: node(input).spec.size)
 register(torch.is_floating_point, methods="is_floating_point")(lambda input: True)
 register(torch.is_complex, methods="is_complex")(lambda input: False)

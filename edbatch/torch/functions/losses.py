@@ -180,6 +180,8 @@ def _of_labels(logs: Any, target: Any, weight: Any, ignore: int, smoothing: floa
     if not kept.any():
         raise refused("a loss of labels that are all ignored", "its mean would be NaN")
     places = np.asarray(labels * kept)
+    if weight is None and not smoothing and kept.all():  # the usual, and fast
+        return -eb.squeeze(eb.gather(logs, places[..., None], labels.ndim), labels.ndim), float(labels.size)
     if weight is not None:
         recording().expect_constant(weight)
     weights = torch.ones(classes, dtype=logs.dtype) if weight is None else weight.detach()
@@ -222,12 +224,21 @@ _of_many = HANDLERS[F.cross_entropy]
 @register(F.cross_entropy)
 def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     """One label alone, as in most losses of one sample, is one node."""
-    label = read(target) if isinstance(target, torch.Tensor) and not target.ndim else target
     smoothing = given.get("label_smoothing", 0.0)
-    if label.__class__ is int and len(input.shape) == 1 and not args and given.get("weight") is None:
-        if label != given.get("ignore_index", -100):
+    if target.__class__ is torch.Tensor and not target.ndim and not args and given.get("weight") is None:
+        recording().expect_constant(target)
+        label = target.item()
+        if label.__class__ is int and len(input.shape) == 1 and label != given.get("ignore_index", -100):
             return eb.cross_entropy(node(input), label, smoothing)
-    elif not isinstance(target, torch.Tensor | eb.Expression):  # an integer argument of a cell
+    if hasattr(target, "unread") and target.shape:
+        target = target.tensor
+    if not isinstance(target, torch.Tensor | eb.Expression):  # an integer argument of a cell
         expect_default("weight", given.get("weight"))
         return eb.cross_entropy(node(input), target, smoothing)
+    plain = not args and all(given.get(name) is None for name in ("weight", "size_average", "reduce"))
+    if plain and len(input.shape) == 2 and tuple(input.shape[:1]) == tuple(target.shape) == (1,):
+        label = read(target).item()
+        if label.__class__ is int and label != given.get("ignore_index", -100):
+            found = eb.cross_entropy(eb.squeeze(node(input), 0), label, smoothing)
+            return eb.unsqueeze(found, 0) if given.get("reduction") == "none" else found
     return _of_many(input, target, *args, **given)

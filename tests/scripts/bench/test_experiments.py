@@ -10,29 +10,19 @@ from scripts.bench.contest import Own, Task, compare, sides_of
 from scripts.bench.mini_batches import NINE
 
 ELSEWHERE = {"pins", "dynet", "schedules"}  # they have tests of their own
-TORCH = {"peers", "cavs", "recursion", "moe"}  # the extra bench
+TORCH = {"peers", "torch"}  # the extra bench
 SIDES = ["edbatch", "edbatch replayed", "edbatch unbatched", "pytorch per sample", "pytorch by hand"]
 SMALL = {
-    "batches": ["--batch=4", "--workload=tree-gru"],
-    "cavs": ["--hidden=4", "--batch=2"],
     "cells": [],
-    "learning": ["--batch=4", "--workload=tree-gru"],
-    "moe": ["--experts=3", "--batch=10"],
     "peers": ["--hidden=4", "--batch=2", "--workload", "tagger-characters", "lattice-gru"],
     "products": ["--hidden=4", "--batch=2"],
-    "recursion": ["--hidden=4", "--batch=2"],
-    "stages": ["--hidden=4", "--batch=4", "--workload=tree-gru"],
+    "torch": ["--hidden=4", "--batch=2"],
 }
 COLUMNS = {
-    "batches": ["workload", "bound", "depth", "agenda"],
-    "cavs": ["batch", *SIDES],
-    "cells": ["cell", "side", "memory kernels", "kB moved", "latency, us"],
-    "learning": ["workload", "seconds", "episodes", "batches", "bound"],
-    "moe": ["experts", "batch", "EdBatch", "EdBatch, over PyTorch one by one", "PyTorch by hand", "the paper's"],
+    "cells": ["cell", "side", "memory kernels", "kB moved"],
     "peers": ["workload", "batch", *SIDES[:3]],
     "products": ["hidden", "batch", "CPU ms", "op by op / products"],
-    "recursion": ["mode", "batch", *SIDES],
-    "stages": ["workload", "run", "construction", "lowering", "scheduling", "planning", "execution"],
+    "torch": ["a step", "CPU ms", "least", "over PyTorch tree by tree", "over EdBatch alone", "gradients off"],
 }
 
 
@@ -48,6 +38,7 @@ def test_a_table(name, tables_of):
     assert list(rows[0])[: len(COLUMNS[name])] == COLUMNS[name]
     numbers = [value for row in rows for value in row.values() if isinstance(value, int | float)]
     assert all(number >= 0 for number in numbers)
+    assert all(row.get("gradients off", 0) < 1e-4 for row in rows)
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])

@@ -1,0 +1,380 @@
+"""Submodules of modules of one sample, which are cells by themselves: nothing but speed tells."""
+
+import copy
+import itertools
+import threading
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import edbatch as eb
+from edbatch.torch import Batched, cell
+from tests.torch.test_functions import compared, leaves_and_gradients
+
+SIZE = 4
+FLOAT = {"dtype": torch.float64}
+POINTS = list(torch.linspace(-1, 1, 5 * SIZE, **FLOAT).reshape(5, SIZE))
+
+
+class Part(nn.Module):
+    """Runs a function as its `forward`."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.layer = nn.Linear(SIZE, SIZE, **FLOAT)
+        self.more = nn.Sequential(nn.Dropout(0.0), nn.Linear(SIZE, SIZE, **FLOAT), nn.Tanh())
+        self.register_buffer("scale", torch.full((SIZE,), 0.5, **FLOAT))
+        self.factor = 2.0
+        self.seen, self.calls, self.log, self.by_name = None, 0, [], {}
+        self.function = function
+
+    def forward(self, *args, **given):
+        return self.function(self, *args, **given)
+
+
+class Whole(nn.Module):
+    """Calls a part twice or more for each sample."""
+
+    def __init__(self, of_part, function=lambda self, x: self.part(self.part(self.part(x)))):
+        super().__init__()
+        torch.manual_seed(0)
+        self.part = Part(of_part)
+        self.below = nn.Linear(SIZE, SIZE, **FLOAT)
+        self.function = function
+
+    def forward(self, x):
+        return self.function(self, self.below(x))
+
+
+def batches_of(model, samples=POINTS):
+    """Nodes of the second call: cells have been made."""
+    module = Batched(model)
+    for _ in range(2):
+        module(samples)
+    return module.last.report().nodes
+
+
+def seeing(self, h):
+    self.seen = torch.tanh(self.layer(h))
+    return self.seen * 2
+
+
+def counting(self, h):
+    self.calls += 1
+    return torch.tanh(self.layer(h)) * self.calls
+
+
+def logging(self, h):
+    self.log.append(torch.tanh(self.layer(h)))
+    self.by_name[len(self.by_name)] = self.log[-1]
+    return self.log[-1] + self.log[0]
+
+
+SEEN = []
+
+
+def noting(self, h):
+    SEEN.append(torch.tanh(self.layer(h)))
+    return SEEN[-1]
+
+
+def reading(self, h):
+    h = self.layer(h)
+    return torch.tanh(h) if h.sum() > 0 else h * 0.5
+
+
+def drawing(self, h):
+    return torch.tanh(self.layer(h)) + (torch.rand(SIZE, **FLOAT) > 2)
+
+
+def capturing(self, h):
+    return torch.tanh(self.layer(h)) * POINTS[1]
+
+
+def writing(self, h):
+    h = self.layer(h)
+    h += 1
+    return h * 2
+
+
+def mixed(self, h):
+    return torch.tanh(self.layer(h)), None
+
+
+CELLS = {
+    "layers": (lambda self, h: self.more(torch.tanh(self.layer(h))), lambda self, x: self.part(self.part(x))),
+    "buffer": (lambda self, h: torch.tanh(self.layer(h)) * self.scale, lambda self, x: self.part(self.part(x))),
+    "named": (lambda self, h, by: torch.tanh(self.layer(h)) * by, lambda self, x: self.part(x, by=self.part(x, by=x))),
+    "nested": (
+        lambda self, h, state: (torch.tanh(self.layer(h)) + state[0], [state[1] * h]),
+        lambda self, x: self.part(x, (x, self.part(x, [x, x])[0])),
+    ),
+    "tensor": (lambda self, h, x: torch.tanh(self.layer(h)) + x, lambda self, x: self.part(x, self.part(x, POINTS[2]))),
+    "None": (
+        lambda self, h, x: torch.tanh(self.layer(h if x is None else h * x)),
+        lambda self, x: self.part(self.part(x, x), None),
+    ),
+    "without gradients": (lambda self, h: torch.tanh(self.layer(h)), lambda self, x: self.part(x) + stopped(self, x)),
+    "written afterwards": (lambda self, h: self.layer(h) * 2, lambda self, x: written(self.part(x))),
+    "parameter": (lambda self, h, w: torch.tanh(self.layer(h)) + w, lambda self, x: self.part(x, self.below.bias)),
+    "integer": (lambda self, h, i: F.cross_entropy(self.layer(h), i), lambda self, x: self.part(x, torch.tensor(2))),
+}  # fmt: skip
+FUNCTIONS = [seeing, counting, noting, logging, reading, drawing, capturing, writing, mixed]
+
+
+def stopped(self, x):
+    with torch.no_grad():
+        return self.part(x)
+
+
+def written(x):
+    x += 1
+    return x * 2
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_what_takes_tensors_is_a_cell(name):
+    of_part, function = CELLS[name]
+    compared(Whole(of_part, function), POINTS)
+    model = Whole(of_part, function)
+    module, unmarked = Batched(model), Batched(model, cells="marked")
+    for _ in range(2):
+        module(POINTS)
+        unmarked(POINTS)
+    assert module.last.report().nodes < unmarked.last.report().nodes
+
+
+@pytest.mark.parametrize("of_part", FUNCTIONS)
+def test_what_cannot_be_a_cell_is_recorded_as_it_is(of_part):
+    def function(self, x):
+        found = self.part(self.part(x)) if of_part is not mixed else self.part(self.part(x)[0])[0]
+        return found, self.part.seen, sum(self.part.log), self.part.calls
+
+    model = Whole(of_part, function)
+    del SEEN[:]
+    beside = copy.deepcopy(model)
+    theirs, wanted = leaves_and_gradients(beside, [beside(one) for one in POINTS])
+    ours, found = leaves_and_gradients(model, Batched(model)(POINTS))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a.detach(), b.detach())
+    for name in wanted:
+        torch.testing.assert_close(found[name], wanted[name])
+    assert (model.part.calls, len(model.part.log), len(model.part.by_name)) == (
+        beside.part.calls, len(beside.part.log), len(beside.part.by_name)
+    )  # fmt: skip
+    assert len(SEEN) == (4 * len(POINTS) if of_part is noting else 0)
+
+
+def test_parts_of_other_kinds():
+    class Steps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm, self.gru = nn.LSTMCell(SIZE, SIZE, **FLOAT), nn.GRUCell(SIZE, SIZE, **FLOAT)
+            self.score = nn.Sequential(nn.Linear(SIZE, 3, **FLOAT), nn.ReLU(), nn.Linear(3, 2, **FLOAT))
+
+        def forward(self, x):
+            state, h = (torch.zeros(SIZE, **FLOAT),) * 2, torch.zeros(1, SIZE, **FLOAT)
+            for _ in range(3):
+                state = self.lstm(x, state)
+                h = self.gru(state[0][None], h)
+            return self.score(h), state
+
+    compared(Steps(), POINTS)
+    assert batches_of(Steps()) < 5 * 20
+
+
+def test_marked_cells_only():
+    model = Whole(lambda self, h: torch.tanh(self.layer(h)) * h)
+    unmarked = Batched(model, cells="marked")
+    unmarked(POINTS)
+    assert unmarked.last.report().nodes > batches_of(model)
+    with pytest.raises(eb.EdBatchError, match="cells: expected 'auto' or 'marked', got 'all'"):
+        Batched(model, cells="all")
+
+
+def hook(model):
+    model.part.register_forward_hook(lambda module, args, found: found * 2)
+
+
+def change_buffer(model):
+    model.part.scale.mul_(3)
+
+
+def change_number(model):
+    model.part.factor += 1
+
+
+def change_part(model):
+    model.part.more[0].p = 1.0
+
+
+def change_mode(model):
+    model.train(not model.training)
+
+
+def change_function(model):
+    model.part.function = lambda self, h: -h * self.scale
+
+
+def change_layer(model):
+    model.part.more[2] = nn.Sigmoid()
+
+
+@pytest.mark.parametrize(
+    "change", [hook, change_buffer, change_number, change_part, change_mode, change_function, change_layer]
+)
+@pytest.mark.parametrize("replay", [False, True])
+def test_what_is_changed_between_calls_is_seen(change, replay):
+    def of_part(self, h):
+        return self.more(self.layer(h)) * self.scale * self.factor * (1 if self.training else 3)
+
+    model = Whole(of_part)
+    module = Batched(model, replay=replay)
+    samples = [x.clone() for x in POINTS]
+    for _ in range(3):
+        for _ in range(2):
+            for a, b in zip(module(samples), samples, strict=True):
+                torch.testing.assert_close(a, model(b))
+        change(model)
+
+
+def test_what_is_changed_while_samples_are_recorded():
+    def function(self, x):
+        self.part.more[0].p += 0.01
+        return self.part(self.part(x))
+
+    model = Whole(lambda self, h: self.more(self.layer(h)), function)
+    with pytest.raises(eb.EdBatchError, match=r"an attribute of a Part, or of one of its parts, was changed between"):
+        Batched(model)(POINTS)
+    model.part.more[0].p = 0.0
+    model.eval()
+    for a, b in zip(Batched(model, cells="marked")(POINTS), POINTS, strict=True):
+        torch.testing.assert_close(a, model(b))
+
+
+def test_shapes_that_vary():
+    model = Whole(lambda self, h: torch.tanh(self.layer(h)) * h)
+    compared(model, [torch.randn(length, SIZE, **FLOAT) for length in range(1, 30)])
+    module = Batched(model)
+    for _ in range(3):
+        module([torch.randn(length, SIZE, **FLOAT) for length in range(1, 30)])
+
+
+def test_results_that_are_what_was_given():
+    model = Whole(lambda self, h: h.view(2, 2), lambda self, x: written(self.part(self.part(x).view(-1))))
+    with pytest.raises(eb.EdBatchError, match="or is of a cell, of a lazy tensor is not supported"):
+        Batched(model)(POINTS)
+
+
+@pytest.mark.filterwarnings("ignore:.*jit")
+def test_calls_elsewhere_are_as_before():
+    """Of threads that compute with the model itself, of copies, and of what PyTorch makes of modules."""
+    model = Whole(lambda self, h: torch.tanh(self.layer(h)) * self.factor)
+    wanted = torch.stack([model(x) for x in POINTS])
+    module, wrong = Batched(model, stack=True), []
+
+    def plain():
+        for _ in range(50):
+            with torch.no_grad():
+                wrong.extend(0 for x, y in zip(POINTS, wanted, strict=True) if not torch.equal(model(x), y))
+
+    thread = threading.Thread(target=plain)
+    thread.start()
+    for _ in range(20):
+        torch.testing.assert_close(module(POINTS), wanted)
+    thread.join()
+    assert not wrong
+    torch.testing.assert_close(torch.stack([copy.deepcopy(model)(x) for x in POINTS]), wanted)
+    layers = nn.Sequential(nn.Linear(SIZE, SIZE, **FLOAT), nn.Tanh())
+    inside = Batched(nn.Sequential(layers, layers), stack=True)
+    inside(POINTS)
+    scripted = torch.jit.script(layers)
+    torch.testing.assert_close(scripted(POINTS[0]), layers(POINTS[0]))
+    traced = torch.fx.symbolic_trace(inside.model)
+    torch.testing.assert_close(traced(POINTS[0]), inside(POINTS)[0])
+    compiled = torch.compile(inside.model, backend="eager")
+    torch.testing.assert_close(compiled(POINTS[0]), inside(POINTS)[0])
+
+
+class Words(nn.Module):
+    """A recurrence over numbers, tensors or lists of words."""
+
+    def __init__(self, p=0.0):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.step = nn.Embedding(9, SIZE, **FLOAT), nn.GRUCell(SIZE, SIZE, **FLOAT)
+        self.dropout, self.start = nn.Dropout(p), nn.Parameter(torch.ones(SIZE, **FLOAT))
+
+    def forward(self, words, scale):
+        h = self.start
+        for word in words:
+            h = self.step(self.embed(word if isinstance(word, torch.Tensor) else torch.tensor(word)), h)
+            h += 1
+        return self.dropout(h) * scale, {"last": h.sum()}
+
+
+def test_replay():
+    model = Words()
+    module = Batched(model, replay=True)
+    samples = [[3, 4, 5], (1,), torch.tensor([2, 2]), (1,)], [1.0, torch.tensor(2.0, **FLOAT), np.float64(3), 4.0]
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for epoch in range(4):
+        theirs, wanted = leaves_and_gradients(model, [model(*one) for one in zip(*samples, strict=True)])
+        ours, found = leaves_and_gradients(model, module(*samples))
+        torch.testing.assert_close([x.detach() for x in ours], [x.detach() for x in theirs])
+        torch.testing.assert_close(found, wanted)
+        optimizer.step()
+        samples[0][0].append(epoch)
+        samples[0][2][0] += 1
+        samples[1][1].add_(1)
+        with torch.no_grad():
+            torch.testing.assert_close(module(*samples)[0][0], model(samples[0][0], 1.0)[0])
+    calls = itertools.count()
+    model.forward = lambda *args: (next(calls), Words.forward(model, *args))[1]
+    for _ in range(3):
+        module(*samples)
+    assert next(calls) == 2 * 4  # each is recorded twice, once
+
+
+def test_replay_draws_dropout_anew():
+    module = Batched(Words(0.5), replay=True, stack=True)
+    found = [torch.stack([x for x, _ in module([(1, 2)] * 8, [1.0] * 8)]) for _ in range(2)]
+    assert not torch.equal(found[0] == 0, found[1] == 0)
+    module.eval()
+    assert all((x != 0).all() for x, _ in module([(1, 2)] * 8, [1.0] * 8))
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's, where a number is read
+def test_what_replay_refuses():
+    x = torch.ones(SIZE, **FLOAT, requires_grad=True)
+    for function, sample, message in (
+        (lambda self, h: h, x, "got torch.Tensor, whose changes cannot be seen"),
+        (lambda self, h: h * x, POINTS[0], "a tensor that requires a gradient is used in a sample, which is kept"),
+        (lambda self, h: h if h.sum() > 0 else -h, POINTS[0], "reads a value"),
+        (lambda self, h: h * torch.rand(SIZE, **FLOAT), POINTS[0], "keeps state: called twice"),
+    ):
+        with pytest.raises(eb.EdBatchError, match=message):
+            Batched(Whole(lambda self, h: h, function), replay=True)([sample])
+    with pytest.raises(eb.EdBatchError, match="Batched: replay: expected True or False"):
+        Batched(Whole(lambda self, h: h), replay="yes")
+
+
+def test_cells_inside_of_cells():
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Whole(lambda self, h: self.more(h) + self.factor)
+            self.again = Whole(marked)
+
+        def forward(self, x):
+            return self.inner(self.inner(x)) + self.again(self.again(x))
+
+    compared(Outer(), POINTS)
+
+
+@cell
+def marked(self, h):
+    return torch.tanh(self.layer(h)) * h
