@@ -17,6 +17,7 @@ from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.lazy import LazyTensor
 from edbatch.torch.recording import Recording, current
+from edbatch.torch.rows import LazyRows  # noqa: F401 (which fills its class)
 from edbatch.torch.state import state_of
 from edbatch.torch.submodules import follow
 from edbatch.torch.weights import Weight

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import edbatch as eb
 from edbatch.torch.functions.index import integers
 from edbatch.torch.functions.shape import at
-from edbatch.torch.recording import lift, node, written
+from edbatch.torch.recording import lift, node, stacked, written
 from edbatch.torch.registry import expect_default, refused, register
 
 
@@ -35,7 +35,12 @@ def embedding(
         return eb.stop_gradient(found) if padding is not None and index == padding else found
 
     if isinstance(input, torch.Tensor) or hasattr(input, "unread"):
-        return rows(integers(input).tolist())
+        numbers = integers(input)
+        if numbers.ndim != 1 or not numbers.size:
+            return rows(numbers.tolist())
+        if padding is None and isinstance(table, eb.Parameter):
+            return stacked(eb.lookup(table, numbers))
+        return stacked([rows(number) for number in numbers.tolist()])
     if padding is not None:
         raise refused("an embedding with padding_idx in a cell", "do the look-up outside of it")
     return rows(input)  # an integer argument of a cell

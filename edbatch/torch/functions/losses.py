@@ -228,7 +228,10 @@ def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     if target.__class__ is torch.Tensor and not target.ndim and not args and given.get("weight") is None:
         recording().expect_constant(target)
         label = target.item()
-        if label.__class__ is int and len(input.shape) == 1 and label != given.get("ignore_index", -100):
+        shape = input.shape
+        if label.__class__ is int and len(shape) == 1 and label != given.get("ignore_index", -100):
+            if not 0 <= label < shape[0]:
+                raise IndexError(f"Target {label} is out of bounds.")
             return eb.cross_entropy(node(input), label, smoothing)
     if hasattr(target, "unread") and target.shape:
         target = target.tensor

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 import edbatch as eb
-from edbatch.torch.recording import lift, node
+from edbatch.torch.recording import lift, node, stacked
 from edbatch.torch.registry import expect_default, refused, register
 
 
@@ -149,7 +149,8 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Any:
 @register(torch.stack)
 def stack(tensors: Any, dim: int = 0) -> Any:
     xs = [lift(x) for x in tensors]
-    return eb.stack(xs, axis_of(xs[0], dim, 1))
+    axis = axis_of(xs[0], dim, 1)
+    return eb.stack(xs, axis) if axis or len(xs[0].spec.shape) != 1 else stacked(xs)
 
 
 @register(torch.hstack)
