@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ import edbatch as eb
 from edbatch.torch.functions import elementwise, index, matrices
 from edbatch.torch.recording import WRITTEN, Recording, called, lift, without_gradient, written
 from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of, refused, refused_attribute
-from edbatch.torch.unread import Unread, values_of
+from edbatch.torch.unread import Unread, values_of, values_of_sample
 
 
 class Refused:
@@ -91,6 +91,9 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
         if not self.spec.shape:
             raise TypeError("iteration over a 0-d tensor")
         return iter(called(torch.Tensor.unbind, index.unbind, (self,), None))
+
+    def __await__(self) -> Generator[Any, Any, torch.Tensor]:
+        return values_of_sample(self)
 
     def __contains__(self, other: Any) -> bool:
         return bool((self == other).any())

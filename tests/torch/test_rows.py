@@ -65,7 +65,14 @@ BY_ROWS = {
 # What needs the whole.
 WHOLE = {
     "attention": lambda m, x, y, w: torch.softmax(x @ y.t() / 2, 1) @ y,
-    "over columns": lambda m, x, y, w: (x.sum(1), x.sum(), x.mean(), x.max(0).values, y.amax(1), x.sum(0, keepdim=True)),
+    "over columns": lambda m, x, y, w: (
+        x.sum(1),
+        x.sum(),
+        x.mean(),
+        x.max(0).values,
+        y.amax(1),
+        x.sum(0, keepdim=True),
+    ),
     "shapes": lambda m, x, y, w: (x.view(-1), y.t(), x.reshape(2, -1), x.expand(2, -1, -1), x.transpose(0, 1), x[:, 0]),
     "other indices": lambda m, x, y, w: (x[[0]], x[..., 0], x[x > 0], y[torch.tensor([0, 0])], x[-1, 2], x[None, 0]),
     "comparisons": lambda m, x, y, w: torch.where(x > y, x, y) + x.maximum(y) + (x == y) * x + x.masked_fill(y < 0, 1),
@@ -77,7 +84,9 @@ WHOLE = {
     "asked": lambda m, x, y, w: x * x.size(0) + x.dim() + len(y) + x.shape[1] + x.numel() + y.size()[0] + x.ndim,
     "reads": lambda m, x, y, w: x * 2 if x.sum() > 0 else y * float(x[0, 0]) + y.argmax().item(),
     "views of the whole": lambda m, x, y, w: (x.view(-1)[0] + x[0].sum(), x.clone(), x.detach() + y, x.contiguous()),
-    "weights": lambda m, x, y, w: F.cross_entropy(x, w % SIZE, weight=torch.arange(SIZE, **FLOAT) + 1, reduction="none"),
+    "weights": lambda m, x, y, w: F.cross_entropy(
+        x, w % SIZE, weight=torch.arange(SIZE, **FLOAT) + 1, reduction="none"
+    ),
 }
 
 

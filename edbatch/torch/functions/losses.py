@@ -241,7 +241,7 @@ def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     plain = not args and all(given.get(name) is None for name in ("weight", "size_average", "reduce"))
     if plain and len(input.shape) == 2 and tuple(input.shape[:1]) == tuple(target.shape) == (1,):
         label = read(target).item()
-        if label.__class__ is int and label != given.get("ignore_index", -100):
+        if label.__class__ is int and 0 <= label < input.shape[1] and label != given.get("ignore_index", -100):
             found = eb.cross_entropy(eb.squeeze(node(input), 0), label, smoothing)
             return eb.unsqueeze(found, 0) if given.get("reduction") == "none" else found
     return _of_many(input, target, *args, **given)
