@@ -604,6 +604,7 @@ REFUSED = {
     "batch_norm in training": lambda self, h: self.norm(h[None]),
     "max_norm": lambda self, h: self.table(torch.tensor(1)) + h,
     "a deviation of 1 entries": lambda self, h: h[:1].std(),
+    "deviation of 1 entries": lambda self, h: h.sum().var(0),
     r"to\(torch.float32\)": lambda self, h: h.to(torch.float32),
     "one dtype": lambda self, h: h.float(),
     "norm with p=3": lambda self, h: h.norm(3),
@@ -633,7 +634,7 @@ ALSO_ERRORS_OF_PYTORCH = {
     "ambiguous": lambda self, h: h if h > 0 else 0,
     "0-d tensor": lambda self, h: [*h.sum()],
     "Dimension out of range": lambda self, h: h.sum(3),
-    "out of bounds": lambda self, h: F.cross_entropy(h[None], torch.tensor([7])),
+    "out of bounds": lambda self, h: F.cross_entropy(torch.stack([h, h]), torch.tensor([7, 0])),
     "must match the existing size": lambda self, h: h.expand(3),
 }
 

@@ -69,6 +69,8 @@ _product("dot", 1, 1)
 
 @register(torch.outer, torch.ger, methods="outer ger")
 def outer(input: Any, vec2: Any) -> Any:
+    if len(input.shape) != 1 or len(vec2.shape) != 1:
+        raise refused(f"torch.outer of {list(input.shape)} and {list(vec2.shape)}", "expected vectors")
     return eb.unsqueeze(node(input), 1) * eb.unsqueeze(node(vec2), 0)
 
 
@@ -102,6 +104,7 @@ def attention(
     scale = given.pop("scale", None) or 1 / math.sqrt(q.spec.shape[-1])
     scores = eb.matmul(q, eb.swapaxes(k, -2, -1)) * scale
     if is_causal:
+        expect_default("attn_mask", attn_mask)
         scores = eb.where(torch.ones(tuple(scores.shape[-2:])).tril().numpy(), scores, -math.inf)
     if attn_mask is not None:
         mask = lift(attn_mask)

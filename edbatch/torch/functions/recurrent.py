@@ -12,9 +12,8 @@ import edbatch as eb
 from edbatch.torch.functions.index import unbind
 from edbatch.torch.functions.layers import dropout
 from edbatch.torch.functions.matrices import linear
-from edbatch.torch.functions.shape import at
 from edbatch.torch.recording import lift, node, recording, rows_of, stacked
-from edbatch.torch.registry import refused, register
+from edbatch.torch.registry import expect_default, refused, register
 
 
 def _gates(x: Any, h: Any, W: Any, U: Any, b: Any, c: Any, count: int) -> list[tuple[Any, Any]]:
@@ -101,8 +100,8 @@ def _layers(name: str, cell: Callable[..., Any]) -> None:
         if getattr(sizes, "dtype", None) is not torch.int64:
             return over(*given)
         expect_one(len(data), sizes)  # of a packed sequence
-        y, *ends = over(*[eb.unsqueeze(node(data), 1), *more, False])
-        return (eb.squeeze(y, 1), *ends)
+        y, *ends = over(*[torch.unsqueeze(data, 0), *more, True])  # which may be known by its rows
+        return (torch.squeeze(y, 0), *ends)
 
     register(getattr(torch, name), getattr(torch._VF, name))(handler)
 
@@ -124,14 +123,16 @@ def expect_one(length: int, sizes: Any) -> None:
 
 @register(torch._VF._pack_padded_sequence)
 def pack(input: Any, lengths: Any, batch_first: bool = False) -> Any:
-    x, length = node(input), int(lengths[0])
     expect_one(1, lengths)
-    return at(at(x, int(not batch_first), 0), 0, slice(0, length)), torch.ones(length, dtype=torch.int64)
+    x, length = input[0] if batch_first else input[:, 0], int(lengths[0])
+    return x if length == len(x) else x[:length], torch.ones(length, dtype=torch.int64)
 
 
 @register(torch._VF._pad_packed_sequence)
 def unpack(data: Any, batch_sizes: Any, batch_first: bool, padding_value: float, total_length: int) -> Any:
     expect_one(len(data), batch_sizes)
+    if total_length == len(data):
+        return torch.unsqueeze(data, int(not batch_first)), torch.tensor([total_length])
     return pad_sequence([data], batch_first, padding_value, total=total_length), torch.tensor([len(data)])
 
 
@@ -139,6 +140,7 @@ def unpack(data: Any, batch_sizes: Any, batch_first: bool, padding_value: float,
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right", total: int = 0
 ) -> Any:
+    expect_default("padding_side", padding_side, "left", "right")
     longest, xs = max(total, *map(len, sequences)), []
     for x in map(node, sequences):
         more = longest - x.spec.shape[0]
