@@ -36,7 +36,7 @@ def _embedding(recording: Recording, module: Any, index: Any) -> Any:
     is_plain = module.padding_idx is None and module.max_norm is None and not module.scale_grad_by_freq
     if table is None or not is_plain or index.dtype not in (torch.int64, torch.int32) or index < 0:
         return NotImplemented
-    return eb.lookup(table, int(index))
+    return eb.lookup(table, index.item())
 
 
 #: By class, what is recorded at once; NotImplemented: PyTorch's code is run.
