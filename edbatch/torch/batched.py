@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from functools import update_wrapper
+from inspect import iscoroutine
+from types import coroutine
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.lazy import LazyTensor
 from edbatch.torch.recording import Recording, current
+from edbatch.torch.rows import LazyRows  # noqa: F401 (which fills its class)
 from edbatch.torch.state import state_of
 from edbatch.torch.submodules import follow
 from edbatch.torch.weights import Weight
@@ -50,6 +53,30 @@ class _Bound:
             self.weights.append(Weight(ours, module, name))
 
 
+@coroutine
+def _under(recording: Recording, program: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """A coroutine that is run where the mode of a recording is on."""
+    go_on, given = program.send, None
+    while True:
+        try:
+            request = recording.under(go_on, (given,), {})
+        except StopIteration as end:
+            return end.value
+        try:
+            go_on, given = program.send, (yield request)
+        except BaseException as error:  # which is the program's
+            go_on, given = program.throw, error
+
+
+def _ended(recording: Recording, programs: list[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """What coroutines return that run side by side."""
+    try:
+        return eb.run([_under(recording, one) for one in programs])
+    finally:
+        for one in programs:  # of those that have not begun, where another has failed
+            one.close()
+
+
 class Batched(nn.Module):
     """An `nn.Module` of n samples, made of one whose `forward` is of ONE sample, which stays as it is.
 
@@ -59,7 +86,8 @@ class Batched(nn.Module):
 
     In `forward`, what is computed of parameters is a lazy tensor: it has shape and dtype, and functions, methods and
     operators of tensors have PyTorch's meaning for it, or say that they are not supported. Reading one (`item()`,
-    `if h.sum() > 0`, a comparison as an index) computes what all samples so far have recorded, and breaks the batch.
+    `if h.sum() > 0`, a comparison as an index) computes what all samples so far have recorded, and breaks the batch; in
+    an `async def forward` samples wait for one another: `if await (h.sum() > 0)`.
     What is computed of tensors alone stays PyTorch's, and so do tensors that samples hold; gradients flow to them.
 
     In `eval()` dropout is off. Its masks follow from `torch.manual_seed`. Gradients of `nn.Embedding(sparse=True)`
@@ -134,6 +162,8 @@ class Batched(nn.Module):
                 recording.graph = graph
                 call = self._replayed(bound) if self.replay else self._called
                 results = [call(*one) for one in samples_of(place, lists)]
+                if results and all(map(iscoroutine, results)):
+                    results = _ended(recording, results)
                 cells.expect_unchanged()
                 if not results:
                     return []

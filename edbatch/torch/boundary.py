@@ -107,6 +107,7 @@ def outputs_of(place: str, results: list[Any]) -> tuple[list[Any], Any]:
         EdBatchError: a sample has returned something that is neither an expression nor a constant.
     """
     leaves, tree = (results, None) if isinstance(results[0], eb.Expression) else tree_flatten(results)
+    leaves = [x.unread if hasattr(x, "parts") else x for x in leaves]
     groups: dict[Any, list[int]] = {}
     for at, leaf in enumerate(leaves):
         if isinstance(leaf, eb.Expression) and not isinstance(leaf, eb.ExpressionArray):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from inspect import Parameter, Signature, getclosurevars
 from types import FunctionType, MethodType
 from typing import Any
@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 import edbatch as eb
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
-from edbatch.torch.recording import Recording, current, node, without_gradient
+from edbatch.torch.recording import Recording, current, lift, node, without_gradient
 from edbatch.torch.state import is_users, parts_of, state_of
 from edbatch.torch.unread import Unread
 
@@ -54,6 +54,15 @@ class Cells:
             while len(kept) > STATES:
                 kept.pop(next(iter(kept)), None)
         return found
+
+    def step(self, function: Callable[..., Any], *given: Any) -> Callable[..., Any]:
+        """A function of ours with its first arguments, the last but one of which are parameters, as a cell."""
+        *_, parameters, _ = given
+        if not all(isinstance(x, nn.Parameter) for x in parameters):  # computed ones
+            return partial(function, *given)
+        kept: dict[Any, Any] = self._kept
+        key = function, *given
+        return kept.get(key) or kept.setdefault(key, eb.cell(partial(function, *given)))
 
     def is_buffer(self, tensor: Any) -> bool:
         """Whether a tensor is a buffer of the module, which belongs to the state."""
@@ -168,7 +177,7 @@ def operands_of(recording: Recording, args: Any, operands: list[Any], marked: bo
             operands.append(operand)
             form.append(0)
         elif marked and not isinstance(x, Unread):
-            operands.append(x)
+            operands.append(lift(x))
             form.append(0)
         else:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ import edbatch as eb
 from edbatch.torch.functions import elementwise, index, matrices
 from edbatch.torch.recording import WRITTEN, Recording, called, lift, without_gradient, written
 from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of, refused, refused_attribute
-from edbatch.torch.unread import Unread, values_of
+from edbatch.torch.unread import Unread, values_of, values_of_sample
 
 
 class Refused:
@@ -92,6 +92,9 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
             raise TypeError("iteration over a 0-d tensor")
         return iter(called(torch.Tensor.unbind, index.unbind, (self,), None))
 
+    def __await__(self) -> Generator[Any, Any, torch.Tensor]:
+        return values_of_sample(self)
+
     def __contains__(self, other: Any) -> bool:
         return bool((self == other).any())
 
@@ -146,7 +149,7 @@ def _operator(function: Callable[..., Any], reflected: bool) -> Callable[..., An
         kind = other.__class__
         if kind is not LazyTensor and kind is not float:
             if not isinstance(other, torch.Tensor | Unread | int | float | np.ndarray | np.generic):
-                return NotImplemented
+                return NotImplemented  # of rows, which have operators of their own
             other = lift(other)
         result = function(other, self) if reflected else function(self, other)
         return result if torch.is_grad_enabled() else without_gradient(result)
@@ -165,6 +168,10 @@ def _compared(function: Callable[..., Any], if_none: Any) -> Callable[..., Any]:
 _SAME = ("numpy", "tolist", "item", "ndim")
 
 
+#: Entry by entry.
+OPERATORS = {"add": eb.add, "sub": eb.subtract, "mul": eb.multiply, "truediv": eb.divide, "pow": elementwise.power}
+
+
 def _fill() -> None:
     """Give the class all methods and operators, and have it refuse the other attributes of tensors."""
     for name, function in METHODS.items():
@@ -174,11 +181,10 @@ def _fill() -> None:
         if name in IN_PLACE:
             setattr(LazyTensor, f"{name}_", _changing(function, f"torch.Tensor.{name}_"))
             HANDLERS[getattr(torch.Tensor, f"{name}_")] = getattr(LazyTensor, f"{name}_")
-    of_two = {"add": eb.add, "sub": eb.subtract, "mul": eb.multiply, "truediv": eb.divide, "pow": elementwise.power}
-    for name, function in (of_two | {"matmul": matrices.matmul}).items():
+    for name, function in (OPERATORS | {"matmul": matrices.matmul}).items():
         setattr(LazyTensor, f"__{name}__", _operator(function, False))
         setattr(LazyTensor, f"__r{name}__", _operator(function, True))
-    for name, function in of_two.items():
+    for name, function in OPERATORS.items():
         setattr(LazyTensor, f"__i{name}__", _changing(_operator(function, False), f"torch.Tensor.__i{name}__"))
     for name, function in elementwise.COMPARISONS.items():
         setattr(LazyTensor, f"__{name}__", _compared(function, name == "ne") if name in ("eq", "ne") else function)

@@ -38,10 +38,11 @@ class Recording(TorchFunctionMode):
         origins: in a cell that is traced, of each view the id of what it is a view of; None: no cell is traced.
         graph: the graph of the samples.
         views: ids of its values that are views of others or have some.
-        lazy: the class of lazy tensors.
+        lazy, rows: the classes of lazy tensors, and of those that are known by their rows.
     """
 
     lazy: ClassVar[Any]
+    rows: ClassVar[Any]
     graph: eb.Graph
 
     def __init__(self, weights: Sequence[Weight], inputs: Inputs, cells: Any) -> None:
@@ -59,6 +60,8 @@ class Recording(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call ours or theirs."""
         handler = HANDLERS.get(func)
+        if self.rows in types:
+            return self.rows.__torch_function__(func, types, args, kwargs)
         if handler is not None and self.lazy in types:
             return called(func, handler, args, kwargs)
         for kind in types:
@@ -118,6 +121,10 @@ class Recording(TorchFunctionMode):
             )
         return eb.input(self._promoted(tensor).detach().numpy().copy())
 
+    def is_input(self, tensor: Any) -> bool:
+        """Whether a tensor is one of a sample's."""
+        return self.origins is None and id(tensor) not in self.parameters
+
     def expect_constant(self, tensor: Any) -> None:
         """Refuse a tensor in a cell that may be another one when the cell is called again."""
         if self.origins is not None and not self._is_constant(tensor):
@@ -143,7 +150,9 @@ class Recording(TorchFunctionMode):
         if self.origins is None:
             kind, graph, noted = eb.Expression, self.graph, self.views
             for one in (x, *views):
-                if isinstance(one, kind) and one.graph is graph:
+                if isinstance(one, eb.ExpressionArray):
+                    noted.update(one.ids.tolist())
+                elif isinstance(one, kind) and one.graph is graph:
                     noted.add(one.id)
         elif isinstance(x, eb.Expression):
             ids = [one.id for one in views if isinstance(one, eb.Expression)]
@@ -185,6 +194,16 @@ def node(x: Any) -> Any:
     return found if isinstance(found, eb.Expression) else eb.input(found)
 
 
+def stacked(parts: Any) -> Any:
+    """A lazy tensor of rows, a list of expressions or an array of them."""
+    return Recording.rows(parts) if recording().origins is None else eb.stack(parts)  # in a cell there is one shape
+
+
+def rows_of(x: Any, in_front: bool = False) -> Any:
+    """The rows of a lazy tensor [n, ...], or [1, n, ...], as an array of expressions; None: they are not at hand."""
+    return x.rows if x.__class__ is Recording.rows and x.parts is not None and x.in_front is in_front else None
+
+
 def called(func: Any, handler: Any, args: Any, kwargs: Any) -> Any:
     """Call our function with the arguments of theirs.
 
@@ -211,6 +230,8 @@ def without_gradient(result: Any) -> Any:
     if isinstance(result, tuple | list):
         made = [without_gradient(one) for one in result]
         return getattr(type(result), "_make", type(result))(made)  # of classes with names, too
+    if result.__class__ is Recording.rows:
+        return Recording.rows(eb.stop_gradient(result.rows), result.in_front)
     return eb.stop_gradient(result) if isinstance(result, eb.Expression) else result
 
 

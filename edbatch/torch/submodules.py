@@ -34,7 +34,7 @@ def _embedding(recording: Recording, module: Any, index: Any) -> Any:
         return NotImplemented
     table = recording.parameters.get(id(module._parameters["weight"]))
     is_plain = module.padding_idx is None and module.max_norm is None and not module.scale_grad_by_freq
-    if table is None or not is_plain or index.dtype not in (torch.int64, torch.int32):
+    if table is None or not is_plain or index.dtype not in (torch.int64, torch.int32) or index < 0:
         return NotImplemented
     return eb.lookup(table, int(index))
 

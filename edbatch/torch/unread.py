@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Generator
 from typing import Any
 
 import torch
 
 import edbatch as eb
+from edbatch.errors import EdBatchError
+from edbatch.torch.recording import recording
 from edbatch.torch.registry import HANDLERS
 
 
@@ -75,6 +78,11 @@ class Unread:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.tensor, name)
 
+    def __await__(self) -> Generator[Any, Any, torch.Tensor]:
+        if self._tensor is None:
+            self._tensor = (yield from values_of_sample(self.unread)).to(self.dtype)
+        return self._tensor
+
     def item(self) -> Any:
         """The only entry as a number."""
         if self._tensor is not None or self.unread.spec.size != 1:
@@ -92,6 +100,17 @@ class Unread:
 
     __index__ = __int__
     __hash__ = object.__hash__
+
+
+def values_of_sample(x: eb.Expression) -> Generator[Any, Any, torch.Tensor]:
+    """The values of a lazy tensor, once all samples wait for some.
+
+    Raises:
+        EdBatchError: others would run in this one's block of `torch.no_grad()`.
+    """
+    if recording().grad and not torch.is_grad_enabled():
+        raise EdBatchError("edbatch.torch: await in torch.no_grad(), which would hold for other samples, too")
+    return torch.as_tensor((yield from eb.Expression.__await__(x)))
 
 
 def values_of(given: Any) -> Any:

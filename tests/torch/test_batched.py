@@ -604,6 +604,7 @@ REFUSED = {
     "batch_norm in training": lambda self, h: self.norm(h[None]),
     "max_norm": lambda self, h: self.table(torch.tensor(1)) + h,
     "a deviation of 1 entries": lambda self, h: h[:1].std(),
+    "deviation of 1 entries": lambda self, h: h.sum().var(0),
     r"to\(torch.float32\)": lambda self, h: h.to(torch.float32),
     "one dtype": lambda self, h: h.float(),
     "norm with p=3": lambda self, h: h.norm(3),
@@ -633,7 +634,7 @@ ALSO_ERRORS_OF_PYTORCH = {
     "ambiguous": lambda self, h: h if h > 0 else 0,
     "0-d tensor": lambda self, h: [*h.sum()],
     "Dimension out of range": lambda self, h: h.sum(3),
-    "out of bounds": lambda self, h: F.cross_entropy(h[None], torch.tensor([7])),
+    "out of bounds": lambda self, h: F.cross_entropy(torch.stack([h, h]), torch.tensor([7, 0])),
     "must match the existing size": lambda self, h: h.expand(3),
 }
 
@@ -811,3 +812,63 @@ def test_cells_know_the_mode_of_gradients():
         return a * self.step(h)
 
     compared(Mode(both), POINTS)
+
+
+class Halving(nn.Module):
+    """Goes on until values are small, which each sample finds out by itself."""
+
+    def __init__(self, has_parameter):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Linear(SIZE, SIZE, **FLOAT)
+        self.scale = nn.Parameter(torch.tensor(0.5, **FLOAT)) if has_parameter else 0.5
+
+    async def forward(self, x):
+        h, steps = self.layer(x), 0
+        while await (h.abs().sum() > 0.5):
+            h, steps = torch.tanh(h) * self.scale, steps + 1
+        assert (await h).shape == h.shape
+        return h * int(await h.argmax()), steps
+
+
+@pytest.mark.parametrize("has_parameter", [False, True])
+def test_coroutines_wait_for_one_another(has_parameter):
+    model = Halving(has_parameter)
+    samples = list(torch.randn(12, SIZE, **FLOAT) * torch.arange(12, **FLOAT)[:, None])
+    module = Batched(model)
+    ours = module(samples)
+    report = module.last.report()
+    sum(x.sum() for x, _ in ours).backward()
+    found = [x.grad.clone() for x in model.parameters()]
+    model.zero_grad()
+    most, total = 0, 0.0
+    for (x, steps), sample in zip(ours, samples, strict=True):
+        h, count = model.layer(sample), 0
+        while h.abs().sum() > 0.5:
+            h, count = torch.tanh(h) * model.scale, count + 1
+        h = h * h.argmax()
+        torch.testing.assert_close(x, h)
+        assert steps == count
+        most, total = max(most, count), total + h.sum()
+    total.backward()
+    torch.testing.assert_close(found, [x.grad for x in model.parameters()])
+    assert report.batches < 6 * (most + 3)
+
+
+def test_what_coroutines_may_not_do():
+    class Stopped(Halving):
+        async def forward(self, x):
+            with torch.no_grad():
+                return await self.layer(x)
+
+    class Failing(Halving):
+        async def forward(self, x):
+            return 1 / float(await self.layer(x).sum() * 0)
+
+    with pytest.raises(eb.EdBatchError, match=r"await in torch.no_grad\(\), which would hold for other samples"):
+        Batched(Stopped(True))(POINTS_OF_SIZE)
+    with pytest.raises(ZeroDivisionError):
+        Batched(Failing(True))(POINTS_OF_SIZE)
+
+
+POINTS_OF_SIZE = list(torch.ones(3, SIZE, **FLOAT))

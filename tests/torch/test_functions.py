@@ -1,6 +1,7 @@
 """Each function and method of lazy tensors, with values and gradients, beside PyTorch's own."""
 
 import re
+from functools import partial
 from inspect import signature
 from types import ModuleType
 
@@ -16,7 +17,7 @@ import edbatch.torch
 from edbatch.torch.lazy import LazyTensor, Refused
 from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of
 from tests.torch import table
-from tests.torch.cases import CASES
+from tests.torch.cases import CASES, ERRORS
 
 SHAPES = {
     "v": (5,), "w": (5,), "p": (5,), "q": (5,), "m": (3, 5), "n": (3, 5), "k": (5, 4), "t": (2, 3, 4), "u": (2, 3, 4),
@@ -59,23 +60,31 @@ def leaves_and_gradients(module, results):
     }
 
 
-def compared(module, samples, rtol=1e-9):
+def compared(module, samples, rtol=1e-9, batched=None):
     theirs, wanted = leaves_and_gradients(module, [module(one) for one in samples])
-    ours, found = leaves_and_gradients(module, edbatch.torch.Batched(module)(samples))
+    batched = batched or edbatch.torch.Batched(module)
+    ours, found = leaves_and_gradients(module, batched(samples))
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs, strict=True):
         assert a.dtype == b.dtype
         torch.testing.assert_close(a.detach(), b.detach(), rtol=rtol, atol=rtol, equal_nan=True)
     for name, gradient in wanted.items():
-        torch.testing.assert_close(
-            found[name], gradient, rtol=rtol, atol=rtol, msg=lambda text, name=name: f"{name}: {text}"
-        )
+        says = partial("{}: {}".format, name)
+        torch.testing.assert_close(found[name], gradient, rtol=rtol, atol=rtol, equal_nan=True, msg=says)
 
 
 @pytest.mark.filterwarnings("ignore")  # PyTorch's own
-@pytest.mark.parametrize("code", CASES)
+@pytest.mark.parametrize("code", [*CASES, "F.kl_div(m, n.detach())"])  # the last is NaN
 def test_function(code):
     compared(Case(code), [1.0, -0.7])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("code", ERRORS)
+def test_errors_of_pytorch(code):
+    for module in (Case(code), lambda one: edbatch.torch.Batched(Case(code))([one])):
+        with pytest.raises((RuntimeError, IndexError, ValueError, NotImplementedError, TypeError)):  # EdBatch's, too
+            module(1.0)
 
 
 def test_every_function_has_a_case():

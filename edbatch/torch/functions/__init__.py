@@ -1,14 +1,3 @@
 """PyTorch's functions of lazy tensors, by family, with PyTorch's meaning; importing this fills the table of them."""
 
-from edbatch.torch.functions import (  # noqa: F401  # noqa: F401
-    bodies,
-    constants,
-    elementwise,
-    index,
-    layers,
-    losses,
-    matrices,
-    recurrent,
-    reduce,
-    shape,
-)
+from edbatch.torch.functions import bodies, constants, layers, losses, recurrent, reduce  # noqa: F401 (others follow)

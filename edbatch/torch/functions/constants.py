@@ -13,20 +13,13 @@ from edbatch.torch.recording import node
 from edbatch.torch.registry import refused, register
 
 
-def _like(function: Any, *given: str) -> Any:
+def _like(function: Any) -> Any:
     """Of a lazy tensor's shape, an ordinary tensor."""
 
     def handler(input: Any, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> Any:
         return function(tuple(input.shape), *args, dtype=dtype or input.dtype, **kwargs)
 
     return handler
-
-
-register(torch.zeros_like)(_like(torch.zeros))
-register(torch.ones_like)(_like(torch.ones))
-register(torch.full_like)(_like(torch.full))
-register(torch.rand_like)(_like(torch.rand))
-register(torch.randn_like)(_like(torch.randn))
 
 
 def _new(function: Any) -> Any:
@@ -36,10 +29,10 @@ def _new(function: Any) -> Any:
     return handler
 
 
-register(methods="new_zeros")(_new(torch.zeros))
-register(methods="new_ones")(_new(torch.ones))
-register(methods="new_full")(_new(torch.full))
-register(methods="new_tensor")(_new(torch.tensor))
+for _name in ("zeros", "ones", "full", "rand", "randn"):
+    register(getattr(torch, f"{_name}_like"))(_like(getattr(torch, _name)))
+for _name in ("zeros", "ones", "full", "tensor"):
+    register(methods=f"new_{_name}")(_new(getattr(torch, _name)))
 register(methods="new")(lambda self, *size: torch.empty(0, dtype=self.dtype).new(*size))
 register(torch.numel)(lambda input: node(input).spec.size)
 register(torch.is_floating_point, methods="is_floating_point")(lambda input: True)

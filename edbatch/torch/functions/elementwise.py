@@ -67,48 +67,47 @@ _activation(F.hardswish, lambda x: x * _hardtanh(x + 3.0, 0.0, 6.0) / 6.0)
 _activation(F.threshold, lambda x, threshold, value: eb.where(eb.greater(x, threshold), x, value))
 
 
-def _shrink(theirs: Any, ours: Callable[..., Any]) -> None:
-    register(theirs)(lambda input, lambd=0.5: ours(lift(input), lambd))
+def _with_more(theirs: Any, ours: Callable[..., Any], methods: str = "") -> None:
+    """A function of an expression and numbers."""
+    register(theirs, methods=methods)(lambda input, *args, **given: ours(lift(input), *args, **given))
 
 
-_shrink(F.hardshrink, lambda x, limit: eb.where(eb.greater(eb.abs(x), limit), x, 0.0))
-_shrink(F.softshrink, lambda x, limit: x - eb.clip(x, -limit, limit))
-
-
-@register(torch.rrelu)
-def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Any:
-    expect_default("training", training, False)
-    return eb.leaky_relu(lift(input), (lower + upper) / 2)
-
-
-@register(F.softplus)
-def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    x = lift(input)
+def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     scaled = x * beta
     return eb.where(eb.greater(scaled, threshold), x, eb.softplus(scaled) / beta)
 
 
-@register(F.gelu)
-def gelu(input: Any, approximate: str = "none") -> Any:
-    x = lift(input)
+def _gelu(x: Any, approximate: str = "none") -> Any:
     if approximate == "none":
         return eb.gelu(x)
     expect_default("approximate", approximate, "tanh")
     return x * 0.5 * (eb.tanh((x + eb.power(x, 3) * 0.044715) * math.sqrt(2 / math.pi)) + 1.0)
 
 
-@register(F.glu)
-def glu(input: Any, dim: int = -1) -> Any:
-    a, b = eb.split(node(input), 2, dim)
+def _glu(x: Any, dim: int = -1) -> Any:
+    a, b = eb.split(node(x), 2, dim)
     return a * eb.sigmoid(b)
 
 
-@register(torch.prelu, methods="prelu")
-def prelu(input: Any, weight: Any) -> Any:
-    x, w = lift(input), node(weight)
+def _prelu(x: Any, weight: Any) -> Any:
+    w = node(weight)
     if w.spec.size > 1:
         w = eb.reshape(w, (-1, *(1 for _ in x.shape[2:])))
     return eb.where(eb.greater(x, 0.0), x, x * w)
+
+
+def _rrelu(x: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Any:
+    expect_default("training", training, False)
+    return eb.leaky_relu(x, (lower + upper) / 2)
+
+
+_with_more(F.softplus, softplus)
+_with_more(F.gelu, _gelu)
+_with_more(F.glu, _glu)
+_with_more(F.hardshrink, lambda x, lambd=0.5: eb.where(eb.greater(eb.abs(x), lambd), x, 0.0))
+_with_more(F.softshrink, lambda x, lambd=0.5: x - eb.clip(x, -lambd, lambd))
+_with_more(torch.prelu, _prelu, methods="prelu")
+_with_more(torch.rrelu, _rrelu)
 
 
 # --- of two operands, and more

@@ -47,7 +47,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     x = node(input)
     axis = axis_of(x, dim)
     first = int(start) + (x.spec.shape[axis] if start < 0 else 0)
-    if first + length > x.spec.shape[axis]:
+    if not 0 <= first <= first + length <= x.spec.shape[axis]:
         raise IndexError(f"start ({start}) + length ({length}) exceeds dimension size ({x.spec.shape[axis]}).")
     return at(x, axis, slice(first, first + length))
 
@@ -67,6 +67,9 @@ def getitem(input: Any, key: Any) -> Any:
     for part in key if isinstance(key, tuple) else (key,):
         one = read(part)
         if isinstance(one, np.ndarray) and one.dtype == bool:
+            axis = sum([part is not None for part in found])
+            if one.shape != tuple(x.shape[axis : axis + one.ndim]) and not any(part is ... for part in found):
+                raise IndexError(f"The shape of the mask {list(one.shape)} does not match that of {list(x.shape)}")
             found += one.nonzero()
         elif isinstance(one, bool | float | eb.Expression):
             raise refused(f"x[{one}]", "expected integers, slices, or a comparison")
@@ -95,8 +98,10 @@ def _one_index(x: Any, key: list[Any]) -> tuple[Any, list[Any]]:
 
 @register(torch.index_select, methods="index_select")
 def index_select(input: Any, dim: int, index: Any) -> Any:
-    x = node(input)
-    return at(x, axis_of(x, dim), integers(index).reshape(-1))
+    x, chosen = node(input), integers(index).reshape(-1)
+    if (chosen < 0).any():
+        raise IndexError("index out of range in self")
+    return at(x, axis_of(x, dim), chosen)
 
 
 @register(torch.masked_select, methods="masked_select")

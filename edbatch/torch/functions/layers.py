@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import edbatch as eb
 from edbatch.torch.functions.index import integers
 from edbatch.torch.functions.shape import at
-from edbatch.torch.recording import lift, node, recording, written
+from edbatch.torch.recording import lift, node, recording, stacked, written
 from edbatch.torch.registry import expect_default, refused, register
 
 
@@ -29,14 +29,21 @@ def embedding(
     def rows(index: Any) -> Any:
         if isinstance(index, list):
             return eb.stack([rows(one) for one in index])
+        if index.__class__ is int and index < 0:
+            raise IndexError("index out of range in self")
         found = eb.lookup(table, index) if isinstance(table, eb.Parameter) else eb.pick(table, index)
         return eb.stop_gradient(found) if padding is not None and index == padding else found
 
-    if input.__class__ is torch.Tensor and input.dtype is torch.int64:  # the usual, and fast
+    if input.__class__ is torch.Tensor and input.dtype is torch.int64 and not input.ndim:  # the usual, and fast
         recording().expect_constant(input)
-        return rows(input.tolist())
+        return rows(input.item())
     if isinstance(input, torch.Tensor) or hasattr(input, "unread"):
-        return rows(integers(input).tolist())
+        numbers = integers(input)
+        if numbers.ndim != 1 or not numbers.size:
+            return rows(numbers.tolist())
+        if padding is None and isinstance(table, eb.Parameter):
+            return stacked(eb.lookup(table, numbers))
+        return stacked([rows(number) for number in numbers.tolist()])
     if padding is not None:
         raise refused("an embedding with padding_idx in a cell", "do the look-up outside of it")
     return rows(input)  # an integer argument of a cell
@@ -58,6 +65,14 @@ def _other_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: 
     return node(input)
 
 
+def _before(x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes before those of a shape that is normalized."""
+    before = tuple(x.spec.shape[: len(x.spec.shape) - len(shape)])
+    if (*before, *shape) != tuple(x.spec.shape):
+        raise RuntimeError(f"Given normalized_shape={list(shape)}, got input of size {list(x.shape)}")
+    return before
+
+
 @register(F.layer_norm, torch.layer_norm)
 def layer_norm(
     input: Any,
@@ -68,9 +83,7 @@ def layer_norm(
     cudnn_enable: bool = True,
 ) -> Any:
     x, shape = node(input), tuple(normalized_shape)
-    before = x.spec.shape[: len(x.spec.shape) - len(shape)]
-    if (*before, *shape) != tuple(x.spec.shape):
-        raise RuntimeError(f"Given normalized_shape={list(shape)}, got input of size {list(x.shape)}")
+    before = _before(x, shape)
     size = math.prod(shape)
     gain, shift = (lift(one) for one in (weight, bias))
     if len(shape) > 1:
@@ -83,6 +96,7 @@ def layer_norm(
 @register(F.rms_norm, torch.rms_norm)
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     x = node(input)
+    _before(x, tuple(normalized_shape))
     axes = tuple(range(-len(normalized_shape), 0))
     least = float(np.finfo(x.spec.dtype).eps) if eps is None else eps
     y = x * eb.power(eb.mean(eb.square(x), axes, True) + least, -0.5)
@@ -112,6 +126,8 @@ def _by_channel(x: Any, weight: Any, bias: Any) -> Any:
 @register(torch.group_norm)
 def group_norm(input: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any) -> Any:
     x = node(input)
+    if x.spec.shape[1] % groups:
+        raise refused(f"group_norm of {list(x.shape)}", f"expected channels that {groups} divides")
     y = eb.reshape(x, (x.spec.shape[0], groups, -1))
     y = eb.reshape(layer_norm(y, y.spec.shape[2:], eps=eps), x.spec.shape)
     return _by_channel(y, weight, bias)
@@ -184,6 +200,8 @@ def _adaptive(axes: int, mean: Any, largest: Any) -> None:
     def of_means(input: Any, output_size: Any) -> Any:
         x = node(input)
         sizes = output_size if isinstance(output_size, tuple | list) else (output_size,) * axes
+        if len(x.spec.shape) - axes not in (1, 2) or len(sizes) != axes or min(size or 1 for size in sizes) < 1:
+            raise refused(f"adaptive pooling of {list(x.shape)} to {output_size}")
         for axis, size in enumerate(sizes, len(x.spec.shape) - axes):
             n = x.spec.shape[axis]
             parts = [at(x, axis, slice(i * n // size, -(-(i + 1) * n // size))) for i in range(size or 0)]

@@ -22,8 +22,6 @@ from edbatch.torch.registry import HANDLERS, expect_default, refused, register
 def _total(x: Any, reduction: str, count: Any = None) -> Any:
     if reduction == "none":
         return x
-    if reduction == "batchmean":
-        return eb.sum(x) / x.spec.shape[0]
     if reduction == "mean" and count is None:
         return eb.mean(x) if x.spec.shape else x
     return eb.sum(x) if reduction == "sum" else eb.sum(x) / count
@@ -40,6 +38,8 @@ def _loss(theirs: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
                 expect_default(old, given.pop(old, None))
             reduction = given.pop("reduction", "mean")
             found = ours(**given)
+            if reduction == "batchmean":
+                return eb.sum(found) / [*given["input"].shape, 1][0]
             return _total(*(found[0], reduction, found[1]) if isinstance(found, tuple) else (found, reduction))
 
         register(theirs)(handler)
@@ -63,7 +63,14 @@ def _huber(d: Any, delta: float) -> Any:
     return eb.where(eb.less(size, delta), eb.square(d) * 0.5, (size - 0.5 * delta) * delta)
 
 
+def _expect_alike(axes_only: bool, *xs: Any) -> None:
+    """Refuse operands that would be broadcast, where PyTorch does."""
+    if len({len(x.shape) if axes_only else tuple(x.shape) for x in xs}) > 1:
+        raise refused(f"this loss of {' and '.join(str(list(x.shape)) for x in xs)}", "expected one shape")
+
+
 def _binary(p: Any, y: Any) -> Any:
+    _expect_alike(False, p, y)
     p, y = node(p), node(y)
     right, wrong = (eb.clip(eb.log(x), -100.0, None) for x in (p, 1.0 - p))
     # PyTorch's gradient is cut off, too, and computed in another way.
@@ -75,6 +82,7 @@ def _binary(p: Any, y: Any) -> Any:
 
 
 def _of_scores(x: Any, y: Any, pos_weight: Any = None) -> Any:
+    _expect_alike(False, x, y)
     of_right = 1.0 if pos_weight is None else 1.0 + (lift(pos_weight) - 1.0) * y
     return (1.0 - y) * x - of_right * eb.log_sigmoid(x)
 
@@ -82,8 +90,7 @@ def _of_scores(x: Any, y: Any, pos_weight: Any = None) -> Any:
 def _divergence(x: Any, y: Any, log_target: bool = False) -> Any:
     if log_target:
         return eb.exp(y) * (y - x)
-    some = eb.greater(y, 0.0)
-    return eb.where(some, y * eb.log(eb.where(some, y, 1.0)), y * 0.0) - y * x
+    return y * eb.log(eb.where(eb.equal(y, 0.0), 1.0, y)) - y * x
 
 
 _of_entries(F.mse_loss, lambda x, y: eb.square(x - y))
@@ -98,6 +105,7 @@ _of_entries(F.kl_div, _divergence)
 
 @_loss(F.margin_ranking_loss)
 def _ranking(input1: Any, input2: Any, target: Any, margin: float = 0) -> Any:
+    _expect_alike(True, input1, input2, target)
     return eb.clip(-(lift(target) * (lift(input1) - lift(input2))) + margin, 0.0, None)
 
 
@@ -130,6 +138,7 @@ _of_entries(F.hinge_embedding_loss, _hinge)
 @_loss(F.cosine_embedding_loss)
 def _cosine(input1: Any, input2: Any, target: Any, margin: float = 0) -> Any:
     a, b, y = node(input1), node(input2), lift(target)
+    _expect_alike(True, a, b)
     lengths = (eb.sum(eb.square(a), -1) + 1e-12) * (eb.sum(eb.square(b), -1) + 1e-12)
     cosine = eb.sum(a * b, -1) * eb.power(lengths, -0.5)
     far = eb.where(eb.equal(y, -1.0), eb.clip(cosine - margin, 0.0, None), 0.0)
@@ -140,6 +149,7 @@ def _cosine(input1: Any, input2: Any, target: Any, margin: float = 0) -> Any:
 def _triplet(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False
 ) -> Any:
+    _expect_alike(True, anchor, positive, negative)
     near, far = distance(anchor, positive, p, eps), distance(anchor, negative, p, eps)
     if swap:
         far = eb.minimum(far, distance(positive, negative, p, eps))
@@ -149,7 +159,10 @@ def _triplet(
 @_loss(F.multi_margin_loss)
 def _margins(input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None) -> Any:
     expect_default("weight", weight)
+    expect_default("p", p, 1, 2)
     x, labels = node(input), integers(target)
+    if labels.shape != x.spec.shape[:-1] or (labels < 0).any():
+        raise refused(f"multi_margin_loss of {list(x.shape)} and labels {labels}", "expected one from 0 for each row")
     right = eb.gather(x, labels[..., None], labels.ndim)
     each = eb.clip(x - right + margin, 0.0, None)
     others = np.arange(x.spec.shape[-1]) != labels[..., None]
@@ -197,6 +210,7 @@ def _entropy(
     if not (isinstance(target, eb.Expression) or target.is_floating_point()):
         return _of_labels(logs, target, weight, ignore_index, label_smoothing)
     y = lift(target)
+    expect_default("ignore_index", ignore_index, -100)
     if tuple(y.shape) != x.spec.shape or len(y.shape) > 2:
         raise refused(f"cross_entropy of {list(x.shape)} and target {list(y.shape)}", "expected one shape")
     if label_smoothing:
@@ -214,7 +228,10 @@ def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     if target.__class__ is torch.Tensor and not target.ndim and not args and given.get("weight") is None:
         recording().expect_constant(target)
         label = target.item()
-        if label.__class__ is int and len(input.shape) == 1 and label != given.get("ignore_index", -100):
+        shape = input.shape
+        if label.__class__ is int and len(shape) == 1 and label != given.get("ignore_index", -100):
+            if not 0 <= label < shape[0]:
+                raise IndexError(f"Target {label} is out of bounds.")
             return eb.cross_entropy(node(input), label, smoothing)
     if hasattr(target, "unread") and target.shape:
         target = target.tensor

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 
 import edbatch as eb
-from edbatch.torch.recording import lift, node
+from edbatch.torch.functions.shape import at
+from edbatch.torch.recording import lift, node, recording, stacked
 from edbatch.torch.registry import expect_default, refused, register
 
 
-@register(F.linear)
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     x, W, b = node(input), lift(weight), lift(bias)
     axes = len(x.spec.shape)
@@ -24,6 +24,15 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         return eb.unsqueeze(linear(eb.squeeze(x, 0), W, b), 0)
     y = eb.matmul(x, W.T)
     return y if b is None else eb.add(y, b)
+
+
+@register(F.linear)
+def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """The same, of rows where samples differ in their number."""
+    if isinstance(input, torch.Tensor) and input.ndim == 2 and len(input) > 1 and recording().is_input(input):
+        x = node(input)
+        return stacked(linear(eb.array([at(x, 0, number) for number in range(len(input))]), weight, bias))
+    return linear(input, weight, bias)
 
 
 @register(torch.matmul, methods="matmul")
@@ -60,6 +69,8 @@ _product("dot", 1, 1)
 
 @register(torch.outer, torch.ger, methods="outer ger")
 def outer(input: Any, vec2: Any) -> Any:
+    if len(input.shape) != 1 or len(vec2.shape) != 1:
+        raise refused(f"torch.outer of {list(input.shape)} and {list(vec2.shape)}", "expected vectors")
     return eb.unsqueeze(node(input), 1) * eb.unsqueeze(node(vec2), 0)
 
 
@@ -93,6 +104,7 @@ def attention(
     scale = given.pop("scale", None) or 1 / math.sqrt(q.spec.shape[-1])
     scores = eb.matmul(q, eb.swapaxes(k, -2, -1)) * scale
     if is_causal:
+        expect_default("attn_mask", attn_mask)
         scores = eb.where(torch.ones(tuple(scores.shape[-2:])).tril().numpy(), scores, -math.inf)
     if attn_mask is not None:
         mask = lift(attn_mask)

@@ -12,9 +12,8 @@ import edbatch as eb
 from edbatch.torch.functions.index import unbind
 from edbatch.torch.functions.layers import dropout
 from edbatch.torch.functions.matrices import linear
-from edbatch.torch.functions.shape import at
-from edbatch.torch.recording import lift, node
-from edbatch.torch.registry import refused, register
+from edbatch.torch.recording import lift, node, recording, rows_of, stacked
+from edbatch.torch.registry import expect_default, refused, register
 
 
 def _gates(x: Any, h: Any, W: Any, U: Any, b: Any, c: Any, count: int) -> list[tuple[Any, Any]]:
@@ -46,6 +45,22 @@ def _rnn_cell(function: Callable[[Any], Any], *functions: Any) -> Callable[..., 
     return register(*functions)(cell)
 
 
+def _step(cell: Callable[..., Any], own: Any, weights: int, x: Any, *state: Any) -> tuple[Any, ...]:
+    """What a layer's step makes of a state."""
+    made = cell(x, state if len(state) > 1 else state[0], *own[:weights])
+    h, *more = made if len(state) > 1 else (made,)
+    return (linear(h, own[-1]) if len(own) > weights else h, *more)  # with `proj_size`
+
+
+def _sequence(input: Any, first: Any) -> Any:
+    rows = rows_of(input, bool(first))
+    return unbind(input, int(first)) if rows is None else list(rows)
+
+
+def _vector(x: Any) -> Any:
+    return eb.squeeze(x, 0) if len(x.spec.shape) > 1 else x
+
+
 def _layers(name: str, cell: Callable[..., Any]) -> None:
     """Layers over a sequence, perhaps both ways: [length, n, size], or [n, length, size] with `batch_first`."""
 
@@ -55,33 +70,38 @@ def _layers(name: str, cell: Callable[..., Any]) -> None:
         ways = 1 + both
         each = len(params) // (layers * ways)
         starts, ends = [unbind(one) for one in (hx if name == "lstm" else (hx,))], []
-        xs = unbind(input, int(first))
+        xs, alone = _sequence(input, first), input.shape[int(not first)] == 1
+        if alone:  # steps are of vectors
+            xs, starts = [_vector(x) for x in xs], [[_vector(x) for x in of] for of in starts]
         for layer in range(layers):
             found = []
             for way in range(ways):
                 at = layer * ways + way
                 own = params[at * each : (at + 1) * each]
                 state, outputs = [one[at] for one in starts], []
+                step = recording().cells.step(_step, cell, tuple(own), 2 + 2 * biases)
                 for x in xs[:: 1 - 2 * way]:
-                    made = cell(x, state if name == "lstm" else state[0], *own[: 2 + 2 * biases])
-                    state = list(made) if name == "lstm" else [made]
-                    if each % 2:  # with `proj_size`
-                        state[0] = linear(state[0], own[-1])
+                    state = step(x, *state)
                     outputs.append(state[0])
                 ends.append(state)
                 found.append(outputs[:: 1 - 2 * way])
-            xs = [eb.concatenate(pair, 1) for pair in zip(*found, strict=True)] if both else found[0]
+            last = len(xs[0].spec.shape) - 1
+            xs = [eb.concatenate(pair, last) for pair in zip(*found, strict=True)] if both else found[0]
             if layer < layers - 1:
                 xs = [dropout(x, p, train) for x in xs]
-        return (eb.stack(xs, int(first)), *map(eb.stack, zip(*ends, strict=True)))
+        if not alone:
+            return (eb.stack(xs, int(first)), *map(eb.stack, zip(*ends, strict=True)))
+        y = stacked(xs) if first else stacked([eb.unsqueeze(x, 0) for x in xs])
+        y = torch.unsqueeze(y, 0) if first else y
+        return (y, *(eb.unsqueeze(eb.stack(one), 1) for one in zip(*ends, strict=True)))
 
     def handler(*given: Any) -> Any:
         data, sizes, *more = given
         if getattr(sizes, "dtype", None) is not torch.int64:
             return over(*given)
         expect_one(len(data), sizes)  # of a packed sequence
-        y, *ends = over(*[eb.unsqueeze(node(data), 1), *more, False])
-        return (eb.squeeze(y, 1), *ends)
+        y, *ends = over(*[torch.unsqueeze(data, 0), *more, True])  # which may be known by its rows
+        return (torch.squeeze(y, 0), *ends)
 
     register(getattr(torch, name), getattr(torch._VF, name))(handler)
 
@@ -103,14 +123,16 @@ def expect_one(length: int, sizes: Any) -> None:
 
 @register(torch._VF._pack_padded_sequence)
 def pack(input: Any, lengths: Any, batch_first: bool = False) -> Any:
-    x, length = node(input), int(lengths[0])
     expect_one(1, lengths)
-    return at(at(x, int(not batch_first), 0), 0, slice(0, length)), torch.ones(length, dtype=torch.int64)
+    x, length = input[0] if batch_first else input[:, 0], int(lengths[0])
+    return x if length == len(x) else x[:length], torch.ones(length, dtype=torch.int64)
 
 
 @register(torch._VF._pad_packed_sequence)
 def unpack(data: Any, batch_sizes: Any, batch_first: bool, padding_value: float, total_length: int) -> Any:
     expect_one(len(data), batch_sizes)
+    if total_length == len(data):
+        return torch.unsqueeze(data, int(not batch_first)), torch.tensor([total_length])
     return pad_sequence([data], batch_first, padding_value, total=total_length), torch.tensor([len(data)])
 
 
@@ -118,6 +140,7 @@ def unpack(data: Any, batch_sizes: Any, batch_first: bool, padding_value: float,
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right", total: int = 0
 ) -> Any:
+    expect_default("padding_side", padding_side, "left", "right")
     longest, xs = max(total, *map(len, sequences)), []
     for x in map(node, sequences):
         more = longest - x.spec.shape[0]

@@ -26,9 +26,9 @@ def _axes_of(x: Any, dim: Any) -> Any:
 
 
 def _reduced(function: Callable[..., Any], x: Any, dim: Any, keepdim: bool) -> Any:
-    if not x.spec.shape:  # where `dim` may be 0, and the result is another tensor
-        return copy.copy(x)
-    return function(x, _axes_of(x, dim), keepdim)
+    axes = _axes_of(x, dim)
+    # Without axes `dim` may be 0, and the result is another tensor.
+    return function(x, axes, keepdim) if x.spec.shape else copy.copy(x)
 
 
 def _reduction(function: Callable[..., Any], *functions: Any, methods: str) -> None:
@@ -86,7 +86,7 @@ def _deviation(name: str) -> None:
         less = float(unbiased is not False) if less is None else less
         axes = _axes_of(x, dim)
         over = range(len(x.spec.shape)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
-        count = math.prod(x.spec.shape[axis] for axis in over)
+        count = math.prod(x.spec.shape[axis] for axis in over) if x.spec.shape else 1
         if count - less <= 0:
             raise refused(f"a deviation of {count} entries", "it would be NaN; expected more, or correction=0")
         if name == "std":

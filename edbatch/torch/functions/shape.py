@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 
 import edbatch as eb
-from edbatch.torch.recording import lift, node
-from edbatch.torch.registry import refused, register
+from edbatch.torch.recording import lift, node, stacked
+from edbatch.torch.registry import expect_default, refused, register
 
 
 def listed(given: tuple[Any, ...]) -> Any:
@@ -149,7 +149,8 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Any:
 @register(torch.stack)
 def stack(tensors: Any, dim: int = 0) -> Any:
     xs = [lift(x) for x in tensors]
-    return eb.stack(xs, axis_of(xs[0], dim, 1))
+    axis = axis_of(xs[0], dim, 1)
+    return eb.stack(xs, axis) if axis or len(xs[0].spec.shape) != 1 else stacked(xs)
 
 
 @register(torch.hstack)
@@ -196,6 +197,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     x = node(input)
     pairs = [(0, 0)] * (len(x.spec.shape) - len(pad) // 2)
     pairs += [tuple(pad[at : at + 2]) for at in range(len(pad) - 2, -1, -2)]
+    expect_default("mode", mode, "constant", *_MODES)
     if mode == "constant":
         return eb.pad(x, pairs, 0.0 if value is None else float(value))
     for axis, pair in enumerate(pairs):
@@ -210,6 +212,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
 def _triangle(name: str, keep: Any) -> None:
     def handler(input: Any, diagonal: int = 0) -> Any:
         x = node(input)
+        if len(x.spec.shape) < 2:
+            raise refused(f"torch.{name} of {list(x.shape)}", "expected a matrix, or several")
         return eb.where(keep(np.ones(x.spec.shape[-2:]), diagonal), x, 0.0)
 
     register(getattr(torch, name), methods=name)(handler)
