@@ -76,7 +76,7 @@ def row_of(name: str, size: int, batch: int, nodes: int, rounds: int) -> dict[st
     report = batched["Batched"].last.report()
     ms = {side: of.ms() for side, of in runs.items()}
     found = {"network": name, "kind": network.kind, "nodes": report.nodes, "batches": report.batches}
-    found |= {"reads": reads_of(batched["Batched"].last), "worst difference": difference(network, size, batch, nodes)}
+    found |= {"reads": reads_of(batched["Batched"].last), "gradients off": difference(network, size, batch, nodes)}
     found |= {f"{side}, ms": of for side, of in ms.items()}
     return found | {
         f"times, {side}": ms["per sample"] / ms[side] if side in ms else "" for side in ("Batched", "marked")

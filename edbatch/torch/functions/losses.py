@@ -236,6 +236,8 @@ def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
             return eb.cross_entropy(node(input), label, smoothing)
     if isinstance(target, Unread) and target.shape:
         target = target.tensor
+    elif not isinstance(target, torch.Tensor | Unread):
+        target = lift(target)  # rows of several numbers, or an integer
     if not isinstance(target, torch.Tensor | eb.Expression):  # an integer argument of a cell
         expect_default("weight", given.get("weight"))
         return eb.cross_entropy(node(input), target, smoothing)

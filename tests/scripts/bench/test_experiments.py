@@ -10,18 +10,20 @@ from scripts.bench.contest import Own, Task, compare, sides_of
 from scripts.bench.mini_batches import NINE
 
 ELSEWHERE = {"pins", "dynet", "schedules"}  # they have tests of their own
-TORCH = {"peers", "torch"}  # the extra bench
+TORCH = {"peers", "published", "torch"}  # the extra bench
 SIDES = ["edbatch", "edbatch replayed", "edbatch unbatched", "pytorch per sample", "pytorch by hand"]
 SMALL = {
     "cells": [],
     "peers": ["--hidden=4", "--batch=2", "--workload", "tagger-characters", "lattice-gru"],
     "products": ["--hidden=4", "--batch=2"],
+    "published": ["--hidden=8", "--batch=2", "--nodes=6", "--network", "constituency", "crf"],
     "torch": ["--hidden=4", "--batch=2"],
 }
 COLUMNS = {
     "cells": ["cell", "side", "memory kernels", "kB moved"],
     "peers": ["workload", "batch", *SIDES[:3]],
     "products": ["hidden", "batch", "CPU ms", "op by op / products"],
+    "published": ["network", "kind", "nodes", "batches", "reads", "gradients off", "per sample, ms", "Batched, ms"],
     "torch": ["a step", "CPU ms", "least", "over PyTorch tree by tree", "over EdBatch alone", "gradients off"],
 }
 
