@@ -49,6 +49,8 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Dispatch a function of PyTorch that is given a lazy tensor."""
         handler = HANDLERS.get(func)
+        if Recording.rows in types:
+            return Recording.rows.__torch_function__(func, types, args, kwargs)
         if handler is None:
             raise refused(name_of(func))
         return called(func, handler, args, kwargs)

@@ -71,7 +71,7 @@ class LazyRows:
         found = _tried(handler, _OF_ROWS.get(handler), args, kwargs or {})
         if found is not NotImplemented:
             return found
-        return LazyTensor.__torch_function__(func, types, tuple(wholes_of(list(args))), wholes_of(kwargs))
+        return LazyTensor.__torch_function__(func, (), tuple(wholes_of(list(args))), wholes_of(kwargs))
 
     @property
     def shape(self) -> torch.Size:

@@ -64,6 +64,8 @@ BY_ROWS = {
 }  # fmt: skip
 # What needs the whole.
 WHOLE = {
+    "packed": lambda m, x, y, w: m.lstm(nn.utils.rnn.pack_padded_sequence(x[None], [len(w)], True))[0].data.sum(0),
+    "a target of rows": lambda m, x, y, w: F.cross_entropy(x.view(len(w), SIZE), y.softmax(1)),
     "attention": lambda m, x, y, w: torch.softmax(x @ y.t() / 2, 1) @ y,
     "over columns": lambda m, x, y, w: (
         x.sum(1),
