@@ -105,8 +105,9 @@ class TracedCell:
     def _of_operands(self) -> Callable[..., Any]:
         """The function of operands, which leads EdBatch to the code that it depends on."""
         function: Any = lambda *operands, **static: self._traced(operands, static)  # noqa: E731
-        classes = dict.fromkeys([type(part) for part in parts_of(self._owner) if is_users(type(part))])
-        first = self._owner is None or type(self._owner) in classes
+        # Of the owner itself, what the function names: what its other methods keep in it is no part of that.
+        classes = dict.fromkeys([type(part) for part in parts_of(self._owner)[1:] if is_users(type(part))])
+        first = self._owner is None or is_users(type(self._owner))
         code = [part for kind in classes for part in (kind, kind.forward)]
         function.__wrapped__ = tuple([self._function, *code] if first else code)
         function.__name__, function.__qualname__ = self._function.__name__, self._function.__qualname__

@@ -147,15 +147,16 @@ class Recording(TorchFunctionMode):
 
     def note_views(self, x: Any, views: Any) -> None:
         """Remember that writing to one may change the others."""
-        xs = [one for one in (x, *views) if isinstance(one, eb.Expression)]
         if self.origins is None:
-            for one in xs:
+            kind, graph, noted = eb.Expression, self.graph, self.views
+            for one in (x, *views):
                 if isinstance(one, eb.ExpressionArray):
-                    self.views.update(one.ids.tolist())
-                elif one.graph is self.graph:
-                    self.views.add(one.id)
-        elif xs and xs[0] is x:
-            self.origins.update(dict.fromkeys([one.id for one in xs[1:]], self.origins.get(x.id, x.id)))
+                    noted.update(one.ids.tolist())
+                elif isinstance(one, kind) and one.graph is graph:
+                    noted.add(one.id)
+        elif isinstance(x, eb.Expression):
+            ids = [one.id for one in views if isinstance(one, eb.Expression)]
+            self.origins.update(dict.fromkeys(ids, self.origins.get(x.id, x.id)))
 
 
 #: That of the module that runs.
@@ -216,7 +217,9 @@ def called(func: Any, handler: Any, args: Any, kwargs: Any) -> Any:
             raise
         raise refused(name_of(func), f"{error}") from error
     if handler in VIEWS:
-        recording().note_views(args[0] if args else None, result if result.__class__ is tuple else (result,))
+        recording().note_views(
+            args[0] if args else kwargs.get("input"), result if result.__class__ is tuple else (result,)
+        )
     return result if torch.is_grad_enabled() else without_gradient(result)
 
 

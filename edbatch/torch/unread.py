@@ -83,14 +83,20 @@ class Unread:
             self._tensor = (yield from values_of_sample(self.unread)).to(self.dtype)
         return self._tensor
 
+    def item(self) -> Any:
+        """The only entry as a number."""
+        if self._tensor is not None or self.unread.spec.size != 1:
+            return self.tensor.item()
+        return bool(self.unread.item()) if self.dtype is torch.bool else int(self.unread.item())
+
     def __bool__(self) -> bool:
-        return bool(self.tensor)
+        return bool(self.item() if self.unread.spec.size == 1 else self.tensor)
 
     def __int__(self) -> int:
-        return int(self.tensor)
+        return int(self.item())
 
     def __float__(self) -> Any:
-        return float(self.tensor)
+        return float(self.item())
 
     __index__ = __int__
     __hash__ = object.__hash__

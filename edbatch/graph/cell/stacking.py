@@ -73,6 +73,7 @@ class ColumnRange(Parameter):
         self.parts = ()
         self.spec = ParameterSpec(self, self.name, (whole.shape[0], end - begin), whole.dtype)
         self._whole, self._range = whole, slice(begin, end)
+        self._gathers: Parameter | None = None
         self._seen: Any = None
 
     @property
@@ -83,16 +84,27 @@ class ColumnRange(Parameter):
             self._seen, self._part = array, array[:, self._range]
         return self._part
 
+    @property
+    def matrix(self) -> Parameter:
+        """What the columns are of; of those that `of` has given, what gathers their gradients."""
+        return parameter_of(self._whole) if self._gathers is None else self._gathers
+
+    def of(self, stand_in: Parameter) -> ColumnRange:
+        """The same columns, whose gradients gather in a stand-in for the matrix."""
+        made = object.__new__(ColumnRange)
+        vars(made).update(vars(self), _gathers=stand_in)
+        return made
+
     def members(self) -> list[Parameter]:
         """Those of the matrix."""
-        return parameter_of(self._whole).members()
+        return self.matrix.members()
 
     def with_rows(self, begin: int, end: int) -> ParameterSpec:
         """The spec of these columns of some neighbours in the stack that the matrix is; see `some_rows`."""
         return column_range(some_rows(self._whole, begin, end), self._range.start, self._range.stop)
 
     def _sum(self) -> Any:
-        return parameter_of(self._whole)._sum()[:, self._range]
+        return self.matrix._sum()[:, self._range]
 
 
 _ranges: WeakKeyDictionary[Parameter, dict[tuple[int, int], ColumnRange]] = WeakKeyDictionary()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.cell.stacking import ColumnRange
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.spec import Spec
@@ -47,6 +48,9 @@ class Asked:
 
     def gatherer(self, parameter: Parameter) -> Parameter | None:
         """The accumulator of the gradient of a parameter, a stack or a part of one; None: it is not asked for."""
+        if isinstance(parameter, ColumnRange):  # a cell in a recurrence was split
+            matrix = self.gatherer(parameter.matrix)
+            return None if matrix is None else parameter.of(matrix)
         whole = parameter if parameter.stack is None else parameter.stack
         return self._stand_in(parameter) if whole in self._wholes else None
 

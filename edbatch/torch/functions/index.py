@@ -15,6 +15,8 @@ from edbatch.torch.recording import lift, node, recording
 from edbatch.torch.registry import expect_default, refused, register
 from edbatch.torch.unread import Unread, values_of
 
+_part = eb.Expression.__getitem__  # by EdBatch's own index
+
 
 def read(index: Any) -> Any:
     """An index, with arrays in the place of tensors, and numbers where they have no axes."""
@@ -59,8 +61,8 @@ def select(input: Any, dim: int, index: Any) -> Any:
 @register(torch.Tensor.__getitem__, view=True)
 def getitem(input: Any, key: Any) -> Any:
     x = lift(input)
-    if isinstance(x, eb.Parameter) and key.__class__ is int:
-        return eb.lookup(x, key)
+    if key.__class__ is int:  # the usual, and fast
+        return eb.lookup(x, key) if isinstance(x, eb.Parameter) else _part(node(x), key)
     found: list[Any] = []
     for part in key if isinstance(key, tuple) else (key,):
         one = read(part)

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import edbatch as eb
 from edbatch.torch.functions.index import integers
 from edbatch.torch.functions.shape import at
-from edbatch.torch.recording import lift, node, stacked, written
+from edbatch.torch.recording import lift, node, recording, stacked, written
 from edbatch.torch.registry import expect_default, refused, register
 
 
@@ -34,6 +34,9 @@ def embedding(
         found = eb.lookup(table, index) if isinstance(table, eb.Parameter) else eb.pick(table, index)
         return eb.stop_gradient(found) if padding is not None and index == padding else found
 
+    if input.__class__ is torch.Tensor and input.dtype is torch.int64 and not input.ndim:  # the usual, and fast
+        recording().expect_constant(input)
+        return rows(input.item())
     if isinstance(input, torch.Tensor) or hasattr(input, "unread"):
         numbers = integers(input)
         if numbers.ndim != 1 or not numbers.size:

@@ -482,3 +482,32 @@ def test_what_no_output_depends_on():
         np.testing.assert_array_equal(found[0], np.ones(DIM))
         np.testing.assert_array_equal(found[3], used.value())
         assert all(g is not None for g in eb.gradients([y, other], of, sparse=sparse, unused_as_none=True))
+
+
+@pytest.mark.parametrize("gates", [1, 2, 3])
+def test_matrices_of_which_a_split_cell_reads_columns(gates):
+    """In a recurrence, the columns for the input and those for the state are products of their own."""
+    model = eb.ParameterCollection(dtype="float64", seed=0)
+    weights = [model.add_parameters((3, 5), init="normal") for _ in range(gates)]
+    other = model.add_parameters(3, init="normal")
+    xs = np.random.default_rng(0).normal(size=(4, 2))
+
+    @eb.cell
+    def step(x, h):
+        both = eb.concatenate([x, h])
+        return eb.mean(eb.stack([eb.tanh(W @ both + other) for W in weights]), 0)
+
+    with eb.Graph(dtype="float64"):
+        h = eb.zeros(3)
+        for x in eb.array(xs):
+            h = step(x, h)
+        loss = eb.sum(eb.square(h))
+    loss.backward()
+    expected = [on_host(x.grad()).copy() for x in (*weights, other)]
+    assert all(gradient.any() for gradient in expected)
+    for asked in ([*weights, other], [other], [weights[-1]]):
+        found = eb.gradients(loss, asked, unused_as_none=True)
+        for x, gradient in zip(asked, found, strict=True):
+            np.testing.assert_allclose(gradient, expected[[*weights, other].index(x)], rtol=1e-12)
+    for x, gradient in zip((*weights, other), expected, strict=True):
+        np.testing.assert_array_equal(on_host(x.grad()), gradient)

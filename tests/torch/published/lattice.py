@@ -16,7 +16,7 @@ class WordLSTMCell(nn.Module):
         self.weight_hh = nn.Parameter(torch.empty(hidden_size, 3 * hidden_size))
         self.bias = nn.Parameter(torch.zeros(3 * hidden_size))
         nn.init.orthogonal_(self.weight_ih.data)
-        self.weight_hh.data.set_(torch.eye(hidden_size).repeat(1, 3))
+        self.weight_hh.data.copy_(torch.eye(hidden_size).repeat(1, 3))
 
     def forward(self, input_, hx):
         h_0, c_0 = hx
@@ -146,4 +146,5 @@ def samples(rng, count, nodes):
 
 NETWORK = Network(
     "lattices, Lattice LSTM (Zhang & Yang 2018)", BiLatticeTagger, samples, lambda result, *given: result[0],
+    ((MultiInputLSTMCell, "forward"), (WordLSTMCell, "forward")),
 )  # fmt: skip

@@ -76,5 +76,5 @@ def samples(rng, count, nodes):
 
 NETWORK = Network(
     "graphs, message passing with edge networks (Gilmer et al. 2017)", MPNN, samples, lambda result, *given: result,
-    ((EdgeNetwork, "forward"), (nn.GRUCell, "forward")),
+    ((EdgeNetwork, "forward"),),
 )  # fmt: skip

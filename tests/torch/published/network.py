@@ -1,5 +1,6 @@
 """What there is to say of a network."""
 
+import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +21,17 @@ class Network(NamedTuple):
     samples: Callable[[Any, int, int], list[tuple[Any, ...]]]
     loss: Callable[..., Any]
     marked: tuple[tuple[type, str], ...] = ()
+
+    def with_cells(self, module: Any, cell: Callable[[Any], Any]) -> Any:
+        """Another module with the same parameters, whose methods that are worth a mark have one."""
+        found = copy.deepcopy(module, {id(p): p for p in module.parameters()})
+        methods: dict[type, dict[str, Any]] = {}
+        for kind, name in self.marked:
+            methods.setdefault(kind, {})[name] = cell(getattr(kind, name))
+        classes = {kind: type(kind.__name__, (kind,), of) for kind, of in methods.items()}
+        for part in found.modules():
+            part.__class__ = classes.get(type(part), type(part))
+        return found
 
     def losses(self, module: Any, samples: list[tuple[Any, ...]]) -> Any:
         """Those of each sample, one after the other."""

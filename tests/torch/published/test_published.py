@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from edbatch.torch import Batched
+from edbatch.torch import Batched, cell
 from tests.torch.published import NETWORKS
 
 SIZE = 8
@@ -34,12 +34,14 @@ def gradients(model, losses):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_values_and_gradients(name):
     network, model, samples = drawn(name, 4, 8)
+    with_cells = network.with_cells(model, cell)
     theirs = network.losses(model, samples)
     wanted = gradients(model, theirs)
-    ours = network.losses_together(Batched(model), samples)
-    torch.testing.assert_close(torch.stack(ours), torch.stack(theirs), rtol=1e-9, atol=1e-12)
-    for name, gradient in gradients(model, ours).items():
-        torch.testing.assert_close(gradient, wanted[name], rtol=1e-9, atol=1e-12, msg=lambda text, at=name: at + text)
+    for module in (model, with_cells) if network.marked else (model,):
+        ours = network.losses_together(Batched(module), samples)
+        torch.testing.assert_close(torch.stack(ours), torch.stack(theirs), rtol=1e-9, atol=1e-12)
+        for at, gradient in gradients(model, ours).items():
+            torch.testing.assert_close(gradient, wanted[at], rtol=1e-9, atol=1e-12, msg=lambda text, at=at: at + text)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
