@@ -159,5 +159,5 @@ class CaseOfRows(Case):
 
 @pytest.mark.filterwarnings("ignore")  # PyTorch's own
 @pytest.mark.parametrize("code", [code for code in CASES if re.search(r"\b[mnktu]\b", code)])
-def test_functions_of_rows(code):
+def test_cases_of_rows(code):
     compared(CaseOfRows(code), [1.0, -0.7])
