@@ -48,6 +48,8 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Dispatch a function of PyTorch that is given a lazy tensor."""
+        if Recording.rows in types:
+            return Recording.rows.__torch_function__(func, types, args, kwargs)
         handler = HANDLERS.get(func)
         if Recording.rows in types:
             return Recording.rows.__torch_function__(func, types, args, kwargs)
@@ -128,6 +130,9 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
 
 def _method(function: Callable[..., Any], theirs: Any) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for x in args:
+            if x.__class__ is Recording.rows:
+                return Recording.rows.__torch_function__(theirs, (), (self, *args), kwargs)
         return called(theirs, function, (self, *args), kwargs)
 
     return method

@@ -10,7 +10,7 @@ import torch
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
-from edbatch.torch.recording import recording
+from edbatch.torch.recording import Recording, recording
 from edbatch.torch.registry import HANDLERS
 
 
@@ -45,7 +45,7 @@ class Unread:
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """PyTorch's function of the values; ours, where one of the operands is a lazy tensor."""
         for kind in types:
-            if issubclass(kind, eb.Expression):
+            if issubclass(kind, eb.Expression | Recording.rows):
                 return kind.__torch_function__(func, types, args, kwargs)
         return func(*values_of(list(args)), **values_of(kwargs or {}))
 
@@ -127,7 +127,7 @@ def values_of(given: Any) -> Any:
 def _set_operators() -> None:
     def of_values(name: str) -> Any:
         def method(self: Unread, *others: Any) -> Any:
-            if others and isinstance(others[0], eb.Expression):
+            if others and isinstance(others[0], eb.Expression | Recording.rows):
                 return NotImplemented
             return getattr(self.tensor, name)(*map(values_of, others))
 

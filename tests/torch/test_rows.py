@@ -89,6 +89,7 @@ WHOLE = {
     "asked": lambda m, x, y, w: x * x.size(0) + x.dim() + len(y) + x.shape[1] + x.numel() + y.size()[0] + x.ndim,
     "reads": lambda m, x, y, w: x * 2 if x.sum() > 0 else y * float(x[0, 0]) + y.argmax().item(),
     "views of the whole": lambda m, x, y, w: (x.view(-1)[0] + x[0].sum(), x.clone(), x.detach() + y, x.contiguous()),
+    "masks": lambda m, x, y, w: (torch.where(x > 0, x, y), (x > y) * y, x.masked_fill(x > y, 0.5), (x > 0) * (y > 0)),
     "weights": lambda m, x, y, w: F.cross_entropy(
         x, w % SIZE, weight=torch.arange(SIZE, **FLOAT) + 1, reduction="none"
     ),

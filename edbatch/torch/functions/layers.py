@@ -15,6 +15,7 @@ from edbatch.torch.functions.index import integers
 from edbatch.torch.functions.shape import at
 from edbatch.torch.recording import lift, node, recording, stacked, written
 from edbatch.torch.registry import expect_default, refused, register
+from edbatch.torch.unread import Unread
 
 
 @register(F.embedding)
@@ -37,7 +38,7 @@ def embedding(
     if input.__class__ is torch.Tensor and input.dtype is torch.int64 and not input.ndim:  # the usual, and fast
         recording().expect_constant(input)
         return rows(input.item())
-    if isinstance(input, torch.Tensor) or hasattr(input, "unread"):
+    if isinstance(input, torch.Tensor | Unread):
         numbers = integers(input)
         if numbers.ndim != 1 or not numbers.size:
             return rows(numbers.tolist())

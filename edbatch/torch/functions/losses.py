@@ -17,6 +17,7 @@ from edbatch.torch.functions.index import integers, read
 from edbatch.torch.functions.reduce import distance
 from edbatch.torch.recording import lift, node, recording
 from edbatch.torch.registry import HANDLERS, expect_default, refused, register
+from edbatch.torch.unread import Unread
 
 
 def _total(x: Any, reduction: str, count: Any = None) -> Any:
@@ -233,7 +234,7 @@ def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
             if not 0 <= label < shape[0]:
                 raise IndexError(f"Target {label} is out of bounds.")
             return eb.cross_entropy(node(input), label, smoothing)
-    if hasattr(target, "unread") and target.shape:
+    if isinstance(target, Unread) and target.shape:
         target = target.tensor
     if not isinstance(target, torch.Tensor | eb.Expression):  # an integer argument of a cell
         expect_default("weight", given.get("weight"))
