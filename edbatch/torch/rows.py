@@ -273,6 +273,7 @@ def _entropy(input: Any, target: Any, *args: Any, reduction: str = "mean", **giv
         return NotImplemented
     labels = integers(target) if not target.is_floating_point() else np.empty(0)
     is_usual = all(given.get(name) is None for name in ("size_average", "reduce"))
+    is_usual = is_usual and not (labels == given.get("ignore_index", -100)).any()
     if not is_usual or labels.shape != (len(rows),) or labels.min() < 0 or labels.max() >= rows.spec.size:
         return NotImplemented
     found: Any = eb.cross_entropy(rows, labels)

@@ -36,14 +36,17 @@ class Case(nn.Module):
         for name, shape in SHAPES.items():
             self.register_parameter(name, nn.Parameter(torch.randn(shape, dtype=dtype)))
 
-    def forward(self, scale):
+    def given(self, scale):
         given = {name: getattr(self, name) for name in PARAMETERS}
         given |= {name: getattr(self, name) * scale for name in SHAPES if name not in given}
         given["p"], given["q"] = given["p"].sigmoid(), given["q"].sigmoid()
         given["i"] = torch.arange(15).reshape(3, 5) * 7 % 3
         given["j"] = torch.tensor([4, 0, 2])
         given["mask"] = torch.arange(15).reshape(3, 5) % 4 > 1
-        return eval(self.code, globals(), given)
+        return given
+
+    def forward(self, scale):
+        return eval(self.code, globals(), self.given(scale))
 
 
 def leaves_and_gradients(module, results):

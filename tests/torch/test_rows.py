@@ -1,5 +1,7 @@
 """Matrices of which each sample has another number of rows: functions of them, beside PyTorch sample by sample."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,8 @@ from torch import nn
 
 import edbatch as eb
 from edbatch.torch import Batched
-from tests.torch.test_functions import compared
+from tests.torch.cases import CASES
+from tests.torch.test_functions import Case, compared
 
 WORDS, SIZE = 9, 6
 FLOAT = {"dtype": torch.float64}
@@ -64,6 +67,8 @@ BY_ROWS = {
 }  # fmt: skip
 # What needs the whole.
 WHOLE = {
+    "packed": lambda m, x, y, w: m.lstm(nn.utils.rnn.pack_padded_sequence(x[None], [len(w)], True))[0].data.sum(0),
+    "a target of rows": lambda m, x, y, w: F.cross_entropy(x.view(len(w), SIZE), y.softmax(1)),
     "attention": lambda m, x, y, w: torch.softmax(x @ y.t() / 2, 1) @ y,
     "over columns": lambda m, x, y, w: (
         x.sum(1),
@@ -144,3 +149,16 @@ def test_rows_replayed():
         for _ in range(2):
             for ours, words in zip(module(sentences(*LENGTHS)), sentences(*LENGTHS), strict=True):
                 torch.testing.assert_close(ours, model(words))
+
+
+class CaseOfRows(Case):
+    """The same where tensors are known by their rows."""
+
+    def given(self, scale):
+        return {name: torch.stack(list(x)) if name in "mnktu" else x for name, x in super().given(scale).items()}
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own
+@pytest.mark.parametrize("code", [code for code in CASES if re.search(r"\b[mnktu]\b", code)])
+def test_cases_of_rows(code):
+    compared(CaseOfRows(code), [1.0, -0.7])
