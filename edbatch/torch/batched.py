@@ -96,6 +96,9 @@ class Batched(nn.Module):
     Args:
         model: its parameters are on the CPU, of one dtype.
         stack: whether results of one shape are returned as one tensor [n, *shape] instead of a list.
+        cells: "auto": submodules that are given tensors only are cells, where they can be, and what
+            `edbatch.torch.cell` marks; "marked": the latter.
+        replay: what a sample records is kept, and used again when the same sample comes again; see `edbatch.replay`.
         policy: see `edbatch.Graph`.
 
     Attributes:

@@ -91,13 +91,13 @@ class TracedCell:
     Attributes:
         call: takes the operands (see `operands_of`), in their order.
         calls, traces: how many there were.
-        is_refused: whether it cannot be a cell, so that calls are recorded function by function.
+        failures: how often it could not be traced; after two, calls are recorded function by function.
         shares: whether it returns what it was given, a view of that, or something twice.
     """
 
     def __init__(self, function: Callable[..., Any], owner: Any, form: Any) -> None:
-        self.calls = self.traces = 0
-        self.is_refused = self.shares = False
+        self.calls = self.traces = self.failures = 0
+        self.shares = False
         self._function = function if owner is None else MethodType(function, owner)
         self._owner, self._form = owner, form
         self.call = eb.cell(self._of_operands())

@@ -196,6 +196,8 @@ def node(x: Any) -> Any:
 
 def stacked(parts: Any) -> Any:
     """A lazy tensor of rows, a list of expressions or an array of them."""
+    if len(parts) == 1:
+        return eb.unsqueeze(parts[0], 0)
     return Recording.rows(parts) if recording().origins is None else eb.stack(parts)  # in a cell there is one shape
 
 

@@ -46,8 +46,8 @@ _DIRECT: dict[type, Callable[..., Any]] = {nn.Linear: _linear, nn.Embedding: _em
 class Submodule:
     """What PyTorch calls instead of a module's `forward` and hooks, in all threads and for as long as the module lives.
 
-    Where `Batched` records in this thread, a call is a cell if only tensors are given to it, from the second on; or it
-    is recorded at once, of layers that are one node. Elsewhere it is what it was.
+    Where `Batched` records in this thread, a call is a cell if only tensors are given to it, or is recorded at once, of
+    layers that are one node. Elsewhere it is what it was.
     """
 
     __slots__ = ("_direct", "_has_parameters", "_is_cell", "_module")
@@ -86,18 +86,15 @@ def _as_cell(recording: Recording, module: Any, args: Any, given: dict[str, Any]
     if form is None or not operands:
         return NotImplemented
     cell = recording.cells.of(type(module).forward, module, (form, tuple(given)))
-    if cell.is_refused:
-        return NotImplemented
-    if not cell.calls and not recording.is_kept and not isinstance(module, nn.RNNCellBase):  # many are called once
-        cell.calls = 1
+    if cell.failures > 1:
         return NotImplemented
     try:
         found = record(recording, cell, operands, {})
-    except Exception:  # that of the module's code, if it is one, comes again
-        cell.is_refused = True
+    except Exception:  # that of the module's code, if it is one, comes again; what a first call sets up does not
+        cell.failures += 1
         return NotImplemented
     if cell.traces > _TRACES and cell.calls < _TRACES * cell.traces and not recording.is_kept:
-        cell.is_refused = True
+        cell.failures = 2
     return found
 
 
