@@ -182,8 +182,11 @@ def tile(input: Any, *dims: Any) -> Any:
 @register(torch.flip, methods="flip")
 def flip(input: Any, *dims: Any) -> Any:
     x = node(input)
-    for dim in listed(dims):
-        x = eb.flip(x, axis_of(x, dim))
+    axes = [axis_of(x, dim) for dim in listed(dims)]
+    if len(set(axes)) < len(axes):
+        raise RuntimeError(f"dim {axes[0]} appears multiple times in the list of dims")
+    for axis in axes:
+        x = eb.flip(x, axis)
     return x
 
 
