@@ -112,18 +112,19 @@ class Recording(TorchFunctionMode):
         if ours is not None:
             return ours
         if self.origins is None and not self.is_kept:
-            return self._inputs.of(self._promoted(tensor))
+            return self._inputs.of(self.promoted(tensor))
         self.expect_constant(tensor)
         if tensor.requires_grad and self.grad:
             raise EdBatchError(
                 "edbatch.torch.Batched(..., replay=True): a tensor that requires a gradient is used in a sample, which "
                 "is kept with the numbers that it has now; expected tensor.detach(), or no replay"
             )
-        return eb.input(self._promoted(tensor).detach().numpy().copy())
+        return eb.input(self.promoted(tensor).detach().numpy().copy())
 
-    def is_input(self, tensor: Any) -> bool:
-        """Whether a tensor is one of a sample's."""
-        return self.origins is None and id(tensor) not in self.parameters
+    def is_of_sample(self, tensor: Any) -> bool:
+        """Whether a tensor is one of a sample's, to which no gradient flows."""
+        is_own = self.origins is None and id(tensor) not in self.parameters
+        return is_own and not tensor.requires_grad and tensor.is_floating_point() and bool(tensor.numel())
 
     def expect_constant(self, tensor: Any) -> None:
         """Refuse a tensor in a cell that may be another one when the cell is called again."""
@@ -137,7 +138,7 @@ class Recording(TorchFunctionMode):
         """Whether a tensor is the same in all calls of the cell that is traced."""
         return self._constants.get(id(tensor)) is tensor or bool(self.cells.is_buffer(tensor))
 
-    def _promoted(self, tensor: torch.Tensor) -> Any:
+    def promoted(self, tensor: torch.Tensor) -> Any:
         """The tensor with the dtype that PyTorch gives what is computed of it and of values of the graph's."""
         if not tensor.is_floating_point() or tensor.dtype is self._dtype:
             return tensor

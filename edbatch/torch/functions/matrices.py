@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 
 import edbatch as eb
-from edbatch.torch.functions.shape import at
 from edbatch.torch.recording import lift, node, recording, stacked
 from edbatch.torch.registry import expect_default, refused, register
 
@@ -29,9 +28,8 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 @register(F.linear)
 def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """The same, of rows where samples differ in their number."""
-    if isinstance(input, torch.Tensor) and input.ndim == 2 and len(input) > 1 and recording().is_input(input):
-        x = node(input)
-        return stacked(linear(eb.array([at(x, 0, number) for number in range(len(input))]), weight, bias))
+    if isinstance(input, torch.Tensor) and input.ndim == 2 and len(input) > 1 and recording().is_of_sample(input):
+        return stacked(linear(eb.array(recording().promoted(input).numpy()), weight, bias))
     return linear(input, weight, bias)
 
 
