@@ -79,7 +79,7 @@ class Drawn(nn.Module):
         given["mask"] = torch.arange(15).reshape(3, 5) % 4 > 1
         total = y
         for leaf in tree_leaves(eval(code, globals(), given)):
-            if not isinstance(leaf, bool | int):
+            if not isinstance(leaf, bool | int) and leaf.dtype is not torch.int64:  # which of equal numbers is open
                 leaf = leaf.to(x.dtype) if leaf.dtype != x.dtype else leaf
                 total = total + torch.tanh(leaf.mean() if leaf.shape else leaf)
         return x * torch.tanh(total)
