@@ -13,13 +13,13 @@ import torch
 from torch import nn
 
 import edbatch as eb
+import edbatch.torch.functions.by_rows
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.torch.boundary import Batch, drawn_seed, in_place, outputs_of, samples_of
 from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.lazy import LazyTensor
 from edbatch.torch.recording import Recording, current
-from edbatch.torch.rows import LazyRows  # noqa: F401 (which fills its class)
 from edbatch.torch.state import state_of
 from edbatch.torch.submodules import follow
 from edbatch.torch.weights import Weight

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial, update_wrapper
-from inspect import Parameter, Signature, getclosurevars
-from types import FunctionType, MethodType
+from inspect import Parameter, Signature
+from types import MethodType
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 import edbatch as eb
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
+from edbatch.torch.held import Held
 from edbatch.torch.recording import Recording, current, lift, node, without_gradient
 from edbatch.torch.state import is_users, parts_of, state_of
 from edbatch.torch.unread import Unread
@@ -206,38 +207,6 @@ def _shared(found: Any, operands: tuple[Any, ...], origins: dict[int, int]) -> b
     """Whether results are views of operands or of one another."""
     ids = [x.id for x in (*operands, *tree_leaves(found)) if isinstance(x, eb.Expression)]
     return len({origins.get(id_, id_) for id_ in ids}) != len(ids)
-
-
-class Held:
-    """Attributes of a module and its parts, and lists and dictionaries that they, or variables of its code, hold."""
-
-    def __init__(self, owner: Any) -> None:
-        modules = parts_of(owner)
-        values = [value for module in modules for value in (*vars(module).values(), *_variables(module))]
-        self._held = [(vars(module), dict(vars(module))) for module in modules]
-        self._held += [(value, value.copy()) for value in values if type(value) in (list, dict)]
-
-    def is_changed(self) -> bool:
-        """Whether some are others now; they are set back."""
-        changed = [(own, held) for own, held in self._held if _differ(own, held)]
-        for own, held in changed:
-            own.clear()
-            (own.extend if isinstance(own, list) else own.update)(held)
-        return bool(changed)
-
-
-def _variables(module: nn.Module) -> Iterator[Any]:
-    """What the functions of a module's class, and those among its attributes, find in their closures and globals."""
-    classes = filter(is_users, type(module).__mro__)
-    for value in (*vars(module).values(), *(value for kind in classes for value in vars(kind).values())):
-        if isinstance(value, FunctionType):
-            nonlocals, found, *_ = getclosurevars(value)
-            yield from (*nonlocals.values(), *found.values())
-
-
-def _differ(own: Any, held: Any) -> bool:
-    values = (own, held) if isinstance(own, list) else (own.values(), held.values())
-    return len(own) != len(held) or any(a is not b for a, b in zip(*values, strict=True))
 
 
 def record(recording: Recording, found: TracedCell, operands: list[Any], static: dict[str, Any]) -> Any:

@@ -34,49 +34,55 @@ def _embedding(recording: Recording, module: Any, index: Any) -> Any:
         return NotImplemented
     table = recording.parameters.get(id(module._parameters["weight"]))
     is_plain = module.padding_idx is None and module.max_norm is None and not module.scale_grad_by_freq
-    if table is None or not is_plain or index.dtype not in (torch.int64, torch.int32) or index < 0:
+    if table is None or not is_plain or index.dtype not in (torch.int64, torch.int32):
         return NotImplemented
-    return eb.lookup(table, index.item())
+    number = index.item()
+    return eb.lookup(table, number) if number >= 0 else NotImplemented
 
 
 #: By class, what is recorded at once; NotImplemented: PyTorch's code is run.
 _DIRECT: dict[type, Callable[..., Any]] = {nn.Linear: _linear, nn.Embedding: _embedding}
 
 
-class Submodule:
+def caller(module: nn.Module) -> Callable[..., Any]:
     """What PyTorch calls instead of a module's `forward` and hooks, in all threads and for as long as the module lives.
 
     Where `Batched` records in this thread, a call is a cell if only tensors are given to it, or is recorded at once, of
     layers that are one node. Elsewhere it is what it was.
     """
+    is_layer = not is_users(type(module)) and not module._modules
+    is_cell = not is_layer or isinstance(module, nn.RNNCellBase)
+    direct, has_parameters = _DIRECT.get(type(module)), bool(module._parameters)
+    held, is_grad_enabled = ref(module), torch.is_grad_enabled
 
-    __slots__ = ("_direct", "_has_parameters", "_is_cell", "_module")
-
-    def __init__(self, module: nn.Module) -> None:
-        kind = type(module)
-        is_layer = not is_users(kind) and not module._modules
-        self._module = ref(module)
-        self._direct = _DIRECT.get(kind)
-        self._is_cell = not is_layer or isinstance(module, nn.RNNCellBase)
-        self._has_parameters = bool(module._parameters)
-
-    def __call__(self, *args: Any, **given: Any) -> Any:
-        """Call the module."""
-        module: Any = self._module()
+    def call(*args: Any, **given: Any) -> Any:
+        module: Any = held()
         recording = current.get(None)
-        if recording is None or module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
+        if recording is None:
             return module._call_impl(*args, **given)
-        if self._direct is not None and not given:
-            found = self._direct(recording, module, *args)
+        if direct is not None and not given and _is_plain(module):
+            found = direct(recording, module, *args)
             if found is not NotImplemented:
-                return found if torch.is_grad_enabled() else without_gradient(found)
-        if self._is_cell and recording.origins is None and recording.cells.automatic:
+                return found if is_grad_enabled() else without_gradient(found)
+        elif is_cell and recording.origins is None and recording.cells.automatic and _is_plain(module):
             found = _as_cell(recording, module, args, given)
             if found is not NotImplemented:
                 return found
-        if self._has_parameters:
-            return recording.under(module._call_impl, args, given)
-        return module._call_impl(*args, **given)
+        return recording.under(module._call_impl, args, given) if has_parameters else module._call_impl(*args, **given)
+
+    return call
+
+
+def _is_plain(module: Any) -> bool:
+    """Whether a call is one of the class's `forward`, and nothing else."""
+    own = module.__dict__
+    return not (
+        own["_forward_hooks"]
+        or own["_forward_pre_hooks"]
+        or own["_backward_hooks"]
+        or own["_backward_pre_hooks"]
+        or "forward" in own
+    )
 
 
 def _as_cell(recording: Recording, module: Any, args: Any, given: dict[str, Any]) -> Any:
@@ -99,8 +105,8 @@ def _as_cell(recording: Recording, module: Any, args: Any, given: dict[str, Any]
 
 
 def follow(module: nn.Module) -> None:
-    """Have calls of all parts of a module be recorded as said in `Submodule`."""
+    """Have calls of all parts of a module be recorded as said in `caller`."""
     for part in module.modules():
         is_simple = not (part._parameters or part._modules or is_users(type(part)))
         if not is_simple and part is not module and part._compiled_call_impl is None:
-            part._compiled_call_impl = Submodule(part)
+            part._compiled_call_impl = caller(part)

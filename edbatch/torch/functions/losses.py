@@ -228,8 +228,7 @@ def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     smoothing = given.get("label_smoothing", 0.0)
     if target.__class__ is torch.Tensor and not target.ndim and not args and given.get("weight") is None:
         recording().expect_constant(target)
-        label = target.item()
-        shape = input.shape
+        label, shape = target.item(), node(input).spec.shape
         if label.__class__ is int and len(shape) == 1 and label != given.get("ignore_index", -100):
             if not 0 <= label < shape[0]:
                 raise IndexError(f"Target {label} is out of bounds.")
