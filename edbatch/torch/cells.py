@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature
 from types import MethodType
@@ -34,10 +34,14 @@ class Cells:
             what calls have made.
         module: whose they are.
         automatic: whether submodules are cells by themselves.
+
+    Attributes:
+        usual: of modules that are called with lazy tensors alone, the cell.
     """
 
     def __init__(self, kept: dict[Any, dict[Any, TracedCell]], module: nn.Module, automatic: bool) -> None:
         self.automatic = automatic
+        self.usual: dict[nn.Module, TracedCell] = {}
         self._kept, self._module = kept, module
         self._found: dict[Any, TracedCell] = {}
         self._states: dict[int, tuple[Any, Any]] = {}
@@ -94,6 +98,7 @@ class TracedCell:
         calls, traces: how many there were.
         failures: how often it could not be traced; after two, calls are recorded function by function.
         shares: whether it returns what it was given, a view of that, or something twice.
+        count: of its operands, if each is an argument; else -1.
     """
 
     def __init__(self, function: Callable[..., Any], owner: Any, form: Any) -> None:
@@ -101,6 +106,7 @@ class TracedCell:
         self.shares = False
         self._function = function if owner is None else MethodType(function, owner)
         self._owner, self._form = owner, form
+        self.count = len(form[0]) if not any(form[0]) and None not in form[0] else -1
         self.call = eb.cell(self._of_operands())
 
     def _of_operands(self) -> Callable[..., Any]:
@@ -209,13 +215,19 @@ def _shared(found: Any, operands: tuple[Any, ...], origins: dict[int, int]) -> b
     return len({origins.get(id_, id_) for id_ in ids}) != len(ids)
 
 
+def noted(recording: Recording, made: Any, operands: Sequence[Any]) -> Any:
+    """Results that may be views of what was given."""
+    for x in tree_leaves(made):
+        recording.note_views(x, operands)
+    return made
+
+
 def record(recording: Recording, found: TracedCell, operands: list[Any], static: dict[str, Any]) -> Any:
     """Record a call of a cell."""
     made = found.call(*operands, **static)
     found.calls += 1
     if found.shares:
-        for x in tree_leaves(made):
-            recording.note_views(x, operands)
+        made = noted(recording, made, operands)
     return made if torch.is_grad_enabled() or not recording.grad else without_gradient(made)
 
 

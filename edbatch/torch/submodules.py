@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import edbatch as eb
-from edbatch.torch.cells import operands_of, record
+from edbatch.torch.cells import noted, operands_of, record
 from edbatch.torch.recording import Recording, current, without_gradient
 from edbatch.torch.state import is_users
 
@@ -65,6 +65,20 @@ def caller(module: nn.Module) -> Callable[..., Any]:
             if found is not NotImplemented:
                 return found if is_grad_enabled() else without_gradient(found)
         elif is_cell and recording.origins is None and recording.cells.automatic and _is_plain(module):
+            known = recording.cells.usual.get(module)
+            if known is not None and not given and len(args) == known.count and is_grad_enabled():
+                lazy = recording.lazy
+                for x in args:
+                    if x.__class__ is not lazy:
+                        break
+                else:
+                    try:
+                        found = known.call(*args)
+                    except Exception:  # of arguments of other shapes, perhaps
+                        del recording.cells.usual[module]
+                    else:
+                        known.calls += 1
+                        return found if not known.shares else noted(recording, found, args)
             found = _as_cell(recording, module, args, given)
             if found is not NotImplemented:
                 return found
@@ -101,6 +115,8 @@ def _as_cell(recording: Recording, module: Any, args: Any, given: dict[str, Any]
         return NotImplemented
     if cell.traces > _TRACES and cell.calls < _TRACES * cell.traces and not recording.is_kept:
         cell.failures = 2
+    elif not given and not cell.shares and cell.count == len(args) and torch.is_grad_enabled():
+        recording.cells.usual[module] = cell
     return found
 
 

@@ -35,6 +35,7 @@ BATCHED: dict[str, tuple[type[per_tree.Tree], dict[str, Any]]] = {
     "Batched, nodes are submodules": (per_tree.Submodules, {}),
     "Batched, two functions are cells": (per_tree.TwoCells, {}),
     "Batched, and the loss": (per_tree.ThreeCells, {}),
+    "Batched, nodes are submodules, replay=True": (per_tree.Submodules, {"replay": True}),
 }
 
 

@@ -330,6 +330,7 @@ def test_replay():
         samples[0][0].append(epoch)
         samples[0][2][0] += 1
         samples[1][1].add_(1)
+        samples[1][3] = torch.tensor(4.0 + epoch, **FLOAT)
         with torch.no_grad():
             torch.testing.assert_close(module(*samples)[0][0], model(samples[0][0], 1.0)[0])
     calls = itertools.count()
@@ -378,3 +379,18 @@ def test_cells_inside_of_cells():
 @cell
 def marked(self, h):
     return torch.tanh(self.layer(h)) * h
+
+
+def test_shapes_that_cannot_be_cells():
+    def of_part(self, h):
+        if len(h) == 2:
+            return h
+        return h * 2 if len(h) > 2 or h.sum() > 0 else h * 3
+
+    def function(self, x):
+        long, short, one = self.part(x), self.part(x[:2]), self.part(x[:1])
+        return long, short * 2, one, self.part(x), self.part(x[2:] * 2), self.part(x[:1] - 9)
+
+    compared(Whole(of_part, function), POINTS)
+    with pytest.raises(eb.EdBatchError, match="or is of a cell, of a lazy tensor is not supported"):
+        Batched(Whole(of_part, lambda self, x: (self.part(x), written(self.part(x[:2])))))(POINTS)
