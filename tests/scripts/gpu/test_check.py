@@ -80,6 +80,7 @@ def test_points_that_fail_leave_the_others_alone(capsys, monkeypatch):
 
 
 @pytest.mark.cpu
+@pytest.mark.slow
 def test_what_was_measured_is_kept_when_the_run_is_ended(capsys, monkeypatch):
     def interrupted(*given):
         raise KeyboardInterrupt

@@ -32,6 +32,7 @@ def test_counts_and_failures(written):
     assert "assert 'a b' == 'c'" in found["output"]
 
 
+@pytest.mark.slow
 def test_those_before_time_is_over_count(written):
     begin = perf_counter()
     assert run_tests("cpu", LONG, written(good=GOOD))["right"]
