@@ -88,7 +88,7 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
 
     def __len__(self) -> int:
         if not self.spec.shape:
-            raise TypeError("len() of a 0-d tensor")
+            raise TypeError("len() of a 0-d tensor; torch.stack puts lazy tensors together, torch.tensor does not")
         return self.spec.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
