@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable
 from functools import update_wrapper
 from inspect import iscoroutine
-from types import coroutine
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,11 @@ from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.torch.boundary import Batch, drawn_seed, in_place, outputs_of, samples_of
 from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
+from edbatch.torch.installed import installed
 from edbatch.torch.lazy import LazyTensor
 from edbatch.torch.recording import Recording, current
 from edbatch.torch.state import state_of
-from edbatch.torch.submodules import follow
+from edbatch.torch.submodules import callers_of
 from edbatch.torch.weights import Weight
 
 
@@ -53,28 +53,17 @@ class _Bound:
             self.weights.append(Weight(ours, module, name))
 
 
-@coroutine
-def _under(recording: Recording, program: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """A coroutine that is run where the mode of a recording is on."""
-    go_on, given = program.send, None
-    while True:
+def _recorded(recording: Recording, call: Callable[..., Any], samples: list[tuple[Any, ...]]) -> list[Any]:
+    """What samples return; coroutines run side by side."""
+    with recording:
+        results = [call(*one) for one in samples]
+        if not results or not all(map(iscoroutine, results)):
+            return results
         try:
-            request = recording.under(go_on, (given,), {})
-        except StopIteration as end:
-            return end.value
-        try:
-            go_on, given = program.send, (yield request)
-        except BaseException as error:  # which is the program's
-            go_on, given = program.throw, error
-
-
-def _ended(recording: Recording, programs: list[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """What coroutines return that run side by side."""
-    try:
-        return eb.run([_under(recording, one) for one in programs])
-    finally:
-        for one in programs:  # of those that have not begun, where another has failed
-            one.close()
+            return eb.run(results)
+        finally:
+            for one in results:  # of those that have not begun, where another has failed
+                one.close()
 
 
 class Batched(nn.Module):
@@ -155,7 +144,7 @@ class Batched(nn.Module):
         bound = self._followed()
         inputs = Inputs(bound.dtype, self)
         cells = Cells(bound.cells, self.model, self.cells == "auto")
-        recording = Recording(bound.weights, inputs, cells)
+        recording = Recording(bound.weights, inputs, cells, callers_of(self.model))
         token = current.set(recording)
         try:
             with (
@@ -163,10 +152,9 @@ class Batched(nn.Module):
                 eb.Graph(self.policy, bound.dtype, seed=drawn_seed(), expression_class=LazyTensor) as graph,
             ):
                 recording.graph = graph
-                call = self._replayed(bound) if self.replay else self._called
-                results = [call(*one) for one in samples_of(place, lists)]
-                if results and all(map(iscoroutine, results)):
-                    results = _ended(recording, results)
+                call = self._replayed(bound) if self.replay else self.model
+                with installed():
+                    results = _recorded(recording, call, samples_of(place, lists))
                 cells.expect_unchanged()
                 if not results:
                     return []
@@ -181,11 +169,6 @@ class Batched(nn.Module):
             return tensors[0]
         return in_place(returned, tensors)
 
-    def _called(self, *args: Any) -> Any:
-        """The model of one sample."""
-        model = self.model
-        return current.get().under(model, args, {}) if model._parameters else model(*args)
-
     def _replayed(self, bound: _Bound) -> Callable[..., Any]:
         """The same for samples that come again."""
         state = state_of(self.model), torch.is_grad_enabled()
@@ -193,7 +176,7 @@ class Batched(nn.Module):
         if state not in kept:
 
             def recorded(*args: Any) -> Any:
-                return current.get().keep(self._called, args)
+                return current.get().keep(self.model, args)
 
             kept[state] = eb.replay(update_wrapper(recorded, self.model.forward))
             while len(kept) > STATES:
@@ -214,7 +197,6 @@ class Batched(nn.Module):
             bound = self.__dict__["_bound"] = _Bound(places)
         for weight in bound.weights:
             weight.follow()
-        follow(self.model)
         return bound
 
     def __getstate__(self) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class TracedCell:
             values = _built(args, iter(operands))
             placed = len(values) - len(names)
             named = dict(zip(names, values[placed:], strict=True))
-            found = recording.under(self._function, values[:placed], {**named, **static})
+            found = self._function(*values[:placed], **named, **static)
             self.shares = self.shares or _shared(found, operands, recording.origins)
         finally:
             recording.origins = before

@@ -20,10 +20,18 @@ from edbatch.torch.weights import Weight
 _CONSTANTS = frozenset({torch.zeros, torch.ones, torch.full, torch.eye, torch.arange, torch.linspace, torch.tensor})
 
 
+#: Functions of tensors that give numbers to Python.
+READING = frozenset("""
+    item tolist numpy __bool__ __float__ __int__ __index__ __complex__ __array__ __contains__ __format__ is_nonzero equal
+    allclose __dlpack__
+""".split())
+
+
+_WRITING = frozenset("__setitem__ __iadd__ __isub__ __imul__ __itruediv__ __ipow__ __imod__ __iand__ __ior__".split())
+
+
 class Recording(TorchFunctionMode):
     """What one call of a module records; as a mode, it has functions of PyTorch record that are given a parameter.
-
-    Lazy tensors have them do so by themselves, so that the mode is on only where a parameter may be met without one.
 
     Args:
         weights: the parameters.
@@ -32,8 +40,8 @@ class Recording(TorchFunctionMode):
 
     Attributes:
         parameters: EdBatch's, by the `id` of PyTorch's.
+        callers: what is called instead of the module's parts, see `edbatch.torch.submodules`.
         grad: whether gradients are computed at all.
-        is_on: whether the mode is.
         is_kept: whether what is recorded is kept, and appended again to other graphs.
         origins: in a cell that is traced, of each view the id of what it is a view of; None: no cell is traced.
         graph: the graph of the samples.
@@ -45,11 +53,11 @@ class Recording(TorchFunctionMode):
     rows: ClassVar[Any]
     graph: eb.Graph
 
-    def __init__(self, weights: Sequence[Weight], inputs: Inputs, cells: Any) -> None:
+    def __init__(self, weights: Sequence[Weight], inputs: Inputs, cells: Any, callers: dict[Any, Any]) -> None:
         super().__init__()
-        self.cells = cells
+        self.cells, self.callers = cells, callers
         self.grad = torch.is_grad_enabled()
-        self.is_on = self.is_kept = False
+        self.is_kept = False
         self.origins: dict[int, int] | None = None
         self.views: set[int] = set()
         self.parameters = {id(weight.theirs): weight.ours for weight in weights}
@@ -59,6 +67,8 @@ class Recording(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call ours or theirs."""
+        if current.get(None) is not self:  # which an interrupt has left on PyTorch's stack
+            return func(*args, **(kwargs or {}))
         handler = HANDLERS.get(func)
         if self.rows in types:
             return self.rows.__torch_function__(func, types, args, kwargs)
@@ -70,25 +80,24 @@ class Recording(TorchFunctionMode):
         kwargs = kwargs or {}
         if handler is not None and self._has_parameter(args, kwargs):
             return called(func, handler, args, kwargs)
+        name = func.__name__
+        if name in READING and args and (self.origins is not None or self.is_kept):
+            self._expect_readable(args[0], name)
         found = func(*args, **kwargs)
         if self.origins is not None and isinstance(found, torch.Tensor) and not found.requires_grad:
             tensors = [x for x in args if isinstance(x, torch.Tensor)]
             if func in _CONSTANTS or (tensors and all(map(self._is_constant, tensors))):
                 self._constants[id(found)] = found
-        elif self._constants and args and func.__name__.endswith("_"):  # written to
+        elif self._constants and args and (name in _WRITING or (name[-1] == "_" and name[-2] != "_")):
             self._constants.pop(id(args[0]), None)
         return found
 
-    def under(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """Call a function where the mode is on."""
-        if self.is_on:
-            return function(*args, **kwargs)
-        self.is_on = True
-        try:
-            with self:
-                return function(*args, **kwargs)
-        finally:
-            self.is_on = False
+    def _expect_readable(self, x: Any, name: str) -> None:
+        """Refuse to read numbers that are others when what is recorded is used again."""
+        if id(x) in self.parameters or (isinstance(x, torch.Tensor) and x.requires_grad):
+            raise EdBatchError(f"edbatch.torch: {name} of a parameter, whose numbers change, in what is kept")
+        if isinstance(x, torch.Tensor):
+            self.expect_constant(x)
 
     def keep(self, function: Any, args: Any) -> Any:
         """Call a function in a graph that is kept."""

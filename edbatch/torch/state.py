@@ -59,6 +59,8 @@ def _compared(value: Any, depth: int = 0) -> Any:
     """What is equal for equal values."""
     if isinstance(value, _ATOMS):
         return type(value), value
+    if isinstance(value, nn.Parameter):
+        return Same(value)
     if isinstance(value, torch.Tensor):
         return Same(value), -1 if value.is_inference() else value._version
     if hasattr(value, "is_lazy"):  # which no cell may use

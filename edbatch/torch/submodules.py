@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from weakref import ref
 
 import torch
 from torch import nn
 
 import edbatch as eb
+from edbatch.errors import EdBatchError
 from edbatch.torch.cells import noted, operands_of, record
 from edbatch.torch.recording import Recording, current, without_gradient
 from edbatch.torch.state import is_users
@@ -30,13 +30,14 @@ def _linear(recording: Recording, module: Any, x: Any) -> Any:
 
 def _embedding(recording: Recording, module: Any, index: Any) -> Any:
     """`nn.Embedding` of one number."""
-    if recording.origins is not None or recording.is_on or index.__class__ is not torch.Tensor or index.ndim:
+    if recording.origins is not None or index.__class__ is not torch.Tensor:
         return NotImplemented
     table = recording.parameters.get(id(module._parameters["weight"]))
     is_plain = module.padding_idx is None and module.max_norm is None and not module.scale_grad_by_freq
-    if table is None or not is_plain or index.dtype not in (torch.int64, torch.int32):
-        return NotImplemented
-    number = index.item()
+    with torch._C.DisableTorchFunction():  # each question to it would go through the mode
+        if table is None or not is_plain or index.ndim or index.dtype not in (torch.int64, torch.int32):
+            return NotImplemented
+        number = index.item()
     return eb.lookup(table, number) if number >= 0 else NotImplemented
 
 
@@ -45,21 +46,16 @@ _DIRECT: dict[type, Callable[..., Any]] = {nn.Linear: _linear, nn.Embedding: _em
 
 
 def caller(module: nn.Module) -> Callable[..., Any]:
-    """What PyTorch calls instead of a module's `forward` and hooks, in all threads and for as long as the module lives.
+    """What PyTorch calls instead of a module's `forward` and hooks where `Batched` records in this thread.
 
-    Where `Batched` records in this thread, a call is a cell if only tensors are given to it, or is recorded at once, of
-    layers that are one node. Elsewhere it is what it was.
+    A call is a cell if only tensors are given to it, or is recorded at once, of layers that are one node.
     """
     is_layer = not is_users(type(module)) and not module._modules
     is_cell = not is_layer or isinstance(module, nn.RNNCellBase)
-    direct, has_parameters = _DIRECT.get(type(module)), bool(module._parameters)
-    held, is_grad_enabled = ref(module), torch.is_grad_enabled
+    direct, call_impl, is_grad_enabled = _DIRECT.get(type(module)), module._call_impl, torch.is_grad_enabled
 
     def call(*args: Any, **given: Any) -> Any:
-        module: Any = held()
-        recording = current.get(None)
-        if recording is None:
-            return module._call_impl(*args, **given)
+        recording: Any = current.get()
         if direct is not None and not given and _is_plain(module):
             found = direct(recording, module, *args)
             if found is not NotImplemented:
@@ -82,7 +78,7 @@ def caller(module: nn.Module) -> Callable[..., Any]:
             found = _as_cell(recording, module, args, given)
             if found is not NotImplemented:
                 return found
-        return recording.under(module._call_impl, args, given) if has_parameters else module._call_impl(*args, **given)
+        return call_impl(*args, **given)
 
     return call
 
@@ -120,9 +116,23 @@ def _as_cell(recording: Recording, module: Any, args: Any, given: dict[str, Any]
     return found
 
 
-def follow(module: nn.Module) -> None:
-    """Have calls of all parts of a module be recorded as said in `caller`."""
+def callers_of(module: nn.Module) -> dict[nn.Module, Callable[..., Any]]:
+    """By part of a module, what is called instead.
+
+    Raises:
+        EdBatchError: one has hooks of the backward pass, which is not run module by module.
+    """
+    found = {}
     for part in module.modules():
-        is_simple = not (part._parameters or part._modules or is_users(type(part)))
-        if not is_simple and part is not module and part._compiled_call_impl is None:
-            part._compiled_call_impl = caller(part)
+        if part._backward_hooks or part._backward_pre_hooks:
+            raise EdBatchError(
+                f"edbatch.torch.Batched: a {type(part).__name__} has backward hooks, which are not supported; hooks of "
+                "parameters and of what is returned are"
+            )
+        if part is not module and (part._modules or is_users(type(part)) or type(part) in _DIRECT or _is_step(part)):
+            found[part] = caller(part)
+    return found
+
+
+def _is_step(part: nn.Module) -> bool:
+    return isinstance(part, nn.RNNCellBase)

@@ -168,7 +168,7 @@ Conv3d(2, 3, 2) -> f(d) -> conv3d
 ConvTranspose1d(4, 3, 2) -> f(m) -> conv_transpose1d
 ConvTranspose2d(4, 3, 2) -> f(i) -> conv_transpose2d
 ConvTranspose3d(2, 3, 2) -> f(d) -> conv_transpose3d
-CrossMapLRN2d(2) -> f(ii) -> Tensor.resize_as_
+CrossMapLRN2d(2) -> f(ii) -> torch.autograd.Function
 Dropout2d(0.5) -> f(i) -> dropout in training
 Fold((2, 4), (2, 2)) -> f(torch.cat([m, m])[:, :3]) -> fold
 FractionalMaxPool2d(2, 2) -> f(i) -> fractional_max_pool2d
