@@ -171,7 +171,7 @@ class Batched(nn.Module):
 
     def _replayed(self, bound: _Bound) -> Callable[..., Any]:
         """The same for samples that come again."""
-        state = state_of(self.model), torch.is_grad_enabled()
+        state = state_of(self.model, False), torch.is_grad_enabled()
         kept = bound.replays
         if state not in kept:
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature
+from operator import is_
 from types import MethodType
 from typing import Any
 
@@ -16,6 +17,7 @@ import edbatch as eb
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
 from edbatch.torch.held import Held
+from edbatch.torch.purity import functions_of
 from edbatch.torch.recording import Recording, current, lift, node, without_gradient
 from edbatch.torch.state import is_users, parts_of, state_of
 from edbatch.torch.unread import Unread
@@ -44,18 +46,20 @@ class Cells:
         self.usual: dict[nn.Module, TracedCell] = {}
         self._kept, self._module = kept, module
         self._found: dict[Any, TracedCell] = {}
-        self._states: dict[int, tuple[Any, Any]] = {}
+        self._states: dict[tuple[int, bool], tuple[Any, Any]] = {}
         self._buffers: set[int] | None = None
 
-    def of(self, function: Callable[..., Any], owner: Any, form: Any) -> TracedCell:
+    def of(self, function: Callable[..., Any], owner: Any, form: Any, is_marked: bool) -> TracedCell:
         """The cell of a function, whose arguments are of a form (see `operands_of`)."""
-        key = function, owner, form, torch.is_grad_enabled()
+        key = function, owner, form, torch.is_grad_enabled(), is_marked
         found = self._found.get(key)
         if found is None:
-            if id(owner) not in self._states:
-                self._states[id(owner)] = owner, state_of(owner)
-            kept, state = self._kept.setdefault(key, {}), self._states[id(owner)][1]
-            found = self._found[key] = kept.get(state) or kept.setdefault(state, TracedCell(function, owner, form))
+            at = id(owner), is_marked
+            if at not in self._states:
+                self._states[at] = owner, state_of(owner, not is_marked)
+            kept, state = self._kept.setdefault(key, {}), self._states[at][1]
+            made = kept.get(state) or kept.setdefault(state, TracedCell(function, owner, form, is_marked))
+            self._found[key] = found = made
             while len(kept) > STATES:
                 kept.pop(next(iter(kept)), None)
         return found
@@ -81,8 +85,9 @@ class Cells:
         Raises:
             EdBatchError: one is not.
         """
-        for owner, state in self._states.values():
-            if state_of(owner) != state:
+        for (_, is_marked), (owner, (own, parts)) in self._states.items():
+            now, parts_now = state_of(owner, not is_marked)
+            if parts_now != parts or (is_marked and now != own):  # else calls have seen it
                 raise EdBatchError(
                     f"edbatch.torch.Batched: an attribute of a {type(owner).__name__}, or of one of its parts, was "
                     "changed between calls, which were recorded as cells with what it was first; expected it to be "
@@ -101,22 +106,34 @@ class TracedCell:
         count: of its operands, if each is an argument; else -1.
     """
 
-    def __init__(self, function: Callable[..., Any], owner: Any, form: Any) -> None:
+    def __init__(self, function: Callable[..., Any], owner: Any, form: Any, is_marked: bool) -> None:
         self.calls = self.traces = self.failures = 0
         self.shares = False
         self._function = function if owner is None else MethodType(function, owner)
         self._owner, self._form = owner, form
         self.count = len(form[0]) if not any(form[0]) and None not in form[0] else -1
-        self.call = eb.cell(self._of_operands())
+        self.attributes = tuple(vars(owner).values()) if owner is not None else ()
+        self.call = eb.cell(self._of_operands(is_marked))
 
-    def _of_operands(self) -> Callable[..., Any]:
+    def is_as_it_was(self) -> bool:
+        """Whether attributes of the owner are those that the cell was made for."""
+        now, held = self._owner.__dict__, self.attributes
+        return len(now) == len(held) and all(map(is_, now.values(), held))
+
+    def _of_operands(self, is_marked: bool) -> Callable[..., Any]:
         """The function of operands, which leads EdBatch to the code that it depends on."""
         function: Any = lambda *operands, **static: self._traced(operands, static)  # noqa: E731
         # Of the owner itself, what the function names: what its other methods keep in it is no part of that.
-        classes = dict.fromkeys([type(part) for part in parts_of(self._owner)[1:] if is_users(type(part))])
+        parts = parts_of(self._owner)
+        classes = dict.fromkeys([type(part) for part in parts[int(is_marked) :] if is_users(type(part))])
         first = self._owner is None or is_users(type(self._owner))
-        code = [part for kind in classes for part in (kind, kind.forward)]
-        function.__wrapped__ = tuple([self._function, *code] if first else code)
+        if is_marked:
+            code = [self._function, *[part for kind in classes for part in (kind, kind.forward)]]
+        else:  # calls look at the owner's attributes by themselves
+            functions = functions_of(self._owner)
+            self.failures = 0 if functions is not None else 2
+            code = [*classes, *(functions or ())]
+        function.__wrapped__ = tuple(code)
         function.__name__, function.__qualname__ = self._function.__name__, self._function.__qualname__
         function.__module__ = self._function.__module__ if first else next((kind.__module__ for kind in classes), "")
         function.__signature__ = self._signature()
@@ -256,7 +273,7 @@ class _Marked:
                 f"edbatch.torch.cell {self.__qualname__}: expected tensors of floats, and integers; got "
                 f"{', '.join(map(shown, args))}"
             )
-        return record(recording, recording.cells.of(function, owner, (form, ())), operands, static)
+        return record(recording, recording.cells.of(function, owner, (form, ()), True), operands, static)
 
 
 def cell(function: Callable[..., Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What PyTorch asks while some thread records: which calls of modules are ours, and whether a function is differentiable.
+"""What PyTorch asks while a thread records: which calls of modules are ours, and whether lazy tensors pass by a tape.
 
 Both are questions that PyTorch asks in Python; they are answered as ever in other threads, and put back where no thread
 records.
@@ -42,7 +42,7 @@ def installed() -> Iterator[None]:
     """Have PyTorch ask."""
     with _lock:
         _recording[0] += 1
-        nn.Module._compiled_call_impl = _Dispatch()  # type: ignore[assignment]
+        nn.Module._compiled_call_impl = _Dispatch()
         torch._functorch.utils.unwrap_dead_wrappers = _checked
     try:
         yield

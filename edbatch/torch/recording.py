@@ -21,13 +21,30 @@ _CONSTANTS = frozenset({torch.zeros, torch.ones, torch.full, torch.eye, torch.ar
 
 
 #: Functions of tensors that give numbers to Python.
-READING = frozenset("""
-    item tolist numpy __bool__ __float__ __int__ __index__ __complex__ __array__ __contains__ __format__ is_nonzero equal
-    allclose __dlpack__
-""".split())
+READING = frozenset(
+    [
+        "item",
+        "tolist",
+        "numpy",
+        "__bool__",
+        "__float__",
+        "__int__",
+        "__index__",
+        "__complex__",
+        "__array__",
+        "__contains__",
+        "__format__",
+        "is_nonzero",
+        "equal",
+        "allclose",
+        "__dlpack__",
+    ]
+)
 
 
-_WRITING = frozenset("__setitem__ __iadd__ __isub__ __imul__ __itruediv__ __ipow__ __imod__ __iand__ __ior__".split())
+_WRITING = frozenset(
+    ["__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imod__", "__iand__", "__ior__"]
+)
 
 
 class Recording(TorchFunctionMode):
@@ -111,7 +128,7 @@ class Recording(TorchFunctionMode):
     def _has_parameter(self, args: Any, kwargs: Any) -> bool:
         own = self.parameters
         for x in args:
-            if id(x) in own:
+            if id(x) in own or (x.__class__ in (list, tuple) and any(id(part) in own for part in x)):
                 return True
         return any(id(x) in own for x in kwargs.values()) if kwargs else False
 

@@ -10,10 +10,10 @@ from torch import nn
 #: Entries of a list or dictionary that are looked at; of a longer one, which it is.
 _ENTRIES = 64
 
-_ATOMS = (int, float, str, bool, bytes, type(None), torch.dtype, torch.device)
+ATOMS = (int, float, str, bool, bytes, type(None), torch.dtype, torch.device)
 
 #: What a module of PyTorch's keeps that has no part in what it computes, or is found elsewhere: `Weight` follows those.
-_BESIDES = frozenset({"_parameters", "_compiled_call_impl"})
+_BESIDES = frozenset({"_parameters"})
 
 #: Of an owner of a class of users'; what its own functions name besides is watched by its cells, see `edbatch.cell`.
 _OWN = ("training", "forward", "_modules", "_buffers", "_forward_hooks", "_forward_pre_hooks")
@@ -44,20 +44,24 @@ def is_users(kind: type) -> bool:
     return not kind.__module__.startswith(("torch.nn.", "builtins"))
 
 
-def state_of(owner: Any) -> Any:
-    """The state of a module and its parts: modes, attributes, parts and buffers."""
-    found: list[Any] = []
+def state_of(owner: Any, is_whole: bool) -> tuple[Any, Any]:
+    """The state of a module and that of its parts: modes, attributes, parts and buffers.
+
+    Args:
+        is_whole: whether all attributes of the module itself belong to it.
+    """
+    found = []
     for module in parts_of(owner):
         own = vars(module)
-        is_owner = module is owner and is_users(type(module))
-        found += [Same(module), type(module)]
-        found += [(name, _compared(own.get(name))) for name in (_OWN if is_owner else own) if name not in _BESIDES]
-    return tuple(found)
+        names = _OWN if module is owner and is_users(type(module)) and not is_whole else own
+        attributes = [(name, _compared(own.get(name))) for name in names if name not in _BESIDES]
+        found.append((Same(module), type(module), *attributes))
+    return tuple(found[:1]), tuple(found[1:])
 
 
 def _compared(value: Any, depth: int = 0) -> Any:
     """What is equal for equal values."""
-    if isinstance(value, _ATOMS):
+    if isinstance(value, ATOMS):
         return type(value), value
     if isinstance(value, nn.Parameter):
         return Same(value)

@@ -62,7 +62,13 @@ def caller(module: nn.Module) -> Callable[..., Any]:
                 return found if is_grad_enabled() else without_gradient(found)
         elif is_cell and recording.origins is None and recording.cells.automatic and _is_plain(module):
             known = recording.cells.usual.get(module)
-            if known is not None and not given and len(args) == known.count and is_grad_enabled():
+            if (
+                known is not None
+                and not given
+                and len(args) == known.count
+                and is_grad_enabled()
+                and known.is_as_it_was()
+            ):
                 lazy = recording.lazy
                 for x in args:
                     if x.__class__ is not lazy:
@@ -101,8 +107,8 @@ def _as_cell(recording: Recording, module: Any, args: Any, given: dict[str, Any]
     form = operands_of(recording, (*args, *given.values()) if given else args, operands, False)
     if form is None or not operands:
         return NotImplemented
-    cell = recording.cells.of(type(module).forward, module, (form, tuple(given)))
-    if cell.failures > 1:
+    cell = recording.cells.of(type(module).forward, module, (form, tuple(given)), False)
+    if cell.failures > 1 or not cell.is_as_it_was():
         return NotImplemented
     try:
         found = record(recording, cell, operands, {})
