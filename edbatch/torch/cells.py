@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature
-from operator import is_
 from types import MethodType
 from typing import Any
 
@@ -26,6 +25,10 @@ from edbatch.torch.unread import Unread
 STATES = 4
 #: A cell that comes by itself is given up where it is traced for so many shapes, and hardly called.
 _TRACES = 8
+
+
+#: What every module has, and calls see by other means.
+_INTERNAL = frozenset(vars(nn.Module())) - {"training"}
 
 
 class Cells:
@@ -112,13 +115,17 @@ class TracedCell:
         self._function = function if owner is None else MethodType(function, owner)
         self._owner, self._form = owner, form
         self.count = len(form[0]) if not any(form[0]) and None not in form[0] else -1
-        self.attributes = tuple(vars(owner).values()) if owner is not None else ()
+        own = vars(owner) if owner is not None else {}
+        self._size, self._attributes = len(own), [(name, x) for name, x in own.items() if name not in _INTERNAL]
         self.call = eb.cell(self._of_operands(is_marked))
 
     def is_as_it_was(self) -> bool:
         """Whether attributes of the owner are those that the cell was made for."""
-        now, held = self._owner.__dict__, self.attributes
-        return len(now) == len(held) and all(map(is_, now.values(), held))
+        now = self._owner.__dict__
+        for name, value in self._attributes:
+            if now.get(name) is not value:
+                return False
+        return len(now) == self._size
 
     def _of_operands(self, is_marked: bool) -> Callable[..., Any]:
         """The function of operands, which leads EdBatch to the code that it depends on."""

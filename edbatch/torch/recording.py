@@ -84,16 +84,19 @@ class Recording(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call ours or theirs."""
+        if func in _CONSTANTS and self.origins is None:
+            return func(*args, **kwargs) if kwargs else func(*args)
         if current.get(None) is not self:  # which an interrupt has left on PyTorch's stack
             return func(*args, **(kwargs or {}))
         handler = HANDLERS.get(func)
-        if self.rows in types:
-            return self.rows.__torch_function__(func, types, args, kwargs)
-        if handler is not None and self.lazy in types:
-            return called(func, handler, args, kwargs)
-        for kind in types:
-            if hasattr(kind, "is_lazy"):
-                return kind.__torch_function__(func, types, args, kwargs)
+        if types:
+            if self.rows in types:
+                return self.rows.__torch_function__(func, types, args, kwargs)
+            if handler is not None and self.lazy in types:
+                return called(func, handler, args, kwargs)
+            for kind in types:
+                if hasattr(kind, "is_lazy"):
+                    return kind.__torch_function__(func, types, args, kwargs)
         kwargs = kwargs or {}
         if handler is not None and self._has_parameter(args, kwargs):
             return called(func, handler, args, kwargs)
