@@ -138,8 +138,10 @@ class Batched(nn.Module):
     def forward(self, *lists: Any) -> Any:
         """The results of n samples; see the class."""
         place = "edbatch.torch.Batched"
-        if current.get(None) is not None or torch.is_autocast_enabled("cpu"):
-            raise EdBatchError(f"{place}: expected no call inside of another's module, and no torch.autocast")
+        if current.get(None) is not None:
+            raise EdBatchError(f"{place}: expected no call inside of another's module")
+        if torch.is_autocast_enabled("cpu"):
+            raise EdBatchError(f"{place}: torch.autocast is on, which is not supported; expected one dtype")
         self.last = None  # whose memory this call takes
         bound = self._followed()
         inputs = Inputs(bound.dtype, self)

@@ -93,6 +93,7 @@ torch.cat([v, w, p]) + torch.concat([v, w, p], dim=0) + torch.concatenate((v, w,
 (*torch.unbind(m), *m.unbind(1), *[x * 2 for x in m])
 (torch.narrow(m, 1, 1, 2), m.narrow(0, -2, 2), torch.select(m, 1, 2), m.select(0, -1))
 (m.expand(2, 3, 5), v.expand(3, -1), torch.broadcast_to(v, (2, 5)), v.broadcast_to(2, 5), v.expand_as(m), s.expand(3))
+torch.broadcast_tensors(v, m)[0] * torch.broadcast_tensors(j[:1], v)[0]
 (v.repeat(2), v.repeat(2, 3), m.repeat((2, 1)), torch.tile(v, (2, 2)), m.tile(2))
 (torch.flip(m, (0, 1)), m.flip(-1), m.flip([0]))
 (F.pad(v, (1, 2)), F.pad(m, (0, 1, 2, 0)), F.pad(m, [1, 1], value=3))

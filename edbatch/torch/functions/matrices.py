@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import edbatch as eb
+from edbatch.errors import EdBatchError
 from edbatch.torch.recording import lift, node, recording, stacked
 from edbatch.torch.registry import expect_default, refused, register
 
@@ -28,6 +29,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 @register(F.linear)
 def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """The same, of rows where samples differ in their number."""
+    if isinstance(input, torch.Tensor) and isinstance(weight, torch.Tensor) and input.dtype is not weight.dtype:
+        raise EdBatchError(
+            f"edbatch.torch: linear of a tensor of {input.dtype}: expected {weight.dtype}, as the weights"
+        )
     if isinstance(input, torch.Tensor) and input.ndim == 2 and len(input) > 1 and recording().is_of_sample(input):
         return stacked(linear(eb.array(recording().promoted(input).numpy()), weight, bias))
     return linear(input, weight, bias)

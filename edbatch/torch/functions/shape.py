@@ -106,6 +106,13 @@ def _expand(x: Any, *size: Any, implicit: bool = False) -> Any:
     return copy.copy(x) if shape == x.spec.shape else eb.add(eb.reshape(x, old), eb.zeros(shape))
 
 
+@register(torch.broadcast_tensors, view=True)
+def broadcast_tensors(*tensors: Any) -> Any:
+    shape = np.broadcast_shapes(*[tuple(x.shape) for x in listed(tensors)])
+    xs = [x.expand(shape) if isinstance(x, torch.Tensor) and not x.requires_grad else x for x in listed(tensors)]
+    return tuple([x if isinstance(x, torch.Tensor) and not x.requires_grad else _expand(node(x), *shape) for x in xs])
+
+
 _view(methods="expand_as")(lambda x, other: _expand(x, *other.shape))
 
 
