@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import update_wrapper
 from inspect import iscoroutine
 from typing import Any
@@ -53,9 +54,11 @@ class _Bound:
             self.weights.append(Weight(ours, module, name))
 
 
-def _recorded(recording: Recording, call: Callable[..., Any], samples: list[tuple[Any, ...]]) -> list[Any]:
+def _recorded(
+    recording: Recording, call: Callable[..., Any], samples: list[tuple[Any, ...]], replays: bool
+) -> list[Any]:
     """What samples return; coroutines run side by side."""
-    with recording:
+    with nullcontext() if replays else recording:  # it is on where a sample is recorded, not where it is compared
         results = [call(*one) for one in samples]
         if not results or not all(map(iscoroutine, results)):
             return results
@@ -156,7 +159,7 @@ class Batched(nn.Module):
                 recording.graph = graph
                 call = self._replayed(bound) if self.replay else self.model
                 with installed():
-                    results = _recorded(recording, call, samples_of(place, lists))
+                    results = _recorded(recording, call, samples_of(place, lists), self.replay)
                 cells.expect_unchanged()
                 if not results:
                     return []

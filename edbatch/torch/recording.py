@@ -124,7 +124,8 @@ class Recording(TorchFunctionMode):
         graph: Any = eb.current_graph()
         before, self.graph, self.views, self.is_kept = (self.graph, self.views), graph, set(), True
         try:
-            return function(*args)
+            with self:
+                return function(*args)
         finally:
             (self.graph, self.views), self.is_kept = before, False
 
