@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature
 from types import MethodType
@@ -15,11 +15,10 @@ from torch.utils._pytree import tree_leaves
 import edbatch as eb
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
-from edbatch.torch.held import Held
+from edbatch.torch.operands import built, count_of, operands_of
 from edbatch.torch.purity import functions_of
-from edbatch.torch.recording import Recording, current, lift, node, without_gradient
+from edbatch.torch.recording import Recording, current, without_gradient
 from edbatch.torch.state import is_users, parts_of, state_of
-from edbatch.torch.unread import Unread
 
 #: States of a module (see `state_of`) of which cells are kept at a time.
 STATES = 4
@@ -154,83 +153,41 @@ class TracedCell:
         if not names and len(args) <= len(positional) and all(part == 0 for part in args):
             found = [p.replace(default=p.empty) for p in positional[: len(args)]]
         else:
-            found = [Parameter(f"x{at}", Parameter.POSITIONAL_OR_KEYWORD) for at in range(_count(args))]
+            found = [Parameter(f"x{at}", Parameter.POSITIONAL_OR_KEYWORD) for at in range(count_of(args))]
         return Signature([*found, *(p for p in own if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD))])
 
     def _traced(self, operands: tuple[Any, ...], static: dict[str, Any]) -> Any:
         recording = current.get()
         before, recording.origins = recording.origins, {}
         self.traces += 1
-        held = Held(self._owner)
+        attributes = [(vars(part), dict(vars(part))) for part in parts_of(self._owner)]
         found: Any = None
         try:
             args, names = self._form
-            values = _built(args, iter(operands))
+            values = built(args, iter(operands))
             placed = len(values) - len(names)
             named = dict(zip(names, values[placed:], strict=True))
             found = self._function(*values[:placed], **named, **static)
             self.shares = self.shares or _shared(found, operands, recording.origins)
         finally:
             recording.origins = before
-            is_changed = held.is_changed()
+            is_changed = _set_back(attributes)
         if is_changed:
-            raise EdBatchError("it changes attributes of its module, or what they hold; expected its caller to do so")
+            raise EdBatchError("it changes attributes of its module; expected its caller to do so")
         return found
 
 
-def operands_of(recording: Recording, args: Any, operands: list[Any], marked: bool) -> Any:
-    """Append what a cell computes with to `operands`, tensors in the arguments.
-
-    Args:
-        marked: whether it was asked for, so that there are integers, and the rest is refused later.
-
-    Returns:
-        What tells where they were; None: there is something else besides.
-    """
-    form: list[Any] = []
-    for x in args:
-        kind = x.__class__
-        if kind is recording.lazy:
-            operands.append(x)
-            form.append(0)
-        elif x is None:
-            form.append(None)
-        elif kind is tuple or kind is list:
-            parts = operands_of(recording, x, operands, marked)
-            if parts is None:
-                return None
-            form.append((kind, parts))
-        elif isinstance(x, torch.Tensor):
-            with torch._C.DisableTorchFunction():  # each question to it would go through the mode
-                operand = _operand(x)
-            if operand is None:
-                return None
-            operands.append(operand)
-            form.append(0)
-        elif marked and not isinstance(x, Unread):
-            operands.append(lift(x))
-            form.append(0)
-        else:
-            return None
-    return tuple(form)
-
-
-def _operand(x: torch.Tensor) -> Any:
-    """A tensor of floats as an expression, one integer as it is; None: neither."""
-    if not x.is_floating_point():
-        return None if x.ndim or x.dtype is torch.bool else x.item()
-    return node(x) if x.numel() else None
-
-
-def _built(form: Any, operands: Iterator[Any]) -> list[Any]:
-    """Arguments of a form, of other operands."""
-    return [
-        next(operands) if part == 0 else None if part is None else part[0](_built(part[1], operands)) for part in form
+def _set_back(attributes: list[tuple[dict[str, Any], dict[str, Any]]]) -> bool:
+    """Give modules their attributes back; whether some had others."""
+    changed = [
+        (now, held)
+        for now, held in attributes
+        if len(now) != len(held) or any(a is not b for a, b in zip(now.values(), held.values(), strict=True))
     ]
-
-
-def _count(form: Any) -> int:
-    return sum(1 if part == 0 else 0 if part is None else _count(part[1]) for part in form)
+    for now, held in changed:
+        now.clear()
+        now.update(held)
+    return bool(changed)
 
 
 def _shared(found: Any, operands: tuple[Any, ...], origins: dict[int, int]) -> bool:

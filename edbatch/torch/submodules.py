@@ -10,7 +10,8 @@ from torch import nn
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
-from edbatch.torch.cells import noted, operands_of, record
+from edbatch.torch.cells import noted, record
+from edbatch.torch.operands import operands_of
 from edbatch.torch.recording import Recording, current, without_gradient
 from edbatch.torch.state import is_users
 
