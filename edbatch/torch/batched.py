@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.utils._pytree import tree_map
 
 import edbatch as eb
 import edbatch.torch.functions.by_rows
@@ -20,7 +21,7 @@ from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.installed import installed
 from edbatch.torch.lazy import LazyTensor
-from edbatch.torch.recording import Recording, current
+from edbatch.torch.recording import Recording, current, whole_of
 from edbatch.torch.state import state_of
 from edbatch.torch.submodules import callers_of
 from edbatch.torch.weights import Weight
@@ -181,7 +182,7 @@ class Batched(nn.Module):
         if state not in kept:
 
             def recorded(*args: Any) -> Any:
-                return current.get().keep(self.model, args)
+                return tree_map(whole_of, current.get().keep(self.model, args))
 
             kept[state] = eb.replay(update_wrapper(recorded, self.model.forward))
             while len(kept) > STATES:

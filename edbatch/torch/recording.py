@@ -237,6 +237,11 @@ def rows_of(x: Any, in_front: bool = False) -> Any:
     return x.rows if x.__class__ is Recording.rows and x.parts is not None and x.in_front is in_front else None
 
 
+def whole_of(x: Any) -> Any:
+    """A result as it is returned: a lazy tensor that is known by its rows as a whole."""
+    return x.unread if x.__class__ is Recording.rows else x
+
+
 def called(func: Any, handler: Any, args: Any, kwargs: Any) -> Any:
     """Call our function with the arguments of theirs.
 

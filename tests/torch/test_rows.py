@@ -143,7 +143,7 @@ def test_what_is_written_to_has_no_views():
 
 
 def test_rows_replayed():
-    for name in ("recurrent", "batch of one", "loss", "axes", "attention"):
+    for name in ("recurrent", "batch of one", "loss", "axes", "attention", "returned"):
         model = Rows(BY_ROWS.get(name) or WHOLE[name])
         module = Batched(model, replay=True)
         for _ in range(2):
