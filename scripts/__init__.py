@@ -1,10 +1,10 @@
-"""Benchmarks, and checks of a GPU: run from the root of the repository.
+"""Benchmarks, checks of a GPU, and training scripts: run from the root of the repository.
 
-    python -m scripts.bench peers --rounds 5
+    python -m scripts.bench.core --rounds 5
 
-`bench` measures, `peers` are models in PyTorch, `dynet` is what DyNet runs, `gpu` checks and measures a GPU. What is
-run this way begins again, before NumPy is loaded, in an environment where nothing changes what is measured: see
-`measured`. To import from here changes nothing.
+`bench` measures, `dynet` is what DyNet runs, `gpu` checks and measures a GPU, `train` trains on real data. What is run
+this way begins again, before NumPy is loaded, in an environment where nothing changes what is measured: see `measured`.
+To import from here changes nothing.
 """
 
 from __future__ import annotations

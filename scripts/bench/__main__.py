@@ -1,4 +1,4 @@
-"""List the experiments, or run one: `python -m scripts.bench NAME [--help] [--json] ...`."""
+"""List the experiments, or run one: `python -m scripts.bench NAME [--help] [--json] [--png FILE] ...`."""
 
 from __future__ import annotations
 

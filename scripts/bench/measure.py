@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from time import perf_counter, thread_time
 from typing import Any
 
+STAGES = ("construction", "lowering", "scheduling", "planning", "execution")  # of a mini-batch, in `graph.report()`
+
 
 @dataclass
 class Runs:

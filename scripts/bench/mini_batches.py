@@ -10,9 +10,10 @@ import edbatch as eb
 from edbatch.models import workloads
 from edbatch.models.workloads import WORKLOADS
 from edbatch.policy import TypedGraph
+from scripts.bench.measure import STAGES
 
 NINE = tuple(workloads.NINE)  # ED-Batch's workloads
-LEARNED = 3  # mini-batches that something is learned from
+LEARNED, HELD_OUT = 3, 3  # mini-batches that something is learned from, and those that it is measured on
 
 
 def samples_of(name: str, n: int, folder: Path | None) -> list[Any]:
@@ -74,3 +75,16 @@ class MiniBatches:
     def graphs(self, numbers: Iterable[int]) -> list[TypedGraph]:
         """Of some mini-batches, as a policy sees them."""
         return [self.build(number).typed_graph() for number in numbers]
+
+    def stages(self, number: int, policy: eb.Policy | None) -> dict[str, float]:
+        """Build and run it; milliseconds by stage. Not to be timed: a report takes as long as a small mini-batch."""
+        seconds = self.run(number, policy).report().seconds
+        return {stage: 1e3 * seconds.get(stage, 0.0) for stage in STAGES}  # few nodes are neither lowered nor scheduled
+
+
+def split(name: str, hidden: int, size: int, folder: Path | None) -> tuple[MiniBatches, range, range]:
+    """Mini-batches of so many samples, the numbers of those to learn from, and of the others."""
+    found = MiniBatches(name, samples_of(name, (LEARNED + HELD_OUT) * size, folder), hidden, size)
+    n = len(found.batches)
+    learned = min(LEARNED, n - 1)
+    return found, range(learned), range(learned, n)

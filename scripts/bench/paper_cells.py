@@ -123,7 +123,7 @@ class Case(NamedTuple):
         make: its owner, from a collection and a size.
         cell: attribute of the owner.
         arguments: how many.
-        kernels, kilobytes: table 2: with DyNet's allocation, and with a PQ tree.
+        kernels, kilobytes, latency: table 2: with DyNet's allocation, and with a PQ tree; latency in microseconds.
         compiling: table 4, in milliseconds.
     """
 
@@ -133,6 +133,7 @@ class Case(NamedTuple):
     arguments: int
     kernels: tuple[int, int]
     kilobytes: tuple[float, float]
+    latency: tuple[float, float]
     compiling: float
 
     def values(self, calls: int, d: int) -> list[np.ndarray]:
@@ -144,11 +145,11 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("GRUCell", GRUCell, "step", 2, (6, 2), (666, 14), 4.82),
-    Case("LSTMCell", LSTMCell, "step", 3, (4, 1), (1054, 16), 12.95),
-    Case("MVCell", MVCell, "compose", 4, (2, 2), (260, 260), 1.53),
-    Case("TreeGRU-Internal", TreeGRU, "compose", 2, (8, 2), (552, 16), 10.43),
-    Case("TreeGRU-Leaf", TreeGRU, "leaf", 1, (4, 2), (268, 8), 2.91),
-    Case("TreeLSTM-Internal", TreeLSTM, "compose", 4, (7, 3), (1064, 22), 29.89),
-    Case("TreeLSTM-Leaf", TreeLSTM, "leaf", 1, (3, 1), (396, 6), 3.64),
+    Case("GRUCell", GRUCell, "step", 2, (6, 2), (666, 14), (110, 70), 4.82),
+    Case("LSTMCell", LSTMCell, "step", 3, (4, 1), (1054, 16), (200, 130), 12.95),
+    Case("MVCell", MVCell, "compose", 4, (2, 2), (260, 260), (80, 80), 1.53),
+    Case("TreeGRU-Internal", TreeGRU, "compose", 2, (8, 2), (552, 16), (240, 150), 10.43),
+    Case("TreeGRU-Leaf", TreeGRU, "leaf", 1, (4, 2), (268, 8), (90, 70), 2.91),
+    Case("TreeLSTM-Internal", TreeLSTM, "compose", 4, (7, 3), (1064, 22), (190, 120), 29.89),
+    Case("TreeLSTM-Leaf", TreeLSTM, "leaf", 1, (3, 1), (396, 6), (120, 90), 3.64),
 )

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from scripts.bench.contest import contest, times
 from scripts.bench.mini_batches import NINE
-from scripts.bench.report import Rows, Tables, command, source
+from scripts.bench.report import Chart, Rows, Tables, command, source
 
 LARGEST = {("mv-rnn", 256): 64}  # batch size: more takes gigabytes of each side
 
@@ -49,6 +49,7 @@ main = command(
     __doc__,
     tables,
     rounds=5,
+    chart=Chart("batch", ("edbatch", "pytorch"), panel="workload"),
     mode=("forward", "training"),
     hidden=(64, 256),
     workload=NINE,

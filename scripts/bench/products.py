@@ -20,7 +20,7 @@ from edbatch.graph.spec import ParameterSpec, Spec
 from scripts import data_folder
 from scripts.bench.measure import interleaved
 from scripts.bench.mini_batches import MiniBatches, samples_of
-from scripts.bench.report import Tables, command, source
+from scripts.bench.report import Chart, Tables, command, source
 
 VARIANTS: dict[str, dict[str, bool]] = {"op by op": {"cells": False}, "cells": {}}
 MEASURED = 4  # mini-batches
@@ -105,4 +105,5 @@ def tables(given: argparse.Namespace) -> Tables:
     return {f"TreeLSTM, {source()}": rows}
 
 
-main = command(__doc__, tables, hidden=(64, 256, 512), batch=(1, 32, 64, 256))
+chart = Chart("batch", tuple(f"{name} / products" for name in VARIANTS), panel="hidden")
+main = command(__doc__, tables, chart=chart, hidden=(64, 256, 512), batch=(1, 32, 64, 256))

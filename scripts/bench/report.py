@@ -1,4 +1,4 @@
-"""What all experiments have in common but the clock: their command line, tables, JSON."""
+"""What all experiments have in common but the clock: their command line, tables, JSON, a picture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tabulate import tabulate
@@ -24,11 +24,26 @@ Rows = Sequence[Mapping[str, Any]]
 Tables = dict[str, Rows]  # by title
 
 
+class Chart(NamedTuple):
+    """How every table that has its columns is drawn: a line for each column, or bars, where x are names.
+
+    Attributes:
+        x: a column.
+        ys: how the columns begin that are drawn over it.
+        panel: a column whose values have panels of their own; "": one panel.
+    """
+
+    x: str
+    ys: tuple[str, ...]
+    panel: str = ""
+
+
 def command(
     doc: str | None,
     tables: Callable[[argparse.Namespace], Tables],
     rounds: int = 9,
     remembers: bool = False,
+    chart: Chart | None = None,
     **options: Any,
 ) -> Callable[..., Tables]:
     """The `main` of an experiment: it prints all tables, and returns them.
@@ -39,6 +54,7 @@ def command(
         rounds: that a median is taken over, unless the command line says so.
         remembers: whether plans of small graphs are kept, as they are in programs; else those that are measured again
             and again stand for new ones, which have none.
+        chart: how it is drawn; None: not at all.
         options: by name, what `argparse` is told of options besides `--json` and `--rounds`; tuples are values that the
             command line may change.
     """
@@ -46,6 +62,8 @@ def command(
     def main(arguments: Sequence[str] | None = None) -> Tables:
         parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
         parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+        if chart:
+            parser.add_argument("--png", type=Path, metavar="FILE", help="draw it, with Matplotlib")
         help = f"runs that a median is taken over (default: {rounds})"
         parser.add_argument("--rounds", type=int, default=rounds, help=help)
         for name, how in options.items():
@@ -55,6 +73,8 @@ def command(
         with nullcontext() if remembers else afresh(), at_once():
             found = tables(given)
         finish(found, given.json)
+        if chart and given.png:
+            draw(found, chart, given.png)
         return found
 
     return main
@@ -95,6 +115,35 @@ def machine() -> dict[str, Any]:
         except PackageNotFoundError:
             continue
     return found | {"blas": blas}
+
+
+def draw(tables: Tables, chart: Chart, path: Path) -> None:
+    """Draw what has the columns of a chart."""
+    from matplotlib.figure import Figure
+
+    panels: dict[str, list[Mapping[str, Any]]] = {}
+    for title, rows in tables.items():
+        for row in rows:
+            if chart.x in row and any(name.startswith(chart.ys) for name in row):
+                panels.setdefault(f"{title} {row.get(chart.panel, '')}", []).append(row)
+    across = min(3, len(panels))
+    figure = Figure(figsize=(5 * across, 3.5 * -(-len(panels) // across)), layout="constrained")
+    for number, (title, rows) in enumerate(panels.items(), start=1):
+        axes = figure.add_subplot(-(-len(panels) // across), across, number)
+        axes.set(xlabel=chart.x, yscale="log")
+        axes.set_title(title, fontsize=7, wrap=True)
+        sides = dict.fromkeys(name for row in rows for name in row if name.startswith(chart.ys))
+        for at, side in enumerate(sides):
+            points = {row[chart.x]: row[side] for row in rows if row.get(side)}
+            if isinstance(rows[0][chart.x], str):
+                width = 0.8 / len(sides)
+                axes.bar([place + at * width for place in range(len(points))], list(points.values()), width, label=side)
+                axes.set_xticks(range(len(points)), list(points), rotation=30, ha="right", fontsize=6)
+            else:
+                axes.plot(list(points), list(points.values()), marker="o", label=side)
+                axes.set_xscale("log", base=2)
+        axes.legend(fontsize=6)
+    figure.savefig(path)
 
 
 def source() -> str:

@@ -10,20 +10,32 @@ from scripts.bench.contest import Own, Task, compare, sides_of
 from scripts.bench.mini_batches import NINE
 
 ELSEWHERE = {"pins", "dynet", "schedules"}  # they have tests of their own
-TORCH = {"peers", "published", "torch"}  # the extra bench
+TORCH = {"peers", "cavs", "recursion", "moe", "published", "torch"}  # the extra bench
 SIDES = ["edbatch", "edbatch replayed", "edbatch unbatched", "pytorch per sample", "pytorch by hand"]
 SMALL = {
+    "batches": ["--batch=4", "--workload=tree-gru"],
+    "cavs": ["--hidden=4", "--batch=2"],
     "cells": [],
+    "learning": ["--batch=4", "--workload=tree-gru"],
+    "moe": ["--experts=3", "--batch=10"],
     "peers": ["--hidden=4", "--batch=2", "--workload", "tagger-characters", "lattice-gru"],
     "products": ["--hidden=4", "--batch=2"],
     "published": ["--hidden=8", "--batch=2", "--nodes=6", "--network", "constituency", "crf"],
+    "recursion": ["--hidden=4", "--batch=2"],
+    "stages": ["--hidden=4", "--batch=4", "--workload=tree-gru"],
     "torch": ["--hidden=4", "--batch=2"],
 }
 COLUMNS = {
-    "cells": ["cell", "side", "memory kernels", "kB moved"],
+    "batches": ["workload", "bound", "depth", "agenda"],
+    "cavs": ["batch", *SIDES],
+    "cells": ["cell", "side", "memory kernels", "kB moved", "latency, us"],
+    "learning": ["workload", "seconds", "episodes", "batches", "bound"],
+    "moe": ["experts", "batch", "EdBatch", "EdBatch, over PyTorch one by one", "PyTorch by hand", "the paper's"],
     "peers": ["workload", "batch", *SIDES[:3]],
     "products": ["hidden", "batch", "CPU ms", "op by op / products"],
     "published": ["network", "kind", "nodes", "batches", "reads", "gradients off", "per sample, ms", "Batched, ms"],
+    "recursion": ["mode", "batch", *SIDES],
+    "stages": ["workload", "run", "construction", "lowering", "scheduling", "planning", "execution"],
     "torch": ["a step", "CPU ms", "least", "over PyTorch tree by tree", "over EdBatch alone", "gradients off"],
 }
 

@@ -1,4 +1,4 @@
-"""The command line of experiments, and what they print."""
+"""The command line of experiments, and what they print and draw."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from scripts import ROOT
 from scripts.bench.__main__ import experiments
 from scripts.bench.__main__ import main as run
-from scripts.bench.report import command
+from scripts.bench.report import Chart, command
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def main():
 
     doc = "What it is.\n\nAnd more."
     kind = {"choices": ["A", "B"], "default": "A"}
-    return command(doc, tables, size=(8, 16), kind=kind)
+    return command(doc, tables, chart=Chart("size", ("ours", "theirs"), "kind"), size=(8, 16), kind=kind)
 
 
 def test_tables(main, capsys):
@@ -36,6 +36,12 @@ def test_json(main, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["Sizes"] == [{"size": 4, "ours": 4, "theirs": 8, "kind": "B"}]
     assert found["machine"].keys() >= {"processor", "cores", "python", "numpy", "blas"}
+
+
+def test_a_picture(main, tmp_path):
+    pytest.importorskip("matplotlib", reason="the extra plot")
+    main(["--png", str(tmp_path / "x.png")])
+    assert (tmp_path / "x.png").stat().st_size > 10_000
 
 
 def test_help(main, capsys):
@@ -56,5 +62,5 @@ def test_the_list():
 
 
 def test_a_name_that_no_experiment_has():
-    with pytest.raises(SystemExit, match="none: expected one of cells, dynet, "):
+    with pytest.raises(SystemExit, match="none: expected one of batches, cavs, "):
         run(["none"])
