@@ -23,7 +23,7 @@ from edbatch.torch.installed import installed
 from edbatch.torch.lazy import LazyTensor
 from edbatch.torch.recording import Recording, current, whole_of
 from edbatch.torch.state import state_of
-from edbatch.torch.submodules import callers_of
+from edbatch.torch.submodules import note_callers
 from edbatch.torch.weights import Weight
 
 
@@ -32,6 +32,7 @@ class _Bound:
 
     def __init__(self, places: list[Any]) -> None:
         self.places = places
+        self.callers: dict[nn.Module, Callable[..., Any]] = {}
         self.cells: dict[Any, Any] = {}  # see `Cells`
         self.replays: dict[Any, Callable[..., Any]] = {}  # by the model's state
         self.weights: list[Weight] = []
@@ -150,7 +151,8 @@ class Batched(nn.Module):
         bound = self._followed()
         inputs = Inputs(bound.dtype, self)
         cells = Cells(bound.cells, self.model, self.cells == "auto")
-        recording = Recording(bound.weights, inputs, cells, callers_of(self.model))
+        note_callers(self.model, bound.callers)
+        recording = Recording(bound.weights, inputs, cells, bound.callers)
         token = current.set(recording)
         try:
             with (

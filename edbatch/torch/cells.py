@@ -22,9 +22,6 @@ from edbatch.torch.state import is_users, parts_of, state_of
 
 #: States of a module (see `state_of`) of which cells are kept at a time.
 STATES = 4
-#: A cell that comes by itself is given up where it is traced for so many shapes, and hardly called.
-_TRACES = 8
-
 
 #: What every module has, and calls see by other means.
 _INTERNAL = frozenset(vars(nn.Module())) - {"training"}

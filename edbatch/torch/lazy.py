@@ -51,8 +51,6 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
         if Recording.rows in types:
             return Recording.rows.__torch_function__(func, types, args, kwargs)
         handler = HANDLERS.get(func)
-        if Recording.rows in types:
-            return Recording.rows.__torch_function__(func, types, args, kwargs)
         if handler is None:
             raise refused(name_of(func))
         return called(func, handler, args, kwargs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterator
 from enum import Enum
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -17,45 +16,12 @@ from edbatch.torch.state import ATOMS, is_users, parts_of
 _MODULES = ("torch", "math", "numpy", "operator", "typing", "functools", "itertools", "collections")
 
 #: Names of what draws numbers, asks the machine, or goes on each time.
-_NAMES = frozenset(
-    [
-        "random",
-        "rand",
-        "randn",
-        "randint",
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "randperm",
-        "bernoulli",
-        "multinomial",
-        "poisson",
-        "normal",
-        "normal_",
-        "uniform_",
-        "bernoulli_",
-        "exponential_",
-        "sample",
-        "rsample",
-        "manual_seed",
-        "Generator",
-        "environ",
-        "getenv",
-        "print",
-        "open",
-        "input",
-        "next",
-        "exec",
-        "eval",
-        "globals",
-        "locals",
-        "vars",
-        "setattr",
-        "delattr",
-        "lru_cache",
-        "cache",
-    ]
-)
+_NAMES = frozenset((
+    "random", "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "bernoulli", "poisson",
+    "multinomial", "normal", "normal_", "uniform_", "bernoulli_", "exponential_", "sample", "rsample", "manual_seed",
+    "Generator", "environ", "getenv", "print", "open", "input", "next", "exec", "eval", "globals", "locals", "vars",
+    "setattr", "delattr", "lru_cache", "cache",
+))  # fmt: skip
 
 
 def functions_of(owner: nn.Module) -> list[Any] | None:
@@ -136,7 +102,7 @@ def _names_of(code: CodeType) -> Iterator[str]:
 
 def _is_kept(value: Any, depth: int = 0) -> bool:
     """Whether a value is compared as a whole where a cell is called."""
-    if isinstance(value, (*ATOMS, torch.Tensor, nn.Module, Enum)) or hasattr(value, "is_lazy") or value is builtins:
+    if isinstance(value, (*ATOMS, torch.Tensor, nn.Module, Enum)) or hasattr(value, "is_lazy"):
         return True
     if isinstance(value, FunctionType | BuiltinFunctionType):
         return (value.__module__ or "torch").partition(".")[0] in ("torch", "math")

@@ -19,32 +19,14 @@ from edbatch.torch.weights import Weight
 #: Functions that make the same tensor of the same numbers: in a cell, a constant, as is what is computed of constants.
 _CONSTANTS = frozenset({torch.zeros, torch.ones, torch.full, torch.eye, torch.arange, torch.linspace, torch.tensor})
 
-
-#: Functions of tensors that give numbers to Python.
-READING = frozenset(
-    [
-        "item",
-        "tolist",
-        "numpy",
-        "__bool__",
-        "__float__",
-        "__int__",
-        "__index__",
-        "__complex__",
-        "__array__",
-        "__contains__",
-        "__format__",
-        "is_nonzero",
-        "equal",
-        "allclose",
-        "__dlpack__",
-    ]
-)
-
-
-_WRITING = frozenset(
-    ["__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imod__", "__iand__", "__ior__"]
-)
+#: Functions of tensors that give numbers to Python, and that write to tensors (besides those with one `_` at the end).
+_READING = frozenset((
+    "item", "tolist", "numpy", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__array__",
+    "__contains__", "__format__", "is_nonzero", "equal", "allclose", "__dlpack__",
+))  # fmt: skip
+_WRITING = frozenset((
+    "__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imod__", "__iand__", "__ior__",
+))  # fmt: skip
 
 
 class Recording(TorchFunctionMode):
@@ -101,7 +83,7 @@ class Recording(TorchFunctionMode):
         if handler is not None and self._has_parameter(args, kwargs):
             return called(func, handler, args, kwargs)
         name = func.__name__
-        if name in READING and args and (self.origins is not None or self.is_kept):
+        if name in _READING and args and (self.origins is not None or self.is_kept):
             self._expect_readable(args[0], name)
         found = func(*args, **kwargs)
         if self.origins is not None and isinstance(found, torch.Tensor) and not found.requires_grad:

@@ -15,6 +15,7 @@ from edbatch.torch.operands import operands_of
 from edbatch.torch.recording import Recording, current, without_gradient
 from edbatch.torch.state import is_users
 
+#: A cell that comes by itself is given up where it is traced for more shapes than these, and hardly called.
 _TRACES = 8
 
 
@@ -51,8 +52,7 @@ def caller(module: nn.Module) -> Callable[..., Any]:
 
     A call is a cell if only tensors are given to it, or is recorded at once, of layers that are one node.
     """
-    is_layer = not is_users(type(module)) and not module._modules
-    is_cell = not is_layer or isinstance(module, nn.RNNCellBase)
+    is_cell = _may_be_cell(module)
     direct, call_impl, is_grad_enabled = _DIRECT.get(type(module)), module._call_impl, torch.is_grad_enabled
 
     def call(*args: Any, **given: Any) -> Any:
@@ -93,13 +93,7 @@ def caller(module: nn.Module) -> Callable[..., Any]:
 def _is_plain(module: Any) -> bool:
     """Whether a call is one of the class's `forward`, and nothing else."""
     own = module.__dict__
-    return not (
-        own["_forward_hooks"]
-        or own["_forward_pre_hooks"]
-        or own["_backward_hooks"]
-        or own["_backward_pre_hooks"]
-        or "forward" in own
-    )
+    return not (own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own)
 
 
 def _as_cell(recording: Recording, module: Any, args: Any, given: dict[str, Any]) -> Any:
@@ -123,23 +117,22 @@ def _as_cell(recording: Recording, module: Any, args: Any, given: dict[str, Any]
     return found
 
 
-def callers_of(module: nn.Module) -> dict[nn.Module, Callable[..., Any]]:
-    """By part of a module, what is called instead.
+def _may_be_cell(part: nn.Module) -> bool:
+    """Whether a module is more than one of PyTorch's layers that are a node or two."""
+    return bool(part._modules) or is_users(type(part)) or isinstance(part, nn.RNNCellBase)
+
+
+def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]) -> None:
+    """Note what is called instead of parts of a module, for those that are new.
 
     Raises:
         EdBatchError: one has hooks of the backward pass, which is not run module by module.
     """
-    found = {}
     for part in module.modules():
         if part._backward_hooks or part._backward_pre_hooks:
             raise EdBatchError(
                 f"edbatch.torch.Batched: a {type(part).__name__} has backward hooks, which are not supported; hooks of "
                 "parameters and of what is returned are"
             )
-        if part is not module and (part._modules or is_users(type(part)) or type(part) in _DIRECT or _is_step(part)):
-            found[part] = caller(part)
-    return found
-
-
-def _is_step(part: nn.Module) -> bool:
-    return isinstance(part, nn.RNNCellBase)
+        if part is not module and part not in callers and (_may_be_cell(part) or type(part) in _DIRECT):
+            callers[part] = caller(part)

@@ -2,9 +2,7 @@
 
 import contextvars
 import copy
-import io
 import os
-import pickle
 import random
 import threading
 from collections import UserDict
@@ -18,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 import edbatch as eb
 from edbatch.torch import Batched
+from tests.torch.copies import COPIES
 from tests.torch.test_functions import compared
 
 SIZE = 4
@@ -260,20 +259,9 @@ class Tagger(nn.Module):
         return self.normed(self.rnn(x)[0])
 
 
-def pickled(model):
-    return pickle.loads(pickle.dumps(model))
-
-
-def saved(model):
-    file = io.BytesIO()
-    torch.save(model, file)
-    file.seek(0)
-    return torch.load(file, weights_only=False)
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, pickled, saved])
+@pytest.mark.parametrize("copied", [*COPIES, copy.copy])
 def test_copies_of_models_with_states_of_their_own(copied):
-    model, x = Tagger() if copied in (copy.deepcopy, copy.copy) else Tagger().rnn, torch.randn(3, SIZE, **FLOAT)
+    model, x = Tagger() if copied in (COPIES[0], copy.copy) else Tagger().rnn, torch.randn(3, SIZE, **FLOAT)
     other = model
     for _ in range(2):
         Batched(model)([x])
