@@ -90,9 +90,6 @@ class Evaluation:
         """Give all buffers back; the values are gone. `whole`: nothing failed, so the records may be used again."""
         self._forget_way_back()
         self._foreign.kept.clear()
-        for ran in self.ran:
-            for saved in ran.saved.values():
-                saved.release()
         if whole:
             self.table.stores.give_back(self._store)
         else:
@@ -245,7 +242,7 @@ class Evaluation:
         if saving or table.any_calls:
             batches = self.plan.batches[begin.batches : end.batches]
             if saving or table.has_calls[batches["type"]].any():  # a backward pass calls nothing once more
-                types = SavingTable(table, batches)
+                types = SavingTable(table, self.arenas, batches)
         with self._foreign, self._computing():
             run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
         self.ran.append(Ran(begin, end, n_sources, types.saved if isinstance(types, SavingTable) else {}, time))
@@ -266,10 +263,10 @@ class Evaluation:
                 type, row = self.table.bound[nodes.types[node]], nodes.row.item(node)
                 type.type.op.forward(self.table.backend, self.arenas.array(type.window)[row : row + 1], [array])
         ran, self.ran = self.ran, []
+        windows = self.table.windows.windows
+        self.arenas.claim([windows[saved.window].arena for one in ran for saved in one.saved.values()], 0)
         done, self.done = self.done, -1  # until all of it has run
         for one in ran:
-            for saved in one.saved.values():
-                saved.release()
             self._execute(one.begin, one.end, one.n_sources, None, saving)
         self.done = done
         clock.stop("execution")

@@ -56,7 +56,7 @@ def run_plan(
         if known is not None:
             known.ready[saves] = programs.ready(kinds, size)
     scratch, _ = store.scratch.take(size, _BYTES)
-    memory, values = _memory(graph, store, types), graph.integers.take(plan.integers[begin.integers : end.integers])
+    memory, values = memory_of(graph, store, types), graph.integers.take(plan.integers[begin.integers : end.integers])
     tables = plan, backend.lists(plan, values, begin.indices, begin.integers), memory
     if not graph.check_nan and profile is None:
         backend.run_batches(first, last, *tables, programs, scratch)
@@ -71,10 +71,16 @@ def run_plan(
             _check(graph, at)
 
 
-def _memory(graph: GraphState, store: Store, types: TypeTable | SavingTable) -> Directory[Memory]:
-    """Where values are; rows of all arenas are reserved: they stay where they are."""
+def memory_of(
+    graph: GraphState, store: Store, types: TypeTable | SavingTable, adding: bool = False
+) -> Directory[Memory]:
+    """Where values are; rows of all arenas are reserved: they stay where they are.
+
+    Args:
+        adding: whether rows are added to others.
+    """
     table, rows = graph.table, graph.arenas.rows
-    columns, known = table.windows.columns(), store.memory
+    columns, known = table.windows.columns(), store.memory[adding]
     if (
         known is None
         or known.tables.windows is not columns
@@ -82,8 +88,9 @@ def _memory(graph: GraphState, store: Store, types: TypeTable | SavingTable) -> 
         or known.tables.results is not table.window
         or known.tables.kept is not types.kept
     ):
-        scattered = table.scattered.tables(adding=False)
-        known = store.memory = Directory(Memory(columns, rows, table.window, types.kept, *scattered))
+        graph.arenas.see_layouts()
+        rows, scattered = graph.arenas.rows, table.scattered.tables(adding)
+        known = store.memory[adding] = Directory(Memory(columns, rows, table.window, types.kept, *scattered))
     return known
 
 

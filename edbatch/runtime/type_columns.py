@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from edbatch.graph.options import current_options
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
+from edbatch.kernels.program import Task
 from edbatch.memory.plan.addresses import KEPT
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.compile.list_program import ListProgram, forward_of
@@ -51,6 +52,22 @@ class BoundType:
         if plain not in self._programs and type.op.kind is not Kind.SOURCE:
             self._programs[plain] = Program(type, FORWARD, _body, self._backend)
         return self._programs.get(plain)
+
+
+class DerivedType(NamedTuple):
+    """What runs in batches of backward passes and is no type of nodes: a derivative, or what adds rows.
+
+    Attributes:
+        runs: the program, or the task.
+        window: of the results; 0: it writes to operands only.
+    """
+
+    runs: Program | ListProgram | Task
+    window: int
+
+    def program(self) -> Program | ListProgram | None:
+        """What computes it, if that is a program."""
+        return None if isinstance(self.runs, Task) else self.runs
 
 
 def _body(type: NodeType) -> tuple[Body, tuple[int, ...]]:
@@ -101,12 +118,16 @@ class ColumnsOfTypes:
         self._integers, self._flags = np.zeros((len(_INTEGERS), 0), np.int32), np.zeros((len(_FLAGS), 0), np.bool_)
         self._hold(self._integers, self._flags)
 
-    def extend(self, new: Sequence[BoundType], windows: Windows) -> None:
+    def extend(self, new: Sequence[BoundType | DerivedType], windows: Windows) -> None:
         """Append types to all columns at once, or an interrupt would leave some of them shorter than others."""
-        integers, flags = [], []
+        integers, flags = list[tuple[int, ...]](), list[tuple[bool, ...]]()
         for one in new:
+            arena = windows.windows[one.window].arena if windows.windows else 0
+            if isinstance(one, DerivedType):
+                integers.append((0, 0, 0, 0, one.window, arena))
+                flags.append((False,) * len(_FLAGS))
+                continue
             type, op = one.type, one.type.op
-            arena = windows.windows[one.window].arena
             integers.append((type.n_operands, type.n_integers, op.singles, type.lists, one.window, arena))
             early, late, looks_up = (
                 (op.has_early, op.has_late, op.looks_up and op.payload == 1) if isinstance(op, CellOp) else _NEVER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from edbatch.base.records import joined, records, words_of
 from edbatch.memory.plan.addresses import ROWS, Rows
 from edbatch.memory.plan.pool import BufferPool
-from edbatch.memory.plan.windows import Windows
+from edbatch.memory.plan.windows import GRADIENT, Windows
 
 
 class Arenas:
@@ -78,6 +79,22 @@ class Arenas:
     def _renew(self, rows: np.ndarray) -> None:
         self.rows, self._words = rows, words_of(rows)
 
+    def claim(self, arenas: Any, used: Any) -> None:
+        """Have so many rows in use of some arenas, and room for them.
+
+        Args:
+            arenas, used: lists, or arrays, of their numbers, and of how many rows.
+        """
+        self._words[arenas, 2] = used
+        if (self._words[arenas, 3] < used).any():
+            self.make_room()
+
+    def fill_zeros(self, arenas: Iterable[int]) -> None:
+        """Fill the rows in use of some arenas with zeros."""
+        widths = self._windows.widths()
+        for arena in arenas:
+            self.flats[arena][: widths[arena] * self._words.item(arena, 2)] = 0
+
     def put(self, used: np.ndarray) -> None:
         """Have so many rows in use of each arena, where none are, and room for them."""
         self.see_layouts()
@@ -110,3 +127,32 @@ class Arenas:
     def bytes(self) -> int:
         """Bytes of the rows in use."""
         return int(self.rows["used"] @ self.rows["stride"])
+
+
+class GradientRows:
+    """The rows of a graph's arenas that a backward pass fills: gradients of values, and what derivatives compute."""
+
+    def __init__(self, windows: Windows, arenas: Arenas) -> None:
+        self._windows, self._arenas = windows, arenas
+        self._claimed: set[int] = set()
+
+    def claim(self, arenas: Sequence[int], rows: Sequence[int]) -> None:
+        """Have so many rows of some arenas; gradients are zeros at first."""
+        new = [arena for arena in arenas if arena in self._windows.of_gradients and arena not in self._claimed]
+        self._claimed.update(arenas)
+        self._arenas.see_layouts()
+        self._arenas.claim(arenas, rows)
+        self._arenas.fill_zeros(new)
+
+    def array(self, window: int) -> Any:
+        """The gradients of what a window of values shows [rows, *shape]."""
+        arena = self._windows.windows[window + GRADIENT].arena
+        if arena not in self._claimed:  # nothing has flowed there
+            self._arenas.see_layouts()
+            self.claim([arena], [self._arenas.rows["used"].item(arena - GRADIENT)])
+        return self._arenas.array(window + GRADIENT)
+
+    def release(self) -> None:
+        """Have none; the gradients are gone."""
+        self._arenas.claim(list(self._claimed), 0)
+        self._claimed.clear()
