@@ -154,5 +154,6 @@ class GradientRows:
 
     def release(self) -> None:
         """Have none; the gradients are gone."""
-        self._arenas.claim(list(self._claimed), 0)
-        self._claimed.clear()
+        if self._claimed:
+            self._arenas.claim(list(self._claimed), 0)
+            self._claimed.clear()
