@@ -242,7 +242,7 @@ class Evaluation:
         if saving or table.any_calls:
             batches = self.plan.batches[begin.batches : end.batches]
             if saving or table.has_calls[batches["type"]].any():  # a backward pass calls nothing once more
-                types = SavingTable(table, self.arenas, batches)
+                types = SavingTable(table, self._store, batches)
         with self._foreign, self._computing():
             run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
         self.ran.append(Ran(begin, end, n_sources, types.saved if isinstance(types, SavingTable) else {}, time))

@@ -80,7 +80,7 @@ def memory_of(
         adding: whether rows are added to others.
     """
     table, rows = graph.table, graph.arenas.rows
-    columns, known = table.windows.columns(), store.memory[adding]
+    columns, known = table.windows.columns(), store.memory.get((types is table, adding))
     if (
         known is None
         or known.tables.windows is not columns
@@ -90,7 +90,9 @@ def memory_of(
     ):
         graph.arenas.see_layouts()
         rows, scattered = graph.arenas.rows, table.scattered.tables(adding)
-        known = store.memory[adding] = Directory(Memory(columns, rows, table.window, types.kept, *scattered))
+        known = store.memory[types is table, adding] = Directory(
+            Memory(columns, rows, table.window, types.kept, *scattered)
+        )
     return known
 
 

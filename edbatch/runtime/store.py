@@ -10,6 +10,7 @@ import numpy as np
 
 from edbatch.compiling.directory import Directory
 from edbatch.kernels.tables import Memory
+from edbatch.memory.plan.addresses import KEPT
 from edbatch.memory.plan.arenas import Arenas, GradientRows
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.pool import BufferPool
@@ -61,20 +62,21 @@ class Store:
     Attributes:
         number: its own.
         nodes, plan, arenas: what was taken over, what has run, and the values.
-        memory: where they are, as compiled code was told last, by whether it adds rows.
+        memory: where they are, as compiled code was told last, by whether it saves, and adds rows.
         flow, back: where gradients flow, and the plan of the backward pass.
         gradients: what the last backward pass has filled.
         scratch: of one run, or one backward pass; the next uses it again.
     """
 
-    __slots__ = ("arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "scratch")
+    __slots__ = ("_kept", "arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "scratch")
 
     def __init__(self, number: int, windows: Windows, pool: BufferPool) -> None:
         self.number = number
         self.nodes = Nodes()
         self.plan = GrowingPlan()
         self.arenas = Arenas(windows, pool)
-        self.memory: list[Directory[Memory] | None] = [None, None]
+        self.memory: dict[tuple[bool, bool], Directory[Memory]] = {}
+        self._kept = np.zeros(0, KEPT)
         self.flow = Flow()
         self.back = GrowingPlan()
         self.scratch = KeptBuffer(pool)
@@ -93,6 +95,12 @@ class Store:
         self.nodes.clear()
         self.plan.clear()
         self.scratch.shrink()
+
+    def kept_of(self, types: int) -> np.ndarray:
+        """Per type a record `Kept`, of any contents: of a run that saves, where it does; the next uses it again."""
+        if len(self._kept) != types:
+            self._kept = np.zeros(types, KEPT)
+        return self._kept
 
     @property
     def bytes(self) -> int:

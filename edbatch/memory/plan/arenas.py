@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ class Arenas:
         pool: where buffers come from and go to.
 
     Attributes:
-        rows: per arena, a record `Rows`; compiled code counts the rows in use.
+        rows: per arena, a record `Rows`; compiled code counts the rows in use; used: how many these are.
         flats: per arena its buffer, one-dimensional; None: there is no room.
         room: bytes of all buffers.
     """
@@ -78,14 +78,11 @@ class Arenas:
 
     def _renew(self, rows: np.ndarray) -> None:
         self.rows, self._words = rows, words_of(rows)
+        self.used = self._words[:, 2]
 
     def claim(self, arenas: Any, used: Any) -> None:
-        """Have so many rows in use of some arenas, and room for them.
-
-        Args:
-            arenas, used: lists, or arrays, of their numbers, and of how many rows.
-        """
-        self._words[arenas, 2] = used
+        """Have so many rows in use of some arenas, and room for them; both are lists or arrays."""
+        self.used[arenas] = used
         if (self._words[arenas, 3] < used).any():
             self.make_room()
 
@@ -93,7 +90,7 @@ class Arenas:
         """Fill the rows in use of some arenas with zeros."""
         widths = self._windows.widths()
         for arena in arenas:
-            self.flats[arena][: widths[arena] * self._words.item(arena, 2)] = 0
+            self.flats[arena][: widths[arena] * self.used.item(arena)] = 0
 
     def put(self, used: np.ndarray) -> None:
         """Have so many rows in use of each arena, where none are, and room for them."""
@@ -136,10 +133,11 @@ class GradientRows:
         self._windows, self._arenas = windows, arenas
         self._claimed: set[int] = set()
 
-    def claim(self, arenas: Sequence[int], rows: Sequence[int]) -> None:
+    def claim(self, arenas: np.ndarray, rows: np.ndarray) -> None:
         """Have so many rows of some arenas; gradients are zeros at first."""
-        new = [arena for arena in arenas if arena in self._windows.of_gradients and arena not in self._claimed]
-        self._claimed.update(arenas)
+        numbers = set(arenas.tolist())
+        new = (numbers & self._windows.of_gradients) - self._claimed
+        self._claimed |= numbers
         self._arenas.see_layouts()
         self._arenas.claim(arenas, rows)
         self._arenas.fill_zeros(new)
@@ -149,7 +147,7 @@ class GradientRows:
         arena = self._windows.windows[window + GRADIENT].arena
         if arena not in self._claimed:  # nothing has flowed there
             self._arenas.see_layouts()
-            self.claim([arena], [self._arenas.rows["used"].item(arena - GRADIENT)])
+            self.claim(np.array([arena]), self._arenas.used[[arena - GRADIENT]])
         return self._arenas.array(window + GRADIENT)
 
     def release(self) -> None:

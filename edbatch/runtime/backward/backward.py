@@ -158,9 +158,9 @@ class Backward:
             ran = self._ran[0]
             key = self.has_sources, current_options().plain, *ran.saved, None, *self._roots, None, *self._wanted
             found = known.ways.get(key)
-            if found is not None and found.ready.held(table.programs) is not None:
+            if found is not None and (held := found.ready.held(table.programs)) is not None:
                 self.requires, self.sets = found.requires, found.sets
-                return [self._gone(ran, found, True)]
+                return [self._gone(ran, found, held, True)]
         roots, rules = np.array(self._roots, np.int64), rules_of(table)
         self._flow(roots, rules)
         graph, store, n_sets = self._graph, self._store, len(table.output_sets.sets)
@@ -169,15 +169,15 @@ class Backward:
             divided = divide(*stretch.extent, n_sets, graph.plan.entries, nodes, ways, flow.entries)
             if divided[0]:
                 places = [] if plans else self._places(roots)
-                way = planned(stretch, graph, store, divided, roots, places, rules)
+                way, held = planned(stretch, graph, store, divided, roots, places, rules)
                 if known is not None:
                     plan_cache.keep_way(known, key, way.copy())
-                plans.append(self._gone(stretch, way, not plans))
+                plans.append(self._gone(stretch, way, held, not plans))
         return plans
 
-    def _gone(self, stretch: Ran, way: Way, is_last: bool) -> BackwardPlan:
+    def _gone(self, stretch: Ran, way: Way, held: list[Any], is_last: bool) -> BackwardPlan:
         """Go back through a stretch of runs; `is_last`: there are no gradients so far but those that are given."""
-        plan = BackwardPlan(stretch, way, self._graph, self.gradients, self._store, self.sets)
+        plan = BackwardPlan(stretch, way, held, self._graph, self.gradients, self._store, self.sets)
         if is_last:
             self._give_seeds(way.places)
         plan.run()

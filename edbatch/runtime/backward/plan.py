@@ -30,6 +30,7 @@ from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
 
 _BYTES = np.dtype(np.uint8)
+_NONE = np.zeros(0, np.int64)
 
 
 class SeedPlace(NamedTuple):
@@ -64,8 +65,8 @@ class Way(NamedTuple):
     chosen: ChosenRules
     ready: Ready
     batches: int
-    arenas: list[int]
-    rows: list[int]
+    arenas: np.ndarray
+    rows: np.ndarray
     terms: list[tuple[GradientRule, int, int]]
     parts: np.ndarray
     requires: np.ndarray
@@ -85,61 +86,61 @@ class Way(NamedTuple):
 def planned(
     stretch: Ran, graph: GraphState, store: Store, divided: tuple[int, int], roots: np.ndarray,
     places: Sequence[SeedPlace], rules: Rules,
-) -> Way:  # fmt: skip
+) -> tuple[Way, list[Any]]:  # fmt: skip
     """Plan a backward pass, in the store's plan for that.
 
     Args:
         divided: into how many parts of batches gradients flow, and of how many sets.
         roots: ids of the expressions whose gradients are given; places: see `Way`.
+
+    Returns:
+        The plan, and what is to be held while it runs.
     """
     flow, plan, table, n_parts = store.flow, store.back, graph.table, divided[0]
     chosen = rules.choose(flow.columns.present[: divided[1]], stretch.saved)
     tables = rules.tables
     graph.arenas.see_layouts()
-    arenas = graph.arenas.rows
-    rows = np.zeros(len(arenas), np.int64)
+    used, programs = graph.arenas.used, table.programs
+    rows = np.zeros(len(used), np.int64)
     at_roots = table.arenas[graph.nodes.types[roots & NODE_MASK]]
-    rows[at_roots + GRADIENT] = arenas["used"][at_roots]
-    saved = np.zeros(table.count if stretch.saved else 0, np.int64)
-    for kind, one in stretch.saved.items():
-        saved[kind] = one.first
+    rows[at_roots + GRADIENT] = used[at_roots]
+    saved = _NONE
+    if stretch.saved:
+        saved = np.zeros(table.count, np.int64)
+        for kind, one in stretch.saved.items():
+            saved[kind] = one.first
     plan.clear()
     while not plan_back(
         (*stretch.extent, n_parts), table.backend.adds_in_groups, saved, chosen.of_sets, graph.plan.entries,
-        flow.entries, tables, arenas, rows, plan.entries,
+        flow.entries, tables, graph.arenas.rows, rows, plan.entries,
     ):  # fmt: skip
         sizes = plan.used
         plan.clear()
         plan.make_room(sizes)
-    programs, used = table.programs, arenas["used"]
-    _held = programs.prepare(chosen.kinds, table)
-    ready = programs.ready(chosen.kinds, programs.scratch(plan, 0, plan.used.batches))
-    terms = [
-        (rule, int(used[table.windows.windows[rule.own].arena]), flow.columns.rows.item(rule.set))
-        for rule in chosen.rules
-        if rule.own >= 0 and rule.how is not None and rule.how.terms
-    ]
+    batches, held = plan.used.batches, programs.prepare(chosen.kinds, table)
+    ready = programs.ready(chosen.kinds, programs.scratch(plan, 0, batches))
+    terms = [(rule, used.item(arena), flow.columns.rows.item(rule.set)) for rule, arena in chosen.terms]
     parts = flow.columns.parts["batch"][: n_parts if chosen.has_parameters else 0].copy()
-    claimed = rows.nonzero()[0].tolist()
+    claimed = rows.nonzero()[0]
     # The flow's own columns are those of the next stretch soon.
     requires, sets = (column[: graph.nodes.n] for column in flow.columns[:2])
-    return Way(
-        plan, chosen, ready, plan.used.batches, claimed, rows[claimed].tolist(), terms, parts, requires, sets,
-        places,
-    )  # fmt: skip
+    way = Way(plan, chosen, ready, batches, claimed, rows[claimed], terms, parts, requires, sets, places)
+    return way, held
 
 
 class BackwardPlan:
     """The backward pass through a stretch of runs, the last batch first; gradients of the graph's values are filled in.
 
     Args:
+        held: what is to be held meanwhile.
         sets: see `FlowColumns`.
     """
 
     def __init__(
-        self, stretch: Ran, way: Way, graph: GraphState, gradients: GradientRows, store: Store, sets: np.ndarray
-    ) -> None:
-        self._stretch, self._way, self._graph, self._gradients = stretch, way, graph, gradients
+        self, stretch: Ran, way: Way, held: list[Any], graph: GraphState, gradients: GradientRows, store: Store,
+        sets: np.ndarray,
+    ) -> None:  # fmt: skip
+        self._held, self._stretch, self._way, self._graph, self._gradients = held, stretch, way, graph, gradients
         self._store, self._sets, self._table = store, sets, graph.table
         expect_unwritten(way.chosen.reads, stretch.time)
         gradients.claim(way.arenas, way.rows)
@@ -150,7 +151,6 @@ class BackwardPlan:
         plan, end = way.plan, way.batches
         if not end:
             return
-        _held = way.ready.held(self._table.programs)
         integers = graph.integers.take(plan.integers[: plan.used.integers])
         tables = plan, backend.lists(plan, integers), memory_of(graph, store, self._table, adding=True)
         scratch, _ = store.scratch.take(way.ready.scratch, _BYTES)

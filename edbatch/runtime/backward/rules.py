@@ -65,14 +65,15 @@ class ChosenRules(NamedTuple):
 
     Attributes:
         of_sets: per set, the number of its rule.
-        rules: those of the sets that nodes have, in order.
+        terms: the rules whose derivatives leave something for parameters, each with the arena where that lies, in the
+            order in which the sets come.
         kinds: what runs in batches.
         reads: the parameters whose values are needed.
         has_parameters: whether some nodes are parameters.
     """
 
     of_sets: np.ndarray
-    rules: list[GradientRule]
+    terms: list[tuple[GradientRule, int]]
     kinds: frozenset[int]
     reads: frozenset[ParameterSpec]
     has_parameters: bool
@@ -152,7 +153,9 @@ class Rules:
         kinds |= {int(self._rules.entries[of_sets[number]]["adding"]) for number in operands}
         reads = frozenset[ParameterSpec]().union(*(rule.how.reads for rule in rules if rule.how is not None))
         has_parameters = any(bound[rule.kind].type.op is PARAMETER for rule in rules)
-        return ChosenRules(of_sets, rules, frozenset(kinds), reads, has_parameters)
+        windows = self._table.windows.windows
+        terms = [(rule, windows[rule.own].arena) for rule in rules if rule.own >= 0 and rule.how and rule.how.terms]
+        return ChosenRules(of_sets, terms, frozenset(kinds), reads, has_parameters)
 
     def _add(self, key: Any, number: int, bits: int, saved: Saved | None) -> None:
         """Add a rule."""

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edbatch.base.records import words_of
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.growing import Used
 from edbatch.runtime.compile.derivatives import Saving, saving
 from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program
+from edbatch.runtime.store import Store
 from edbatch.runtime.type_columns import BoundType
 from edbatch.runtime.type_table import TypeTable
 
@@ -45,27 +47,29 @@ class SavingTable:
         saved: per number of a type what was saved, if something is, by these batches.
     """
 
-    def __init__(self, table: TypeTable, arenas: Arenas, batches: np.ndarray) -> None:
-        self._table = table
+    def __init__(self, table: TypeTable, store: Store, batches: np.ndarray) -> None:
+        self._table, arenas = table, store.arenas
         self.task = table.task
         self.programs = table.saving_programs
         self.saved: dict[int, Saved] = {}
         present = [(kind, table.bound[kind]) for kind in dict.fromkeys(batches["type"].tolist())]
         worth = [(kind, type, how) for kind, type in present if (how := saving(type, table.backend)) is not None]
-        self.kept = np.zeros(len(table.kept), table.kept.dtype) if worth else table.kept
+        self.kept = store.kept_of(table.count) if worth else table.kept
         self.count = table.count
         if not worth:
             return
-        counts = np.bincount(batches["type"], batches["n"], table.count).astype(np.int64)
+        counts = np.bincount(batches["type"], batches["n"]).astype(np.int64)
         windows = [_window(type, how, table) for _, type, how in worth]
         arenas.see_layouts()
         claimed = [table.windows.windows[window].arena for window in windows]
-        used = arenas.rows["used"][claimed]
+        used = arenas.used[claimed]
         arenas.claim(claimed, used + counts[[kind for kind, _, _ in worth]])
+        kept, rows = words_of(self.kept), words_of(arenas.rows)
+        kept[:] = 0
         for (kind, _, how), window, arena, first in zip(worth, windows, claimed, used.tolist(), strict=True):
-            self.saved[kind] = Saved(how, window, first, int(counts[kind]))
-            rows, kept = arenas.rows[arena], self.kept[kind]
-            kept["address"], kept["stride"], kept["n"] = rows["address"] + first * rows["stride"], rows["stride"], 0
+            self.saved[kind] = Saved(how, window, first, counts.item(kind))
+            address, stride = rows[arena, :2].tolist()
+            kept[kind, :2] = address + first * stride, stride
 
     def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type and saves, if it is compiled."""
