@@ -80,7 +80,7 @@ class Store:
         self.flow = Flow()
         self.back = GrowingPlan()
         self.scratch = KeptBuffer(pool)
-        self.gradients = GradientRows(windows, self.arenas)
+        self.gradients = GradientRows(windows, self.arenas, pool)
 
     def release(self) -> None:
         """Give all that is a device's memory to others; the values are gone."""

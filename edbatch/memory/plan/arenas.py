@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,8 @@ class Arenas:
         pool: where buffers come from and go to.
 
     Attributes:
-        rows: per arena, a record `Rows`; compiled code counts the rows in use; used: how many these are.
+        rows: per arena, a record `Rows`; compiled code counts the rows in use; used: how many these are; words: the
+            fields of all of them.
         flats: per arena its buffer, one-dimensional; None: there is no room.
         room: bytes of all buffers.
     """
@@ -59,7 +59,7 @@ class Arenas:
 
     def make_room(self) -> None:
         """Have room for all rows that are in use; what was in them stays."""
-        words = self._words
+        words = self.words
         for arena in (words[:, 2] > words[:, 3]).nonzero()[0].tolist():
             widths = self._windows.widths()
             used, room = words[arena, 2:].tolist()
@@ -77,32 +77,26 @@ class Arenas:
                 self._pool.release(old)
 
     def _renew(self, rows: np.ndarray) -> None:
-        self.rows, self._words = rows, words_of(rows)
-        self.used = self._words[:, 2]
+        self.rows, self.words = rows, words_of(rows)
+        self.used = self.words[:, 2]
 
     def claim(self, arenas: Any, used: Any) -> None:
         """Have so many rows in use of some arenas, and room for them; both are lists or arrays."""
         self.used[arenas] = used
-        if (self._words[arenas, 3] < used).any():
+        if (self.words[arenas, 3] < used).any():
             self.make_room()
-
-    def fill_zeros(self, arenas: Iterable[int]) -> None:
-        """Fill the rows in use of some arenas with zeros."""
-        widths = self._windows.widths()
-        for arena in arenas:
-            self.flats[arena][: widths[arena] * self.used.item(arena)] = 0
 
     def put(self, used: np.ndarray) -> None:
         """Have so many rows in use of each arena, where none are, and room for them."""
         self.see_layouts()
-        self._words[: len(used), 2] = used
+        self.words[: len(used), 2] = used
         if self._put is not used:  # for what was put last there is
             self.make_room()
             self._put = used
 
     def clear(self) -> None:
         """Have no row in use, and the same room; the values are gone."""
-        self._words[:, 2] = 0
+        self.words[:, 2] = 0
         if self._pool.poisons:
             for flat in self.flats:
                 if flat is not None:
@@ -126,32 +120,77 @@ class Arenas:
         return int(self.rows["used"] @ self.rows["stride"])
 
 
+LINE = 16  # entries: what lies in an arena begins with a line of the cache
+
+
 class GradientRows:
-    """The rows of a graph's arenas that a backward pass fills: gradients of values, and what derivatives compute."""
+    """The rows of a graph's arenas that a backward pass fills: gradients of values, and what derivatives compute.
 
-    def __init__(self, windows: Windows, arenas: Arenas) -> None:
-        self._windows, self._arenas = windows, arenas
-        self._claimed: set[int] = set()
+    They lie side by side in one piece of memory.
+    """
 
-    def claim(self, arenas: np.ndarray, rows: np.ndarray) -> None:
-        """Have so many rows of some arenas; gradients are zeros at first."""
-        numbers = set(arenas.tolist())
-        new = (numbers & self._windows.of_gradients) - self._claimed
-        self._claimed |= numbers
-        self._arenas.see_layouts()
-        self._arenas.claim(arenas, rows)
-        self._arenas.fill_zeros(new)
+    def __init__(self, windows: Windows, arenas: Arenas, pool: BufferPool) -> None:
+        self._windows, self._arenas, self._pool = windows, arenas, pool
+        self._pieces: list[Any] = []
+        self._parts: dict[int, tuple[int, int]] = {}  # per arena, in which piece, and where it begins there
+        self._arrays: dict[int, Any] = {}
+
+    def claim(self, arenas: np.ndarray, rows: np.ndarray, n_gradients: int) -> None:
+        """Have so many rows of some arenas, the first of which are of gradients, and zeros at first."""
+        if not len(arenas):
+            return
+        windows, known = self._windows, self._arenas
+        known.see_layouts()
+        words, (_, dtype) = known.words, windows.layouts[arenas[0]]
+        sizes = -(-rows * words[arenas, 1] // (dtype.itemsize * LINE)) * LINE
+        ends = np.cumsum(sizes)
+        piece = self._pool.acquire(ends.item(-1), dtype)
+        self._pieces.append(piece)
+        begins, number = ends - sizes, len(self._pieces) - 1
+        if n_gradients:
+            piece[: ends.item(n_gradients - 1)] = 0
+        before = self._parts
+        self._parts = {
+            **before,
+            **{at: (number, begin) for at, begin in zip(arenas.tolist(), begins.tolist(), strict=True)},
+        }
+        if before:  # of an earlier stretch of runs
+            self._arrays.clear()
+            for arena in before.keys() & set(arenas.tolist()):
+                n = known.used.item(arena) * (words.item(arena, 1) // dtype.itemsize)
+                (old, first), (_, begin) = before[arena], self._parts[arena]
+                piece[begin : begin + n] = self._pieces[old][first : first + n]
+        words[arenas, 0] = self._pool.address(piece) + dtype.itemsize * begins
+        words[arenas, 2] = words[arenas, 3] = rows
+
+    def further(self, arenas: np.ndarray) -> np.ndarray:
+        """Which of these, numbers of arenas, are not those of gradients that are there already."""
+        there = [at for at in self._parts if at in self._windows.of_gradients]
+        return ~np.isin(arenas, there) if there else np.ones(len(arenas), np.bool_)
 
     def array(self, window: int) -> Any:
+        """The rows that a window shows [rows, *shape]; of gradients where nothing has flowed: zeros."""
+        found = self._arrays.get(window)
+        if found is None:
+            seen, known = self._windows.windows[window], self._arenas
+            if seen.arena not in self._parts:
+                known.see_layouts()
+                self.claim(np.array([seen.arena]), known.used[[seen.arena - GRADIENT]], 1)
+            (number, begin), rows = self._parts[seen.arena], known.used.item(seen.arena)
+            shape = self._windows.layouts[seen.arena][0]
+            flat = self._pieces[number][begin : begin + rows * self._windows.widths()[seen.arena]]
+            found = self._arrays[window] = seen.view(flat.reshape(rows, *shape))
+        return found
+
+    def of(self, window: int) -> Any:
         """The gradients of what a window of values shows [rows, *shape]."""
-        arena = self._windows.windows[window + GRADIENT].arena
-        if arena not in self._claimed:  # nothing has flowed there
-            self._arenas.see_layouts()
-            self.claim(np.array([arena]), self._arenas.used[[arena - GRADIENT]])
-        return self._arenas.array(window + GRADIENT)
+        return self.array(window + GRADIENT)
 
     def release(self) -> None:
         """Have none; the gradients are gone."""
-        if self._claimed:
-            self._arenas.claim(list(self._claimed), 0)
-            self._claimed.clear()
+        if self._parts:
+            self._arrays.clear()
+            claimed, self._parts = list(self._parts), {}
+            self._arenas.words[claimed, 0] = self._arenas.words[claimed, 2] = self._arenas.words[claimed, 3] = 0
+        while self._pieces:
+            self._pool.release(self._pieces.pop())

@@ -190,9 +190,9 @@ class Backward:
             seed, (root,) = self._seeds[0], self._roots
             row, window = self._graph.nodes.row.item(root), self._table.window.item(self._graph.nodes.types.item(root))
             # One number goes along with a kernel that fills in; several would be copied to a GPU.
-            self.gradients.array(window)[row : row + 1] = backend.from_host(seed, "C") if seed.ndim > 1 else seed.item()
+            self.gradients.of(window)[row : row + 1] = backend.from_host(seed, "C") if seed.ndim > 1 else seed.item()
         for number, chosen, window, rows in places:
-            given, array = backend.from_host(self._seeds[number][chosen], "C"), self.gradients.array(window)
+            given, array = backend.from_host(self._seeds[number][chosen], "C"), self.gradients.of(window)
             if isinstance(rows, np.ndarray):
                 found, total = backend.sum_equal(rows, given.reshape(len(given), given[0].size))
                 rows, given = backend.from_host(found), total.reshape(len(found), *array.shape[1:])

@@ -61,7 +61,7 @@ class ExpressionGradients:
     def gradient(self, made: Made, sets: np.ndarray) -> Any:
         """The gradient [1, *shape] of an expression; `sets`: per node, which set of outputs gradients flow into."""
         node = made.node
-        found = self.row(self._gradients.array, node) if made.call is None else self._of_call(*made.call, sets)
+        found = self.row(self._gradients.of, node) if made.call is None else self._of_call(*made.call, sets)
         if made.output is not None:
             found = self._of_output(node, made.output, found, self._live(node, sets))
         for op, attributes in made.steps:
@@ -89,7 +89,7 @@ class ExpressionGradients:
                 found[at] = self._backend.to_host(self.gradient(one, sets)[0])
         flows[list(made)] = False
         (direct,) = flows.nonzero()
-        for chosen, rows in self._table.rows(ids[direct], self._nodes, self._gradients.array):
+        for chosen, rows in self._table.rows(ids[direct], self._nodes, self._gradients.of):
             found[direct[chosen]] = rows
         return found
 
@@ -147,7 +147,7 @@ class ExpressionGradients:
         type = self._table.bound[self._nodes.types[node]]
         needed = [at == operand for at in range(self._nodes.counts[node])]
         how = compiled(type, needed, False, self._live(node, sets), self._backend)
-        gradient = self.row(self._gradients.array, node)
+        gradient = self.row(self._gradients.of, node)
         return self._computed(how, how.operands[operand], node, gradient, type.type.operands[operand])
 
     def _computed(self, how: CompiledDerivative, place: Place | None, node: int, gradient: Any, spec: Spec) -> Any:

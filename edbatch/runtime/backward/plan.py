@@ -55,6 +55,7 @@ class Way(NamedTuple):
         chosen: by which rules gradients flow; ready: the programs.
         batches: how many.
         arenas, rows: where gradients, and what is computed, lie, and how many rows there are then.
+        n_gradients: how many of these arenas, the first, are of gradients.
         terms: per rule that leaves something for parameters, the first row and how many.
         parts: the batches that gradients flow into; none if no node is a parameter.
         requires, sets: of a plan that is cached, see `FlowColumns`.
@@ -67,6 +68,7 @@ class Way(NamedTuple):
     batches: int
     arenas: np.ndarray
     rows: np.ndarray
+    n_gradients: int
     terms: list[tuple[GradientRule, int, int]]
     parts: np.ndarray
     requires: np.ndarray
@@ -121,10 +123,16 @@ def planned(
     ready = programs.ready(chosen.kinds, programs.scratch(plan, 0, batches))
     terms = [(rule, used.item(arena), flow.columns.rows.item(rule.set)) for rule, arena in chosen.terms]
     parts = flow.columns.parts["batch"][: n_parts if chosen.has_parameters else 0].copy()
-    claimed = rows.nonzero()[0]
+    of_gradients, claimed = table.windows.of_gradients, rows.nonzero()[0]
+    claimed = claimed[store.gradients.further(claimed)].tolist()
+    claimed.sort(key=lambda arena: arena not in of_gradients)
+    n_gradients = len(of_gradients.intersection(claimed))
     # The flow's own columns are those of the next stretch soon.
     requires, sets = (column[: graph.nodes.n] for column in flow.columns[:2])
-    way = Way(plan, chosen, ready, batches, claimed, rows[claimed], terms, parts, requires, sets, places)
+    way = Way(
+        plan, chosen, ready, batches, np.array(claimed, np.int64), rows[claimed], n_gradients, terms, parts, requires,
+        sets, places,
+    )  # fmt: skip
     return way, held
 
 
@@ -143,7 +151,7 @@ class BackwardPlan:
         self._held, self._stretch, self._way, self._graph, self._gradients = held, stretch, way, graph, gradients
         self._store, self._sets, self._table = store, sets, graph.table
         expect_unwritten(way.chosen.reads, stretch.time)
-        gradients.claim(way.arenas, way.rows)
+        gradients.claim(way.arenas, way.rows, way.n_gradients)
 
     def run(self) -> None:
         """Compute the gradients of values."""
@@ -162,10 +170,10 @@ class BackwardPlan:
 
     def add_to_parameters(self, gatherer: Gatherer = unless_frozen) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
-        table, stretch, arenas = self._table, self._stretch, self._graph.arenas
+        table, stretch = self._table, self._stretch
         for rule, first, n in self._way.terms:
             assert rule.how is not None
-            computed = arenas.array(rule.own)[first : first + n]
+            computed = self._gradients.array(rule.own)[first : first + n]
             TypeRows(rule.how, computed, stretch, self._graph, self._sets, rule.set, rule.kind).add_terms(gatherer)
         if not len(self._way.parts):
             return
@@ -174,7 +182,7 @@ class BackwardPlan:
         for kind, row, n, *_ in batches[active[table.is_source[batches["type"][active]]]].tolist():
             type = table.bound[kind]
             if type.type.op is PARAMETER:
-                found = self._gradients.array(type.window)[row : row + n]
+                found = self._gradients.of(type.window)[row : row + n]
                 parameter = gatherer(parameter_of(type.type.attributes[0][1]))
                 if parameter is not None:
                     add_sum(parameter, found, table.backend)
@@ -182,15 +190,15 @@ class BackwardPlan:
     def _check_batch(self, plan: Plan, number: int) -> None:
         """Check a batch of derivatives, or of what flows to lists."""
         kind, row, n, first, *_ = plan.batch(number)
-        rule, arenas = rules_of(self._table).of_kinds.get(kind), self._graph.arenas
+        rule = rules_of(self._table).of_kinds.get(kind)
         if rule is None:
             return
         if rule.lists is None:
-            self._check(arenas.array(rule.own)[row : row + n], rule)
+            self._check(self._gradients.array(rule.own)[row : row + n], rule)
             return
         given = rule.lists.given
         for operand in plan.operands_of(first + given, len(rule.lists.arguments) - given):
-            self._check(arenas.array(operand.window)[: operand.n], rule)
+            self._check(self._gradients.array(operand.window)[: operand.n], rule)
 
     def _check(self, computed: Any, rule: GradientRule) -> None:
         bad = int(self._table.backend.to_host((computed != computed).any(axis=1)).sum())
