@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,14 +120,23 @@ class Arenas:
         return int(self.rows["used"] @ self.rows["stride"])
 
 
-LINE = 16  # entries: what lies in an arena begins with a line of the cache
+class PlacedRows(NamedTuple):
+    """Rows of arenas that lie side by side in one piece of memory.
+
+    Attributes:
+        arenas, begins, rows: which, where each begins, in entries, and how many rows it has.
+        zeros, entries: of the piece: the first are zeros; how many there are.
+    """
+
+    arenas: np.ndarray
+    begins: np.ndarray
+    rows: np.ndarray
+    zeros: int
+    entries: int
 
 
 class GradientRows:
-    """The rows of a graph's arenas that a backward pass fills: gradients of values, and what derivatives compute.
-
-    They lie side by side in one piece of memory.
-    """
+    """The rows of a graph's arenas that a backward pass fills: gradients of values, and what derivatives compute."""
 
     def __init__(self, windows: Windows, arenas: Arenas, pool: BufferPool) -> None:
         self._windows, self._arenas, self._pool = windows, arenas, pool
@@ -135,38 +144,34 @@ class GradientRows:
         self._parts: dict[int, tuple[int, int]] = {}  # per arena, in which piece, and where it begins there
         self._arrays: dict[int, Any] = {}
 
-    def claim(self, arenas: np.ndarray, rows: np.ndarray, n_gradients: int) -> None:
-        """Have so many rows of some arenas, the first of which are of gradients, and zeros at first."""
-        if not len(arenas):
+    def claim(self, placed: PlacedRows) -> None:
+        """Have these rows, with those that arenas had of a backward pass through an earlier stretch of runs."""
+        arenas, begins, rows, zeros, entries = placed
+        if not entries:
             return
-        windows, known = self._windows, self._arenas
-        known.see_layouts()
-        words, (_, dtype) = known.words, windows.layouts[arenas[0]]
-        sizes = -(-rows * words[arenas, 1] // (dtype.itemsize * LINE)) * LINE
-        ends = np.cumsum(sizes)
-        piece = self._pool.acquire(ends.item(-1), dtype)
+        known, numbers = self._arenas, arenas.tolist()
+        _, dtype = self._windows.layouts[numbers[0]]
+        piece = self._pool.acquire(entries, dtype)
         self._pieces.append(piece)
-        begins, number = ends - sizes, len(self._pieces) - 1
-        if n_gradients:
-            piece[: ends.item(n_gradients - 1)] = 0
-        before = self._parts
-        self._parts = {
-            **before,
-            **{at: (number, begin) for at, begin in zip(arenas.tolist(), begins.tolist(), strict=True)},
-        }
-        if before:  # of an earlier stretch of runs
+        if zeros:
+            piece[:zeros] = 0
+        before, number, words = self._parts, len(self._pieces) - 1, known.words
+        self._parts = {arena: (number, begin) for arena, begin in zip(numbers, begins.tolist(), strict=True)}
+        if before:
             self._arrays.clear()
-            for arena in before.keys() & set(arenas.tolist()):
-                n = known.used.item(arena) * (words.item(arena, 1) // dtype.itemsize)
+            for arena in before.keys() & self._parts.keys():
+                n = words.item(arena, 2) * (words.item(arena, 1) // dtype.itemsize)
                 (old, first), (_, begin) = before[arena], self._parts[arena]
                 piece[begin : begin + n] = self._pieces[old][first : first + n]
+            self._parts = before | self._parts
         words[arenas, 0] = self._pool.address(piece) + dtype.itemsize * begins
         words[arenas, 2] = words[arenas, 3] = rows
 
-    def further(self, arenas: np.ndarray) -> np.ndarray:
-        """Which of these, numbers of arenas, are not those of gradients that are there already."""
-        there = [at for at in self._parts if at in self._windows.of_gradients]
-        return ~np.isin(arenas, there) if there else np.ones(len(arenas), np.bool_)
+    def there(self, n: int) -> np.ndarray:
+        """Per arena, of which there are n, whether it is one of gradients that has rows; none: that is of none."""
+        found = np.zeros(n if self._parts else 0, np.bool_)
+        found[list(self._windows.of_gradients & self._parts.keys())] = True
+        return found
 
     def array(self, window: int) -> Any:
         """The rows that a window shows [rows, *shape]; of gradients where nothing has flowed: zeros."""
@@ -175,11 +180,13 @@ class GradientRows:
             seen, known = self._windows.windows[window], self._arenas
             if seen.arena not in self._parts:
                 known.see_layouts()
-                self.claim(np.array([seen.arena]), known.used[[seen.arena - GRADIENT]], 1)
-            (number, begin), rows = self._parts[seen.arena], known.used.item(seen.arena)
+                rows = known.used[[seen.arena - GRADIENT]]
+                entries = rows.item() * self._windows.widths()[seen.arena]
+                self.claim(PlacedRows(np.array([seen.arena]), np.zeros(1, np.int64), rows, entries, entries))
+            (number, begin), n = self._parts[seen.arena], known.used.item(seen.arena)
             shape = self._windows.layouts[seen.arena][0]
-            flat = self._pieces[number][begin : begin + rows * self._windows.widths()[seen.arena]]
-            found = self._arrays[window] = seen.view(flat.reshape(rows, *shape))
+            flat = self._pieces[number][begin : begin + n * self._windows.widths()[seen.arena]]
+            found = self._arrays[window] = seen.view(flat.reshape(n, *shape))
         return found
 
     def of(self, window: int) -> Any:

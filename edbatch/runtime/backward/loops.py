@@ -24,6 +24,8 @@ from edbatch.runtime.backward.out import (
 )
 from edbatch.runtime.backward.records import COMPUTE, NOTHING, RuleTables, flow_in, rules_in
 
+LINE = 16  # entries: what lies in an arena begins with a line of the cache
+
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)
 
@@ -111,10 +113,38 @@ def plan_back(
             _over_lists(plan, Chosen(batch, which, m, of_saved, 0), rule, tables, out, to, seen, rows)
     for at in range(used["operands"]):
         window = out.operands[at]["window"]
-        if window >= 0 and tables.of_gradients[window]:
-            arena = tables.windows[window]["arena"]
+        arena = tables.windows[window]["arena"] if window >= 0 else 0
+        if tables.of_gradients[arena]:
             rows[arena] = arenas[arena - GRADIENT]["used"]
     return True
+
+
+@compiled(small=True)
+def place_rows(
+    rows: np.ndarray, there: np.ndarray, rule_tables: np.ndarray, arenas: np.ndarray, itemsize: int, placed: np.ndarray
+) -> tuple[int, int, int]:
+    """Place the rows of arenas side by side, those of gradients first.
+
+    Args:
+        rows, arenas: see `plan_back`; there: per arena, whether it is to stay where it is; none: that is no arena.
+        itemsize: of an entry.
+        placed: [3, arenas]: the arenas, where each begins, in entries, and its rows; filled in.
+
+    Returns:
+        How many arenas these are; how many entries are of gradients; and how many there are.
+    """
+    of_gradients = rules_in(rule_tables).of_gradients
+    n, zeros, end = 0, 0, 0
+    for first in (True, False):
+        for arena in range(len(rows)):
+            if rows[arena] == 0 or of_gradients[arena] != first or (len(there) and there[arena]):
+                continue
+            placed[0, n], placed[1, n], placed[2, n] = arena, end, rows[arena]
+            end += -(-rows[arena] * (arenas[arena]["stride"] // itemsize) // LINE) * LINE
+            n += 1
+        if first:
+            zeros = end
+    return n, zeros, end
 
 
 @compiled(small=True)

@@ -16,11 +16,11 @@ from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.views import NODE_MASK
-from edbatch.memory.plan.arenas import GradientRows
+from edbatch.memory.plan.arenas import GradientRows, PlacedRows
 from edbatch.memory.plan.format import Plan
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.windows import GRADIENT
-from edbatch.runtime.backward.loops import plan_back
+from edbatch.runtime.backward.loops import place_rows, plan_back
 from edbatch.runtime.backward.parameter_gradients import Gatherer, TypeRows, add_sum, unless_frozen
 from edbatch.runtime.backward.rules import ChosenRules, GradientRule, Rules, rules_of
 from edbatch.runtime.backward.saving import Ran
@@ -54,8 +54,7 @@ class Way(NamedTuple):
         plan: the batches.
         chosen: by which rules gradients flow; ready: the programs.
         batches: how many.
-        arenas, rows: where gradients, and what is computed, lie, and how many rows there are then.
-        n_gradients: how many of these arenas, the first, are of gradients.
+        rows: where gradients, and what is computed, lie.
         terms: per rule that leaves something for parameters, the first row and how many.
         parts: the batches that gradients flow into; none if no node is a parameter.
         requires, sets: of a plan that is cached, see `FlowColumns`.
@@ -66,9 +65,7 @@ class Way(NamedTuple):
     chosen: ChosenRules
     ready: Ready
     batches: int
-    arenas: np.ndarray
-    rows: np.ndarray
-    n_gradients: int
+    rows: PlacedRows
     terms: list[tuple[GradientRule, int, int]]
     parts: np.ndarray
     requires: np.ndarray
@@ -123,16 +120,14 @@ def planned(
     ready = programs.ready(chosen.kinds, programs.scratch(plan, 0, batches))
     terms = [(rule, used.item(arena), flow.columns.rows.item(rule.set)) for rule, arena in chosen.terms]
     parts = flow.columns.parts["batch"][: n_parts if chosen.has_parameters else 0].copy()
-    of_gradients, claimed = table.windows.of_gradients, rows.nonzero()[0]
-    claimed = claimed[store.gradients.further(claimed)].tolist()
-    claimed.sort(key=lambda arena: arena not in of_gradients)
-    n_gradients = len(of_gradients.intersection(claimed))
+    itemsize = table.windows.layouts[at_roots.item(0)][1].itemsize
+    placed = np.empty((3, len(rows)), np.int64)
+    there = store.gradients.there(len(rows))
+    n, zeros, entries = place_rows(rows, there, tables, graph.arenas.rows, itemsize, placed)
+    at_rows = PlacedRows(*placed[:, :n].copy(), zeros, entries)
     # The flow's own columns are those of the next stretch soon.
     requires, sets = (column[: graph.nodes.n] for column in flow.columns[:2])
-    way = Way(
-        plan, chosen, ready, batches, np.array(claimed, np.int64), rows[claimed], n_gradients, terms, parts, requires,
-        sets, places,
-    )  # fmt: skip
+    way = Way(plan, chosen, ready, batches, at_rows, terms, parts, requires, sets, places)
     return way, held
 
 
@@ -151,7 +146,7 @@ class BackwardPlan:
         self._held, self._stretch, self._way, self._graph, self._gradients = held, stretch, way, graph, gradients
         self._store, self._sets, self._table = store, sets, graph.table
         expect_unwritten(way.chosen.reads, stretch.time)
-        gradients.claim(way.arenas, way.rows, way.n_gradients)
+        gradients.claim(way.rows)
 
     def run(self) -> None:
         """Compute the gradients of values."""

@@ -109,7 +109,7 @@ class RuleTables(NamedTuple):
         windows: of records `Columns`.
         stopped: per window of values, whether no gradient flows to what is read through it. A batch reads some of its
             operands stopped and others not: each that differs is seen through a window of its own.
-        of_gradients: per window, whether it shows gradients of values.
+        of_gradients: per arena, whether it is of gradients of values.
     """
 
     rules: np.ndarray

@@ -113,11 +113,12 @@ class Rules:
         """Directory of the `RuleTables`."""
         columns, known = self._table.windows.columns(), self._directory
         if known is None or self._windows is not columns or len(known.tables.rules) < len(self.rules):
-            windows, view_stops = self._table.windows.windows, stopping_views()
+            windows, view_stops = self._table.windows, stopping_views()
             stopped = np.zeros(len(columns), np.bool_)
             of_views = self._table.view_windows[: len(view_stops)]
             stopped[of_views[view_stops[: len(of_views)] & (of_views >= 0)]] = True
-            of_gradients = np.array([seen.is_gradient for seen in windows[: len(columns)]], np.bool_)
+            of_gradients = np.zeros(len(windows.layouts), np.bool_)
+            of_gradients[list(windows.of_gradients)] = True
             rules, given, computed = self._rules.entries, self._given.entries, self._computed.entries
             known = self._directory = Directory(RuleTables(rules, given, computed, columns, stopped, of_gradients))
             self._windows = columns

@@ -59,30 +59,30 @@ class SavingTable:
         if not worth:
             return
         counts = np.bincount(batches["type"], batches["n"]).astype(np.int64)
-        windows = [_window(type, how, table) for _, type, how in worth]
+        claimed = [(kind, how, *_window(type, how, table)) for kind, type, how in worth]
         arenas.see_layouts()
-        claimed = [table.windows.windows[window].arena for window in windows]
-        used = arenas.used[claimed]
-        arenas.claim(claimed, used + counts[[kind for kind, _, _ in worth]])
-        kept, rows = words_of(self.kept), words_of(arenas.rows)
+        for kind, how, window, arena in claimed:
+            self.saved[kind] = Saved(how, window, arenas.used.item(arena), counts.item(kind))
+            arenas.used[arena] += counts[kind]
+        arenas.make_room()
+        kept = words_of(self.kept)
         kept[:] = 0
-        for (kind, _, how), window, arena, first in zip(worth, windows, claimed, used.tolist(), strict=True):
-            self.saved[kind] = Saved(how, window, first, counts.item(kind))
-            address, stride = rows[arena, :2].tolist()
-            kept[kind, :2] = address + first * stride, stride
+        for kind, _, _, arena in claimed:
+            address, stride, _, _ = arenas.words[arena].tolist()
+            kept[kind, :2] = address + self.saved[kind].first * stride, stride
 
     def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type and saves, if it is compiled."""
         return self.saved[kind].how.program if kind in self.saved else self._table.program(kind)
 
 
-def _window(type: BoundType, how: Saving, table: TypeTable) -> int:
-    """The window of the rows that a type saves."""
-    found = type.derivatives.get(how.program)
+def _window(type: BoundType, how: Saving, table: TypeTable) -> tuple[int, int]:
+    """The window of the rows that a type saves, and the arena."""
+    found: tuple[int, int] | None = type.derivatives.get(how.program)
     if found is None:
-        found = type.derivatives[how.program] = table.windows.own(how.width, type.type.out.dtype)
-    window: int = found
-    return window
+        window = table.windows.own(how.width, type.type.out.dtype)
+        found = type.derivatives[how.program] = window, table.windows.windows[window].arena
+    return found
 
 
 class Ran(NamedTuple):
