@@ -124,7 +124,7 @@ def planned(
     placed = np.empty((3, len(rows)), np.int64)
     there = store.gradients.there(len(rows))
     n, zeros, entries = place_rows(rows, there, tables, graph.arenas.rows, itemsize, placed)
-    at_rows = PlacedRows(*placed[:, :n].copy(), zeros, entries)
+    at_rows = PlacedRows(placed[0, :n], placed[1, :n], placed[2, :n], zeros, entries)
     # The flow's own columns are those of the next stretch soon.
     requires, sets = (column[: graph.nodes.n] for column in flow.columns[:2])
     way = Way(plan, chosen, ready, batches, at_rows, terms, parts, requires, sets, places)
