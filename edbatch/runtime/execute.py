@@ -86,12 +86,12 @@ def memory_of(
         or known.tables.windows is not columns
         or known.tables.arenas is not rows
         or known.tables.results is not table.window
-        or known.tables.kept is not types.kept
+        or known.tables.saving is not types.saving
     ):
         graph.arenas.see_layouts()
         rows, scattered = graph.arenas.rows, table.scattered.tables(adding)
         known = store.memory[types is table, adding] = Directory(
-            Memory(columns, rows, table.window, types.kept, *scattered)
+            Memory(columns, rows, table.window, types.saving, *scattered)
         )
     return known
 

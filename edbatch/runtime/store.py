@@ -10,7 +10,7 @@ import numpy as np
 
 from edbatch.compiling.directory import Directory
 from edbatch.kernels.tables import Memory
-from edbatch.memory.plan.addresses import KEPT
+from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.arenas import Arenas, GradientRows
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.pool import BufferPool
@@ -68,7 +68,7 @@ class Store:
         scratch: of one run, or one backward pass; the next uses it again.
     """
 
-    __slots__ = ("_kept", "arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "scratch")
+    __slots__ = ("_saving", "arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "scratch")
 
     def __init__(self, number: int, windows: Windows, pool: BufferPool) -> None:
         self.number = number
@@ -76,7 +76,7 @@ class Store:
         self.plan = GrowingPlan()
         self.arenas = Arenas(windows, pool)
         self.memory: dict[tuple[bool, bool], Directory[Memory]] = {}
-        self._kept = np.zeros(0, KEPT)
+        self._saving = np.zeros(0, SAVING)
         self.flow = Flow()
         self.back = GrowingPlan()
         self.scratch = KeptBuffer(pool)
@@ -96,11 +96,11 @@ class Store:
         self.plan.clear()
         self.scratch.shrink()
 
-    def kept_of(self, types: int) -> np.ndarray:
-        """Per type a record `Kept`, of any contents: of a run that saves, where it does; the next uses it again."""
-        if len(self._kept) != types:
-            self._kept = np.zeros(types, KEPT)
-        return self._kept
+    def saving_of(self, types: int) -> np.ndarray:
+        """Per type a record `SavingRows`, of any contents: the next run that saves uses it again."""
+        if len(self._saving) != types:
+            self._saving = np.zeros(types, SAVING)
+        return self._saving
 
     @property
     def bytes(self) -> int:

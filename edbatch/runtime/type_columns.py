@@ -17,7 +17,7 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
 from edbatch.kernels.program import Task
-from edbatch.memory.plan.addresses import KEPT
+from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.compile.list_program import ListProgram, forward_of
 from edbatch.runtime.compile.program import FORWARD, Program
@@ -94,7 +94,7 @@ class ColumnsOfTypes:
             `passes.split_stages`; `may_split`: for these reasons or others; `any_split`: for any type.
         has_calls: whether it is a cell that calls functions of the user's; `any_calls`: for any type.
         holds_parameters, ends_gradients: see `runtime.backward.reach`.
-        kept: where results are kept with what is saved: nothing is; see `runtime.backward.saving`.
+        saving: where values are saved: nothing is; see `runtime.backward.saving`.
     """
 
     n_operands: np.ndarray
@@ -112,7 +112,7 @@ class ColumnsOfTypes:
     ends_gradients: np.ndarray
     has_calls: np.ndarray
     any_calls: bool
-    kept: np.ndarray
+    saving: np.ndarray
 
     def __init__(self) -> None:
         self._integers, self._flags = np.zeros((len(_INTEGERS), 0), np.int32), np.zeros((len(_FLAGS), 0), np.bool_)
@@ -140,7 +140,7 @@ class ColumnsOfTypes:
 
     def _hold(self, integers: np.ndarray, flags: np.ndarray) -> None:
         found: dict[str, Any] = dict(zip((*_INTEGERS, *_FLAGS), (*integers, *flags), strict=True))
-        found |= {"_integers": integers, "_flags": flags, "kept": np.zeros(integers.shape[1], KEPT)}
+        found |= {"_integers": integers, "_flags": flags, "saving": np.zeros(integers.shape[1], SAVING)}
         anys = {"any_split": bool(found["may_split"].any()), "any_calls": bool(found["has_calls"].any())}
         vars(self).update(found, **anys)
 

@@ -19,7 +19,7 @@ from edbatch.graph.op import Kind
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, steps_of
 from edbatch.kernels.tables import Memory
-from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED, Columns, Rows
+from edbatch.memory.plan.addresses import COLUMNS, ROWS, SAVING, SCATTERED, Columns, Rows
 from edbatch.memory.plan.arenas import GradientRows
 from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, SHARED, SLICE, Batch, Operand, Plan
 from edbatch.runtime.backward.saving import Ran
@@ -218,7 +218,7 @@ def run_program(program: Program, out: Any, given: Sequence[Any], integers: np.n
         np.array([Columns(at, 0, width) for at, width in enumerate(widths)], COLUMNS),
         np.array([Rows(address(x), width) for x, width in zip(arrays, widths, strict=True)], ROWS),
         np.full(table.count, some, np.int32),
-        np.zeros(table.count, KEPT),
+        np.zeros(table.count, SAVING),
         np.zeros(0, SCATTERED),
         np.zeros(0, np.int64),
     )

@@ -43,7 +43,7 @@ class SavingTable:
     """The programs of a run that saves: those of types of which something is worth saving, and of the others.
 
     Attributes:
-        programs, kept: in the places of those that a `TypeTable` has.
+        programs, saving: in the places of those that a `TypeTable` has.
         saved: per number of a type what was saved, if something is, by these batches.
     """
 
@@ -54,7 +54,7 @@ class SavingTable:
         self.saved: dict[int, Saved] = {}
         present = [(kind, table.bound[kind]) for kind in dict.fromkeys(batches["type"].tolist())]
         worth = [(kind, type, how) for kind, type in present if (how := saving(type, table.backend)) is not None]
-        self.kept = store.kept_of(table.count) if worth else table.kept
+        self.saving = store.saving_of(table.count) if worth else table.saving
         self.count = table.count
         if not worth:
             return
@@ -65,7 +65,7 @@ class SavingTable:
             self.saved[kind] = Saved(how, window, arenas.used.item(arena), counts.item(kind))
             arenas.used[arena] += counts[kind]
         arenas.make_room()
-        kept = words_of(self.kept)
+        kept = words_of(self.saving)
         kept[:] = 0
         for kind, _, _, arena in claimed:
             address, stride, _, _ = arenas.words[arena].tolist()
