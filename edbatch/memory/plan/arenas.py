@@ -150,6 +150,7 @@ class GradientRows:
         if not entries:
             return
         known, numbers = self._arenas, arenas.tolist()
+        known.see_layouts()  # the plan may be another graph's
         _, dtype = self._windows.layouts[numbers[0]]
         piece = self._pool.acquire(entries, dtype)
         self._pieces.append(piece)
