@@ -190,6 +190,12 @@ class GradientRows:
             found = self._arrays[window] = seen.view(flat.reshape(n, *shape))
         return found
 
+    @property
+    def bytes(self) -> int:
+        """Of these rows."""
+        claimed = list(self._parts)
+        return int(self._arenas.words[claimed, 1] @ self._arenas.words[claimed, 2])
+
     def of(self, window: int) -> Any:
         """The gradients of what a window of values shows [rows, *shape]."""
         return self.array(window + GRADIENT)

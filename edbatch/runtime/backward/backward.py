@@ -98,6 +98,7 @@ class Backward:
     Attributes:
         requires, sets: see `FlowColumns`: of what was asked for, and where gradients flowed.
         has_sources: whether gradients of inputs and constants were asked for.
+        is_there: whether gradients have been computed, and are there still; plans: how.
         has_flowed: whether gradients flowed anywhere, which is from a root.
         gradients: of the values.
     """
@@ -109,7 +110,8 @@ class Backward:
         self._graph, self._table, self._store, self._ran = graph, table, store, ran
         self._roots, self._seeds = roots, seeds
         self._wanted: list[int] = []  # nodes whose gradients are asked for, beside parameters
-        self._backend, self._is_there = table.backend, False
+        self._backend, self.is_there = table.backend, False
+        self.plans: list[BackwardPlan] = []
         self.gradients = store.gradients
         self.gradients.release()  # what an interrupt has left
 
@@ -126,7 +128,7 @@ class Backward:
         if sources:
             self.release()  # what the first way back has left
         self.has_sources = sources
-        plans = self._gone_back()
+        plans = self.plans = self._gone_back()
         self.has_flowed = bool(plans)
         if not sources:
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.
@@ -136,7 +138,7 @@ class Backward:
                 if (run := ForeignRun.current) is not None and run.at_end:
                     with Interlude():
                         run.end()
-        self._is_there = True
+        self.is_there = True
 
     def gather(self, asked: Asked) -> None:
         """Compute what is asked for in one pass, and nothing else that does not lie on the way."""
@@ -232,7 +234,7 @@ class Backward:
         """The gradient with respect to an expression, as an array of its own."""
         found = self._of_expressions.made_at(id)
         if found.node < len(self.sets):
-            if not self._is_there or (not self.has_sources and not self.requires[found.node]):
+            if not self.is_there or (not self.has_sources and not self.requires[found.node]):
                 self.run(sources=True)
             if self.sets[found.node] >= 0:
                 return self._backend.to_host(self._of_expressions.gradient(found, self.sets)[0]).copy()[()]
@@ -241,11 +243,11 @@ class Backward:
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The same [n, *shape] of expressions of one spec."""
         nodes, _ = self._of_expressions.nodes(ids)
-        if not self._is_there or not (self.has_sources or self.requires[nodes[nodes < len(self.sets)]].all()):
+        if not self.is_there or not (self.has_sources or self.requires[nodes[nodes < len(self.sets)]].all()):
             self.run(sources=True)
         return self._of_expressions.rows(ids, spec, self.sets)
 
     def release(self) -> None:
         """Give the memory of the gradients back: they are computed once more when one is asked for."""
-        self._is_there = False
+        self.is_there = False
         self.gradients.release()

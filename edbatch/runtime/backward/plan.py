@@ -25,7 +25,7 @@ from edbatch.runtime.backward.parameter_gradients import Gatherer, TypeRows, add
 from edbatch.runtime.backward.rules import ChosenRules, GradientRule, Rules, rules_of
 from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.compile.program_table import Ready
-from edbatch.runtime.execute import memory_of
+from edbatch.runtime.execute import memory_of, run_batches
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
 
@@ -137,16 +137,28 @@ class BackwardPlan:
     Args:
         held: what is to be held meanwhile.
         sets: see `FlowColumns`.
+
+    Attributes:
+        stretch: of runs.
     """
 
     def __init__(
         self, stretch: Ran, way: Way, held: list[Any], graph: GraphState, gradients: GradientRows, store: Store,
         sets: np.ndarray,
     ) -> None:  # fmt: skip
-        self._held, self._stretch, self._way, self._graph, self._gradients = held, stretch, way, graph, gradients
+        self._held, self.stretch, self._way, self._graph, self._gradients = held, stretch, way, graph, gradients
         self._store, self._sets, self._table = store, sets, graph.table
         expect_unwritten(way.chosen.reads, stretch.time)
         gradients.claim(way.rows)
+
+    def derived(self, nodes: np.ndarray) -> np.ndarray:
+        """Per node the number of its rule, if there is something to compute for it in this pass, else -1."""
+        rules, sets = rules_of(self._table).rules, self._sets[nodes]
+        of_sets = np.array([at if at >= 0 and rules[at].runs >= 0 else -1 for at in self._way.chosen.of_sets.tolist()])
+        found = np.full(len(nodes), -1)
+        inside = (sets >= 0) & (sets < len(of_sets))
+        found[inside] = of_sets[sets[inside]]
+        return found
 
     def run(self) -> None:
         """Compute the gradients of values."""
@@ -157,15 +169,11 @@ class BackwardPlan:
         integers = graph.integers.take(plan.integers[: plan.used.integers])
         tables = plan, backend.lists(plan, integers), memory_of(graph, store, self._table, adding=True)
         scratch, _ = store.scratch.take(way.ready.scratch, _BYTES)
-        each = 1 if graph.check_nan else end
-        for begin in range(0, end, each):
-            backend.run_batches(begin, begin + each, *tables, self._table.programs, scratch)
-            if graph.check_nan:
-                self._check_batch(plan.tables, begin)
+        run_batches(graph, 0, end, tables, self._table.programs, scratch, lambda at: self._check_batch(plan.tables, at))
 
     def add_to_parameters(self, gatherer: Gatherer = unless_frozen) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
-        table, stretch = self._table, self._stretch
+        table, stretch = self._table, self.stretch
         for rule, first, n in self._way.terms:
             assert rule.how is not None
             computed = self._gradients.array(rule.own)[first : first + n]
@@ -204,6 +212,6 @@ class BackwardPlan:
 
     def _nodes_of(self, kind: int) -> np.ndarray:
         """The nodes of a type that gradients flow into; which of them a batch has, its tables do not say."""
-        nodes = self._graph.plan.nodes[self._stretch.begin.nodes : self._stretch.end.nodes]
+        nodes = self._graph.plan.nodes[self.stretch.begin.nodes : self.stretch.end.nodes]
         nodes = nodes[self._sets[nodes] >= 0]
         return nodes[self._graph.nodes.types[nodes] == kind]
