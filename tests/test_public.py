@@ -44,8 +44,8 @@ SHOWN = {
     "ParameterCollection": "add_lookup_parameters add_parameters count free_name freeze get items keys load save "
     "share sub summary values zero_grad",
     "Policy": "save schedule",
-    "Report": "batches by_type device edges fallbacks gathered gathered_bytes in_flight lower_bound memory_bytes nodes "
-    "policy rounds seconds_of_rounds threads types viewed viewed_bytes waited",
+    "Report": "backward_batches backward_bound batches by_type device edges fallbacks gathered gathered_bytes "
+    "in_flight lower_bound memory_bytes nodes policy rounds seconds_of_rounds threads types viewed viewed_bytes waited",
     "Run": "batch_size epochs epochs_by evaluate policy progress save_every seed settings steps_per_epoch",
     "SGD": "below check clip constants differences learning_rate load_state lr on_bad_gradient rule state update "
     "weight_decay zero_grad",

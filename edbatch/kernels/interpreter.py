@@ -38,7 +38,6 @@ from edbatch.kernels.tables import (
     Sources,
     at_index,
     block_rows,
-    computed_rows,
     elements_of,
     fill,
     first_from,
@@ -51,6 +50,7 @@ from edbatch.kernels.tables import (
     plan_in,
     programs_in,
     result_rows,
+    saved_rows,
     window_rows,
 )
 from edbatch.memory.plan.format import GATHER, GATHER_MANY
@@ -169,14 +169,15 @@ def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[...
         device: np.ndarray, programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, scratch: int
     ) -> bool:
         kind, n = one["type"], one["n"]
-        out = result_rows(kind, one["row"], sources.memory)
-        result = computed_rows(sources.memory.kept[kind], n, out)
+        result = result_rows(kind, one["row"], sources.memory)
+        saved = saved_rows(sources.memory.saving[kind], n)
         block = block_rows(n, programs.extents[number]["calls"])
         elements = elements_of(one, programs.extents[number], sources.operands)
         for begin in range(0, n, block):
             m = min(block, n - begin)
             here = Rows(result.address + begin * result.stride, result.stride, result.width)
-            place_slots(programs, number, slots, scratch, here, m, elements)
+            kept = Rows(saved.address + begin * saved.stride, saved.stride, saved.width)
+            place_slots(programs, number, slots, scratch, here, kept, m, elements)
             place_arguments(device, programs, number, slots, one, sources, begin, m)
             offsets = one["offsets"] + begin
             most = longest(sources.host, offsets, m) if elements > 0 else 0
@@ -184,8 +185,6 @@ def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[...
             integers = Integers(payload, n, lists, elements, most)
             if not run_steps(device, programs, number, slots, integers, m):
                 return False
-        if result.address != out.address:
-            flush(device, sources.moves, move(device, sources.moves, 0, Listed(result, 0), Listed(out, 0), n))
         return True
 
     return run_program

@@ -24,6 +24,7 @@ class Storage(IntEnum):
     SCRATCH = 1
     RESULT = 2
     FIXED = 3
+    SAVED = 4  # a part of the row that the call saves for a backward pass
 
 
 class Slot(NamedTuple):
@@ -87,7 +88,7 @@ class Code(IntEnum):
 
 
 # For compiled functions, which take plain integers for constants.
-ARGUMENT, SCRATCH, RESULT, FIXED = map(int, Storage)
+ARGUMENT, SCRATCH, RESULT, FIXED, SAVED = map(int, Storage)
 UNUSED, IF_SCATTERED, IF_NOT_ROWS, ALWAYS, UNLESS_FOLLOWED = map(int, Move)
 MULTIPLY, MULTIPLY_EACH, KERNEL, CALL = map(int, Code)
 

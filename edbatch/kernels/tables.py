@@ -11,8 +11,8 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.compiling.directory import INT32, INT64, reader
-from edbatch.kernels.program import ARGUMENT_OF, EXTENT, POSITION, RESULT, SCRATCH, SLOT, STEP, TASK
-from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED
+from edbatch.kernels.program import ARGUMENT_OF, EXTENT, POSITION, RESULT, SAVED, SCRATCH, SLOT, STEP, TASK
+from edbatch.memory.plan.addresses import COLUMNS, ROWS, SAVING, SCATTERED
 from edbatch.memory.plan.format import BATCH, GATHER, OPERAND, SEGMENT, Plan
 
 INTEGER_BYTES = 4  # of an integer of a call
@@ -26,7 +26,7 @@ class Memory(NamedTuple):
         windows: of records `Columns`.
         arenas: of records `Rows`.
         results: per type, the window of its results; of ADD_ROWS, that of the rows that are added.
-        kept: per type, a record `Kept`: where its program keeps its results together with what is saved.
+        saving: per type, a record `SavingRows`: where its program saves values.
         scattered: of records `Scattered`.
         words: that kernels for these are given.
     """
@@ -34,7 +34,7 @@ class Memory(NamedTuple):
     windows: np.ndarray
     arenas: np.ndarray
     results: np.ndarray
-    kept: np.ndarray
+    saving: np.ndarray
     scattered: np.ndarray
     words: np.ndarray
 
@@ -168,7 +168,7 @@ class Integers(NamedTuple):
 
 # The tables of the directory of a plan, of a memory, and of programs.
 plan_in = reader(Plan, BATCH, OPERAND, SEGMENT, INT32, INT32)
-memory_in = reader(Memory, COLUMNS, ROWS, INT32, KEPT, SCATTERED, INT64)
+memory_in = reader(Memory, COLUMNS, ROWS, INT32, SAVING, SCATTERED, INT64)
 programs_in = reader(Programs, TASK, EXTENT, SLOT, ARGUMENT_OF, STEP, POSITION, INT64, INT64)
 
 
@@ -217,22 +217,22 @@ def result_rows(kind: int, row: int, memory: Memory) -> Rows:
 
 
 @compiled(small=True, error_model="numpy", inline="always")
-def computed_rows(kept: np.void, n: int, out: Rows) -> Rows:
-    """The rows where a program computes n calls: `out`, or where it keeps what it saves.
+def saved_rows(saving: np.void, n: int) -> Rows:
+    """The rows where a program saves values of n calls.
 
     Args:
-        kept: the record of its type; counts the calls.
+        saving: the record of its type; counts the calls.
     """
-    if kept["address"] == 0:
-        return out
-    first = kept["address"] + kept["n"] * kept["stride"]
-    kept["n"] += n
-    return Rows(first, kept["stride"], kept["stride"])
+    if saving["address"] == 0:
+        return Rows(0, 0, 0)
+    first = saving["address"] + saving["n"] * saving["stride"]
+    saving["n"] += n
+    return Rows(first, saving["stride"], saving["stride"])
 
 
 @compiled(small=True, error_model="numpy", inline="always")
 def place_slots(
-    programs: Programs, number: int, slots: Slots, scratch: int, result: Rows, m: int, elements: int
+    programs: Programs, number: int, slots: Slots, scratch: int, result: Rows, saved: Rows, m: int, elements: int
 ) -> None:
     """Where the slots of a program lie in a block of m calls; arguments: where they are moved to if they are.
 
@@ -250,6 +250,9 @@ def place_slots(
         elif slot["storage"] == RESULT:
             slots.addresses[at] = result.address + itemsize * slot["column"]
             slots.strides[at] = result.stride
+        elif slot["storage"] == SAVED:
+            slots.addresses[at] = saved.address + itemsize * slot["column"]
+            slots.strides[at] = saved.stride
         else:
             slots.addresses[at] = programs.addresses[extent["addresses"] + slot["place"]]
             slots.strides[at] = 0

@@ -23,13 +23,13 @@ from edbatch.policy.typed_graph import Successors, TypedGraph
 from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable
-from edbatch.runtime.execute import Timed, run_plan
+from edbatch.runtime.execute import run_plan
 from edbatch.runtime.learned import RULE, Choice, default_policy
 from edbatch.runtime.lower import FEW, UNKNOWN, contract, decode, plan_batches, plan_few
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
 from edbatch.runtime.split import split_nodes
-from edbatch.runtime.state import GraphState, outdated_nodes
+from edbatch.runtime.state import GraphState, Timed, outdated_nodes
 from edbatch.runtime.type_table import TypeTable
 
 AT_ONCE = 8  # values from which on those seen through one window are copied at once: to group them takes 25 us
@@ -48,7 +48,7 @@ class Evaluation:
         arenas: the values.
         nodes: those that were taken over; the first `done` have run.
         plan, ran: what has run, and when.
-        clock: what takes how long; profile: the batches as they ran, under `options(profile=True)`.
+        clock: what takes how long; profile: see `GraphState`.
         lines: by node where it was recorded, under `options(trace_lines=True)`.
         key: under which the plan of what was taken over is to be kept, if it is; fixes_device: whether the device
             follows from the key.
@@ -79,9 +79,10 @@ class Evaluation:
         self.nodes, self.plan = records.nodes, records.plan
         recorded = self.lines if options.trace_lines else None
         given = np.array(integers, np.int32)
-        self._n_integers = 0 if known is None else len(given)
-        self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, recorded, known, given)
         self.profile: list[Timed] | None = [] if options.profile else None
+        self._n_integers = 0 if known is None else len(given)
+        kept = recorded, known, given, self.profile
+        self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, *kept)
         self._backward: Any = None
         if known is not None:
             self.policy, self.fallbacks = known.policy, known.fallbacks
@@ -90,9 +91,6 @@ class Evaluation:
         """Give all buffers back; the values are gone. `whole`: nothing failed, so the records may be used again."""
         self._forget_way_back()
         self._foreign.kept.clear()
-        for ran in self.ran:
-            for saved in ran.saved.values():
-                saved.release()
         if whole:
             self.table.stores.give_back(self._store)
         else:
@@ -245,9 +243,9 @@ class Evaluation:
         if saving or table.any_calls:
             batches = self.plan.batches[begin.batches : end.batches]
             if saving or table.has_calls[batches["type"]].any():  # a backward pass calls nothing once more
-                types = SavingTable(table, batches)
+                types = SavingTable(table, self._store, batches)
         with self._foreign, self._computing():
-            run_plan(self._state, self._store, self.profile, begin, end, n_sources, inputs, types)
+            run_plan(self._state, self._store, begin, end, n_sources, inputs, types)
         self.ran.append(Ran(begin, end, n_sources, types.saved if isinstance(types, SavingTable) else {}, time))
 
     def run_again(self, inputs: Mapping[int, Any], saving: bool) -> None:
@@ -266,10 +264,10 @@ class Evaluation:
                 type, row = self.table.bound[nodes.types[node]], nodes.row.item(node)
                 type.type.op.forward(self.table.backend, self.arenas.array(type.window)[row : row + 1], [array])
         ran, self.ran = self.ran, []
+        windows = self.table.windows.windows
+        self.arenas.claim([windows[saved.window].arena for one in ran for saved in one.saved.values()], 0)
         done, self.done = self.done, -1  # until all of it has run
         for one in ran:
-            for saved in one.saved.values():
-                saved.release()
             self._execute(one.begin, one.end, one.n_sources, None, saving)
         self.done = done
         clock.stop("execution")
@@ -343,6 +341,17 @@ class Evaluation:
     def is_behind(self) -> bool:
         """Whether parameters were written to since the first run."""
         return bool(self.ran) and self.ran[0].time < now()
+
+    @property
+    def value_bytes(self) -> int:
+        """Of all values, and what was saved with them."""
+        return self.arenas.bytes - self._store.gradients.bytes
+
+    @property
+    def last_backward(self) -> Backward | None:
+        """The last backward pass, if its gradients are there."""
+        found: Backward | None = self._backward
+        return found if found is not None and found.is_there else None
 
     def went_back_in_vain(self) -> bool:
         """Whether the last way back led to no parameter, though some have run."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,31 +12,24 @@ from edbatch.compiling.directory import Directory
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import parameter_array
 from edbatch.kernels.tables import Memory
+from edbatch.memory.plan.format import STRIDED
 from edbatch.memory.plan.growing import Used
 from edbatch.runtime.backward.saving import SavingTable
-from edbatch.runtime.state import GraphState
+from edbatch.runtime.compile.program_table import ProgramTable
+from edbatch.runtime.state import GraphState, Timed
 from edbatch.runtime.store import Store
 from edbatch.runtime.type_table import TypeTable
 
 _BYTES = np.dtype(np.uint8)
 
 
-class Timed(NamedTuple):
-    """A batch that has run; `start`: see `time.perf_counter`."""
-
-    batch: int
-    start: float
-    seconds: float
-
-
 def run_plan(
-    graph: GraphState, store: Store, profile: list[Timed] | None, begin: Used, end: Used, n_sources: int,
-    inputs: list[Any] | None, types: TypeTable | SavingTable,
+    graph: GraphState, store: Store, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None,
+    types: TypeTable | SavingTable,
 ) -> None:  # fmt: skip
     """Fill the rows of sources, then compute batch after batch of a graph's plan, from `begin` to `end`.
 
     Args:
-        profile: batches are appended as they have run; None: not asked for.
         n_sources: how many of the batches, the first, hold sources.
         inputs: arrays of the input nodes, found by payload; None: their rows have been filled.
         types: the graph's, or what stands for them in a run that saves.
@@ -56,8 +50,23 @@ def run_plan(
         if known is not None:
             known.ready[saves] = programs.ready(kinds, size)
     scratch, _ = store.scratch.take(size, _BYTES)
-    memory, values = _memory(graph, store, types), graph.integers.take(plan.integers[begin.integers : end.integers])
+    memory, values = memory_of(graph, store, types), graph.integers.take(plan.integers[begin.integers : end.integers])
     tables = plan, backend.lists(plan, values, begin.indices, begin.integers), memory
+    run_batches(graph, first, last, tables, programs, scratch, lambda at: _check(graph, at))
+
+
+def run_batches(
+    graph: GraphState, first: int, last: int, tables: tuple[Any, Any, Directory[Memory]], programs: ProgramTable,
+    scratch: int, check: Callable[[int], None],
+) -> None:  # fmt: skip
+    """Compute batch after batch of a plan; one by one, where each is timed or checked.
+
+    Args:
+        tables: the plan, what a `Backend` has made of its lists, and where values are.
+        scratch: the address of memory that any of the batches may use.
+        check: called with the number of a batch, raises an error if results are NaN.
+    """
+    backend, profile, (plan, *_) = graph.table.backend, graph.profile, tables
     if not graph.check_nan and profile is None:
         backend.run_batches(first, last, *tables, programs, scratch)
         return
@@ -66,24 +75,37 @@ def run_plan(
         backend.run_batches(at, at + 1, *tables, programs, scratch)
         if profile is not None:
             backend.synchronize()
-            profile.append(Timed(at, started, perf_counter() - started))
+            seconds, begins = perf_counter() - started, plan.tables.batches["operand"][at:].tolist()
+            access = plan.tables.operands["access"][begins[0] : begins[1] if len(begins) > 1 else None]
+            batch = plan.tables.batch(at)
+            viewed = int((access <= STRIDED).sum())
+            profile.append(Timed(batch.type, batch.n, viewed, len(access) - viewed, started, seconds))
         if graph.check_nan:
-            _check(graph, at)
+            check(at)
 
 
-def _memory(graph: GraphState, store: Store, types: TypeTable | SavingTable) -> Directory[Memory]:
-    """Where values are; rows of all arenas are reserved: they stay where they are."""
+def memory_of(
+    graph: GraphState, store: Store, types: TypeTable | SavingTable, adding: bool = False
+) -> Directory[Memory]:
+    """Where values are; rows of all arenas are reserved: they stay where they are.
+
+    Args:
+        adding: whether rows are added to others.
+    """
     table, rows = graph.table, graph.arenas.rows
-    columns, known = table.windows.columns(), store.memory
+    columns, known = table.windows.columns(), store.memory.get((types is table, adding))
     if (
         known is None
         or known.tables.windows is not columns
         or known.tables.arenas is not rows
         or known.tables.results is not table.window
-        or known.tables.kept is not types.kept
+        or known.tables.saving is not types.saving
     ):
-        scattered = table.scattered.tables(adding=False)
-        known = store.memory = Directory(Memory(columns, rows, table.window, types.kept, *scattered))
+        graph.arenas.see_layouts()
+        rows, scattered = graph.arenas.rows, table.scattered.tables(adding)
+        known = store.memory[types is table, adding] = Directory(
+            Memory(columns, rows, table.window, types.saving, *scattered)
+        )
     return known
 
 

@@ -398,7 +398,7 @@ class Graph(Columns):
     @property
     def memory_bytes(self) -> int:
         """Of all values that are there."""
-        return 0 if self._evaluation is None else self._evaluation.arenas.bytes
+        return 0 if self._evaluation is None else self._evaluation.value_bytes
 
     @property
     def batches(self) -> int:

@@ -38,11 +38,13 @@ class Use(NamedTuple):
     Attributes:
         batches, nodes: how many.
         seconds: of its batches, forward; None without `options(profile=True)`.
+        backward_seconds: of the batches of its derivative, in all backward passes, likewise.
     """
 
     batches: int
     nodes: int
     seconds: float | None
+    backward_seconds: float | None = None
 
 
 @dataclass
@@ -67,6 +69,8 @@ class Report:
         nodes, edges, types: of the scheduled graph: without sources and views, which cost no batch; a cell that was
             split around a recurrence counts as its parts.
         batches: number of kernels; `lower_bound` is the least any schedule needs (path reading; appendix A.3).
+        backward_batches: of derivatives, in the last backward pass, 0 if there was none; `backward_bound` is the least
+            that any order needs. Nodes that gradients reach by different outputs count as of different types.
         viewed, gathered: operands of batches that were used in place, and that had to be copied together.
         viewed_bytes, gathered_bytes: their sizes.
         fallbacks: steps at which the FSM did not know the state and the rule `critical-path` decided.
@@ -102,6 +106,8 @@ class Report:
     types: int = 0
     batches: int = 0
     lower_bound: int = 0
+    backward_batches: int = 0
+    backward_bound: int = 0
     viewed: int = 0
     gathered: int = 0
     viewed_bytes: int = 0
@@ -130,21 +136,25 @@ class Report:
         """Per type the batches and the nodes that ran, the most batches first.
 
         Under `edbatch.options(profile=True)`, which runs batches one by one, also the milliseconds of execution
-        (forward), and the types that took most of them come first.
+        (forward, and of derivatives, backward), and the types that took most of them come first.
         """
         timed = any(use.seconds is not None for use in self.uses.values())
+        backward = any(use.backward_seconds for use in self.uses.values())
         rows = [
             (
                 short(name, 80),
                 f"{use.batches:,}",
                 f"{use.nodes:,}",
                 *([f"{1e3 * (use.seconds or 0):,.3f}"] if timed else []),
+                *([f"{1e3 * (use.backward_seconds or 0):,.3f}"] if backward else []),
             )
             for name, use in sorted(
-                self.uses.items(), key=lambda entry: (entry[1].seconds or 0, *entry[1]), reverse=True
+                self.uses.items(),
+                key=lambda entry: ((entry[1].seconds or 0) + (entry[1].backward_seconds or 0), *entry[1][:2]),
+                reverse=True,
             )
         ]
-        headers = ("type", "batches", "nodes", *(["ms"] if timed else []))
+        headers = ("type", "batches", "nodes", *(["ms"] if timed else []), *(["ms backward"] if backward else []))
         return Table(headers, rows, ("left", *["right"] * (len(headers) - 1)))
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -159,6 +169,9 @@ class Report:
             ("operands gathered", f"{self.gathered:,} ({_size(self.gathered_bytes)})"),
             ("memory of values", _size(self.memory_bytes)),
         ]
+        if self.backward_batches:
+            backward = ("backward batches", f"{self.backward_batches:,}"), ("lower bound", f"{self.backward_bound:,}")
+            rows[6:6] = backward
         if self.device != "cpu":
             rows.insert(1, ("device", self.device))
         if self.threads:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,14 @@ from edbatch.base.drawing import Arrow, Box, Diagram
 from edbatch.base.stopwatch import Passed
 from edbatch.graph.cell.tracing import same
 from edbatch.graph.options import current_options
-from edbatch.memory.plan.format import GATHER, STRIDED
 from edbatch.policy.policy import Policy
+from edbatch.policy.topology import longest_paths
 from edbatch.policy.typed_graph import TypedGraph, lower_bound
 from edbatch.runtime.advice import advice
+from edbatch.runtime.backward.rules import rules_of
 from edbatch.runtime.evaluation import Evaluation
 from edbatch.runtime.report import Report, Use, short
+from edbatch.runtime.type_columns import BoundType
 from edbatch.runtime.type_table import TypeTable
 
 
@@ -37,8 +39,10 @@ def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
     report.nodes, report.edges = sum(map(len, graphs)), sum(len(graph.operands) for graph in graphs)
     report.batches = evaluation.batches
     report.lower_bound = sum(lower_bound(graph) for graph in graphs)
+    nodes_of = [(one.begin.nodes + chosen, graph) for one, (_, chosen, graph) in zip(ran, found, strict=True)]
+    report.backward_batches, report.backward_bound = _backward(evaluation, nodes_of)
     report.types = len({name for graph in graphs for name in graph.names})
-    report.memory_bytes = evaluation.arenas.bytes
+    report.memory_bytes = evaluation.value_bytes
     report.uses = _uses(evaluation)
     if getattr(policy, "name", "") != "none":
         scheduled = [graph for graph in graphs if len(graph)]
@@ -66,51 +70,86 @@ def _cells_once(table: TypeTable, present: np.ndarray, graph: TypedGraph) -> Typ
     return TypedGraph(np.array(instead, np.int32)[graph.types], graph.indptr, graph.operands, graph.names)
 
 
+def _backward(evaluation: Evaluation, graphs: list[tuple[np.ndarray, TypedGraph]]) -> tuple[int, int]:
+    """How many batches of derivatives the last backward pass had, and the least that any order needs.
+
+    `graphs`: of the runs, with which nodes they have.
+    """
+    last = evaluation.last_backward
+    batches = bound = 0
+    number = np.repeat(np.arange(evaluation.plan.used.batches), evaluation.plan.tables.batches["n"])
+    for one in [] if last is None else last.plans:
+        extent = slice(one.stretch.begin.nodes, one.stretch.end.nodes)
+        rules = one.derived(evaluation.plan.nodes[extent])
+        batches += len(np.unique(number[extent][rules >= 0] * (1 + rules.max()) + rules[rules >= 0]))
+        for ran, (nodes, graph) in zip(evaluation.ran, graphs, strict=True):
+            if not one.stretch.begin.nodes <= ran.begin.nodes < one.stretch.end.nodes or not len(graph):
+                continue
+            present, kinds = np.unique(one.derived(nodes), return_inverse=True)
+            flows = TypedGraph(kinds.astype(np.int32), graph.indptr, graph.operands, tuple(map(str, present)))
+            bound += lower_bound(flows)
+            if present[0] < 0:  # nodes that no gradient reaches
+                topological = flows.topological
+                bound -= int(longest_paths(flows.indptr, flows.operands, topological, flows.types == 0).max())
+    return batches, bound
+
+
 def _uses(evaluation: Evaluation) -> dict[str, Use]:
     """What has run of each type, by its name."""
     batches, table, profile = evaluation.plan.tables.batches, evaluation.table, evaluation.profile
-    seconds_of: dict[int, float] = {}
+    of_kinds = rules_of(table).of_kinds
+    forward, backward = defaultdict[int, float](float), defaultdict[int, float](float)
     for timed in profile or []:
-        kind = int(batches["type"][timed.batch])
-        seconds_of[kind] = seconds_of.get(kind, 0.0) + timed.seconds
+        if timed.type in of_kinds:
+            backward[of_kinds[timed.type].kind] += timed.seconds
+        else:
+            forward[timed.type] += timed.seconds
     batches = batches[~table.is_source[batches["type"]]]
     found: dict[str, Use] = {}
     for kind in dict.fromkeys(batches["type"].tolist()):
         of_kind = batches[batches["type"] == kind]
         name = table.bound[kind].type.name
-        before = found.get(name, Use(0, 0, 0.0))  # parameters of two collections may have one name
-        seconds = None if profile is None else (before.seconds or 0) + seconds_of.get(kind, 0.0)
-        found[name] = Use(before.batches + len(of_kind), before.nodes + int(of_kind["n"].sum()), seconds)
+        before = found.get(name, Use(0, 0, 0.0, 0.0))  # parameters of two collections may have one name
+        counts = before.batches + len(of_kind), before.nodes + int(of_kind["n"].sum())
+        times: tuple[float | None, float | None] = None, None
+        if profile is not None:
+            times = (before.seconds or 0) + forward[kind], (before.backward_seconds or 0) + backward[kind]
+        found[name] = Use(*counts, *times)
     return found
 
 
-STAGES, BATCHES = 1, 2  # the rows of the picture
+STAGES, BATCHES, BACKWARD = 1, 2, 3  # the rows of the picture
 MICROSECONDS = 1e6
 
 
 def timeline_of(evaluation: Evaluation, stages: list[Passed]) -> str:
-    """A trace in the JSON of Chrome's trace events: a row of the stages, and one of the batches that were timed."""
+    """A trace in the JSON of Chrome's trace events: a row of the stages, and those of the batches that were timed."""
     begin = min((one.start for one in stages), default=0.0)
     events = [
         {"name": "thread_name", "ph": "M", "pid": 1, "tid": row, "args": {"name": name}}
-        for row, name in ((STAGES, "stages"), (BATCHES, "batches"))
+        for row, name in ((STAGES, "stages"), (BATCHES, "batches"), (BACKWARD, "backward batches"))
     ]
     events += [_event(STAGES, one.stage, one.start - begin, one.end - one.start, {}) for one in stages]
-    plan, table = evaluation.plan.tables, evaluation.table
-    first = np.append(plan.batches["operand"], len(plan.operands))
-    for number, timed in enumerate(evaluation.profile or []):
-        batch = plan.batch(timed.batch)
-        access = plan.operands["access"][first[timed.batch] : first[timed.batch + 1]]
-        type = table.bound[batch.type].type
+    table, counts = evaluation.table, Counter[int]()
+    of_kinds = rules_of(table).of_kinds
+    for timed in evaluation.profile or []:
+        rule, bound = of_kinds.get(timed.type), table.bound[timed.type]
+        if rule is not None:
+            row, type = BACKWARD, table.bound[rule.kind].type
+            name, full = f"gradient of {type.op.name}", f"gradient of {type.name}"
+        elif isinstance(bound, BoundType):
+            row, name, full = BATCHES, bound.type.op.name, bound.type.name
+        else:
+            row, name, full = BACKWARD, "add gradients", "addition of gradients to those of what was read"
         facts = {
-            "batch": number,
-            "type": type.name,
-            "nodes": batch.n,
-            "operands viewed": int((access <= STRIDED).sum()),
-            "operands gathered": int((access >= GATHER).sum()),
+            "batch": counts[row],
+            "type": full,
+            "nodes": timed.n,
+            "operands viewed": timed.viewed,
+            "operands gathered": timed.gathered,
         }
-        name = f"{type.op.name} x {batch.n}"
-        events.append(_event(BATCHES, name, timed.start - begin, timed.seconds, facts))
+        counts[row] += 1
+        events.append(_event(row, f"{name} x {timed.n}", timed.start - begin, timed.seconds, facts))
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,23 @@ from edbatch.runtime.type_table import TypeTable
 _SHOWN = 3
 
 
+class Timed(NamedTuple):
+    """A batch that has run, forward or backward.
+
+    Attributes:
+        type, n: of its nodes; how many.
+        viewed, gathered: operands that were used in place, and that had to be copied together.
+        start, seconds: see `time.perf_counter`.
+    """
+
+    type: int
+    n: int
+    viewed: int
+    gathered: int
+    start: float
+    seconds: float
+
+
 @dataclass(slots=True, eq=False)
 class GraphState:
     """A graph's types, nodes and values.
@@ -26,6 +44,7 @@ class GraphState:
         nodes, plan: those that were taken over; what has run.
         recorded: by node "file:line" where it was recorded, under `options(trace_lines=True)`, else None.
         known: the cached plan of its structure, whose nodes and plan these are, as long as the graph has not grown.
+        profile: the batches as they ran, under `options(profile=True)`, else None.
         integers: those of its nodes, in the order of recording, and room for more (int32).
     """
 
@@ -37,6 +56,7 @@ class GraphState:
     recorded: Mapping[int, str] | None
     known: CachedPlan | None
     integers: np.ndarray
+    profile: list[Timed] | None
 
     def lines(self, nodes: np.ndarray) -> str:
         """What is put behind an error's text: the lines of some nodes, or how to get them."""

@@ -10,7 +10,8 @@ import numpy as np
 
 from edbatch.compiling.directory import Directory
 from edbatch.kernels.tables import Memory
-from edbatch.memory.plan.arenas import Arenas
+from edbatch.memory.plan.addresses import SAVING
+from edbatch.memory.plan.arenas import Arenas, GradientRows
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.memory.plan.windows import Windows
@@ -61,37 +62,45 @@ class Store:
     Attributes:
         number: its own.
         nodes, plan, arenas: what was taken over, what has run, and the values.
-        memory: where they are, as compiled code was told last.
-        flow, back: where gradients flow, and the plan of the way back.
-        gradients: what is computed on the way back; scratch: of one run, there or back; the next uses it again.
+        memory: where they are, as compiled code was told last, by whether it saves, and adds rows.
+        flow, back: where gradients flow, and the plan of the backward pass.
+        gradients: what the last backward pass has filled.
+        scratch: of one run, or one backward pass; the next uses it again.
     """
 
-    __slots__ = ("arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "scratch")
+    __slots__ = ("_saving", "arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "scratch")
 
     def __init__(self, number: int, windows: Windows, pool: BufferPool) -> None:
         self.number = number
         self.nodes = Nodes()
         self.plan = GrowingPlan()
         self.arenas = Arenas(windows, pool)
-        self.memory: Directory[Memory] | None = None
+        self.memory: dict[tuple[bool, bool], Directory[Memory]] = {}
+        self._saving = np.zeros(0, SAVING)
         self.flow = Flow()
         self.back = GrowingPlan()
         self.scratch = KeptBuffer(pool)
-        self.gradients = KeptBuffer(pool)
+        self.gradients = GradientRows(windows, self.arenas, pool)
 
     def release(self) -> None:
         """Give all that is a device's memory to others; the values are gone."""
         self.scratch.give_back()
-        self.gradients.give_back()
+        self.gradients.release()
         self.arenas.release()
 
     def clear(self) -> None:
         """Have nothing left but room."""
+        self.gradients.release()
         self.arenas.clear()
         self.nodes.clear()
         self.plan.clear()
         self.scratch.shrink()
-        self.gradients.shrink()
+
+    def saving_of(self, types: int) -> np.ndarray:
+        """Per type a record `SavingRows`, of any contents: the next run that saves uses it again."""
+        if len(self._saving) != types:
+            self._saving = np.zeros(types, SAVING)
+        return self._saving
 
     @property
     def bytes(self) -> int:

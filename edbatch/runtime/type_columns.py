@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from edbatch.graph.options import current_options
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
-from edbatch.memory.plan.addresses import KEPT
+from edbatch.kernels.program import Task
+from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.compile.list_program import ListProgram, forward_of
 from edbatch.runtime.compile.program import FORWARD, Program
@@ -53,6 +54,22 @@ class BoundType:
         return self._programs.get(plain)
 
 
+class DerivedType(NamedTuple):
+    """What runs in batches of backward passes and is no type of nodes: a derivative, or what adds rows.
+
+    Attributes:
+        runs: the program, or the task.
+        window: of the results; 0: it writes to operands only.
+    """
+
+    runs: Program | ListProgram | Task
+    window: int
+
+    def program(self) -> Program | ListProgram | None:
+        """What computes it, if that is a program."""
+        return None if isinstance(self.runs, Task) else self.runs
+
+
 def _body(type: NodeType) -> tuple[Body, tuple[int, ...]]:
     return body_of_type(type)[0], columns_of_type(type)
 
@@ -77,7 +94,7 @@ class ColumnsOfTypes:
             `passes.split_stages`; `may_split`: for these reasons or others; `any_split`: for any type.
         has_calls: whether it is a cell that calls functions of the user's; `any_calls`: for any type.
         holds_parameters, ends_gradients: see `runtime.backward.reach`.
-        kept: where results are kept with what is saved: nothing is; see `runtime.backward.saving`.
+        saving: where values are saved: nothing is; see `runtime.backward.saving`.
     """
 
     n_operands: np.ndarray
@@ -95,18 +112,22 @@ class ColumnsOfTypes:
     ends_gradients: np.ndarray
     has_calls: np.ndarray
     any_calls: bool
-    kept: np.ndarray
+    saving: np.ndarray
 
     def __init__(self) -> None:
         self._integers, self._flags = np.zeros((len(_INTEGERS), 0), np.int32), np.zeros((len(_FLAGS), 0), np.bool_)
         self._hold(self._integers, self._flags)
 
-    def extend(self, new: Sequence[BoundType], windows: Windows) -> None:
+    def extend(self, new: Sequence[BoundType | DerivedType], windows: Windows) -> None:
         """Append types to all columns at once, or an interrupt would leave some of them shorter than others."""
-        integers, flags = [], []
+        integers, flags = list[tuple[int, ...]](), list[tuple[bool, ...]]()
         for one in new:
+            arena = windows.windows[one.window].arena if windows.windows else 0
+            if isinstance(one, DerivedType):
+                integers.append((0, 0, 0, 0, one.window, arena))
+                flags.append((False,) * len(_FLAGS))
+                continue
             type, op = one.type, one.type.op
-            arena = windows.windows[one.window].arena
             integers.append((type.n_operands, type.n_integers, op.singles, type.lists, one.window, arena))
             early, late, looks_up = (
                 (op.has_early, op.has_late, op.looks_up and op.payload == 1) if isinstance(op, CellOp) else _NEVER
@@ -119,7 +140,7 @@ class ColumnsOfTypes:
 
     def _hold(self, integers: np.ndarray, flags: np.ndarray) -> None:
         found: dict[str, Any] = dict(zip((*_INTEGERS, *_FLAGS), (*integers, *flags), strict=True))
-        found |= {"_integers": integers, "_flags": flags, "kept": np.zeros(integers.shape[1], KEPT)}
+        found |= {"_integers": integers, "_flags": flags, "saving": np.zeros(integers.shape[1], SAVING)}
         anys = {"any_split": bool(found["may_split"].any()), "any_calls": bool(found["has_calls"].any())}
         vars(self).update(found, **anys)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,18 +16,18 @@ from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
 from edbatch.kernels.backend import Backend
-from edbatch.kernels.row_kernels import adding_rows
+from edbatch.kernels.program import NONE, Task
 from edbatch.memory.plan.columns import TypeColumns
 from edbatch.memory.plan.pool import pool_of
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.backward.output_sets import OutputSets
 from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program
-from edbatch.runtime.compile.program_table import DerivativePrograms, ProgramTable
+from edbatch.runtime.compile.program_table import ProgramTable
 from edbatch.runtime.compile.scattered import ScatteredKernels
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.store import Stores
-from edbatch.runtime.type_columns import BoundType, ColumnsOfTypes
+from edbatch.runtime.type_columns import BoundType, ColumnsOfTypes, DerivedType
 
 
 class TypeTable(ColumnsOfTypes):
@@ -37,11 +36,11 @@ class TypeTable(ColumnsOfTypes):
     Graphs share a table (see `shared_table`), so that a mini-batch of types that have been seen finds all in place.
 
     Attributes:
-        bound: the types, ready to run.
+        bound: the types, ready to run, and those that only backward passes have.
         stores: what graphs keep.
         scattered: what reads, and adds to, windows whose rows have entries that do not lie side by side.
-        output_sets: of the types' outputs, those that gradients flow into; routes: see `backward.routes`.
-        adding_rows: from a dtype to what adds rows of it.
+        output_sets: of the types' outputs, those that gradients flow into; rules: by which gradients flow, see
+            `backward.rules`.
         numbers, view_windows: see `memory.plan.columns.TypeColumns`.
         splits: how cells have been split, see `runtime.split`.
     """
@@ -55,14 +54,14 @@ class TypeTable(ColumnsOfTypes):
         self._gone = TYPES.made - len(TYPES)
         self.windows = Windows()
         self.stores = Stores(self.windows, self.pool)
-        self.bound: list[BoundType] = []
+        self.bound: list[Any] = []
+        self._derived: dict[Any, int] = {}
         self.splits: dict[Any, Any] = {}
         self.scattered = ScatteredKernels(self.windows, self.backend)
         self.output_sets = OutputSets()
-        self.adding_rows = cache(partial(adding_rows, backend=self.backend))
-        self.routes: Any = None
-        # By whether they are plain.
-        self._programs = [(ProgramTable(), ProgramTable(), DerivativePrograms()) for _ in range(2)]
+        self.rules: Any = None
+        # By whether they are plain, and by whether they save.
+        self._programs = [[ProgramTable() for _ in range(2)] for _ in range(2)]
         self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
         self._directory: Directory[TypeColumns] | None = None
         super().__init__()
@@ -86,7 +85,7 @@ class TypeTable(ColumnsOfTypes):
 
     @property
     def programs(self) -> ProgramTable:
-        """Of the types that are compiled, under the options in force."""
+        """Of all types, under the options in force."""
         return self._programs[current_options().plain][0]
 
     @property
@@ -95,18 +94,28 @@ class TypeTable(ColumnsOfTypes):
         return self._programs[current_options().plain][1]
 
     @property
-    def derivative_programs(self) -> DerivativePrograms:
-        """Of what goes back through the types."""
-        return self._programs[current_options().plain][2]
-
-    @property
     def count(self) -> int:
         """Of all types."""
         return len(self.bound)
 
     def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type, if it is compiled."""
-        return self.bound[kind].program()
+        found: Program | ListProgram | None = self.bound[kind].program()
+        return found
+
+    def task(self, kind: int) -> Task:
+        """What runs a type that has no program, if something does."""
+        bound = self.bound[kind]
+        return bound.runs if isinstance(bound, DerivedType) and isinstance(bound.runs, Task) else Task(NONE)
+
+    def derived(self, runs: Program | ListProgram | Task, window: int = 0) -> int:
+        """The number of what runs in backward passes; `window`: of its results."""
+        with lock:
+            found = self._derived.get((runs, window))
+            if found is None:
+                self._append([DerivedType(runs, window)])
+                found = self._derived[runs, window] = len(self.bound) - 1
+        return found
 
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""
@@ -120,13 +129,15 @@ class TypeTable(ColumnsOfTypes):
         if len(local) and local.min() < 0:
             new = sorted(set(types[local < 0].tolist()))
             bound = [self._bind(TYPES[id]) for id in new]  # all, or raise with nothing changed
-            first, self.bound = len(self.bound), self.bound + bound
-            self.extend(
-                self.bound[len(self.n_operands) :], self.windows
-            )  # with those that an interrupt kept out before
+            first = len(self.bound)
+            self._append(bound)
             self.numbers[new] = np.arange(first, len(self.bound))
             local = self.numbers[types]
         return local
+
+    def _append(self, bound: list[Any]) -> None:
+        self.bound = self.bound + bound
+        self.extend(self.bound[len(self.n_operands) :], self.windows)  # with those that an interrupt kept out before
 
     def _bind(self, type: NodeType) -> BoundType:
         if type.device not in (None, self.device):
@@ -167,7 +178,8 @@ class TypeTable(ColumnsOfTypes):
         """Whether new graphs had better begin a new table."""
         gone = TYPES.made - len(TYPES)
         if gone - self._gone > MAX_GONE:  # since it was last counted how many of them are here
-            if sum(bound.type.id not in TYPES for bound in self.bound) > MAX_GONE:
+            types = [bound.type.id for bound in self.bound if isinstance(bound, BoundType)]
+            if sum(id not in TYPES for id in types) > MAX_GONE:
                 return True
             self._gone = gone
         return len(self.bound) > MAX_TYPES or len(self.windows.windows) > MAX_WINDOWS
@@ -200,8 +212,8 @@ def rows_to_host(array: Any, rows: np.ndarray, backend: Backend) -> np.ndarray:
 
 # A table with more types or windows than this is left to the graphs that use it, and a new one is begun: shapes that
 # vary per sample make types without end, and views of single entries windows; models come and go.
-MAX_TYPES = 1000
-MAX_WINDOWS = 10_000
+MAX_TYPES = 3000
+MAX_WINDOWS = 30_000
 MAX_GONE = 100  # types whose parameters are gone
 
 MAX_SETS = 1000  # of types, whose names are remembered

@@ -36,6 +36,22 @@ def test_every_batch_is_there_within_an_execution(trained):
         assert any(begin - 0.01 <= event["ts"] and event["ts"] + event["dur"] <= end + 0.01 for begin, end in runs)
 
 
+def test_backward_batches_are_there_within_a_backward_pass(trained):
+    graph, events = trained
+    batches = [event for event in events if event["tid"] == 3]
+    computed = [event["name"] for event in batches if event["name"].startswith("gradient")]
+    named = ["multiply x 1", "sum x 4", "tanh x 4", "matmul x 4"]
+    assert computed == [f"gradient of {name}" for name in named]
+    report = graph.report()
+    assert report.backward_batches == report.backward_bound == len(computed)
+    assert {event["name"] for event in batches} - set(computed) <= {"add gradients x 1", "add gradients x 4"}
+    ((begin, end),) = [(e["ts"], e["ts"] + e["dur"]) for e in events if e["name"] == "backward"]
+    for event in batches:
+        assert begin - 0.01 <= event["ts"]
+        assert event["ts"] + event["dur"] <= end + 0.01
+    assert all(use.backward_seconds for name, use in report.uses.items() if not name.startswith("sum_list"))
+
+
 def test_what_was_not_timed(tmp_path):
     with eb.Graph() as graph:
         eb.tanh(eb.scalar(1)).value()

@@ -201,11 +201,11 @@ class CudaBackend(CudaArrays):
         key = hashlib.blake2b(repr(words).encode(), digest_size=16)
         for table in (batches, operands, segments, *memory.tables, programs.directory.tables.tasks):
             key.update(np.ascontiguousarray(table).data)
-        kept = memory.tables.kept
-        rows = np.bincount(batches["type"], batches["n"], len(kept)).astype(np.int64)
-        after = kept["n"] + rows * (kept["address"] != 0)
+        saving = memory.tables.saving
+        rows = np.bincount(batches["type"], batches["n"], len(saving)).astype(np.int64)
+        after = saving["n"] + rows * (saving["address"] != 0)
         self.recordings.run(key.digest(), enqueue_all)
-        kept["n"] = after
+        saving["n"] = after
 
 
 class _ThreadsOwn(local):

@@ -39,11 +39,11 @@ class Rows(NamedTuple):
     room: int = 0
 
 
-class Kept(NamedTuple):
-    """Where a type's results are kept together with what is saved.
+class SavingRows(NamedTuple):
+    """Where values of nodes of a type are saved.
 
     Attributes:
-        address: of the first row; 0: nothing is saved, results go to their arena right away.
+        address: of the first row; 0: nothing is saved.
         stride: from row to row.
         n: rows there are so far.
     """
@@ -79,4 +79,4 @@ class Scattered(NamedTuple):
     lists_end: int
 
 
-COLUMNS, ROWS, KEPT, SCATTERED = (record_type(form._fields) for form in (Columns, Rows, Kept, Scattered))
+COLUMNS, ROWS, SAVING, SCATTERED = (record_type(form._fields) for form in (Columns, Rows, SavingRows, Scattered))

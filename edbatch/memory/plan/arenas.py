@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from edbatch.base.records import joined, records, words_of
 from edbatch.memory.plan.addresses import ROWS, Rows
 from edbatch.memory.plan.pool import BufferPool
-from edbatch.memory.plan.windows import Windows
+from edbatch.memory.plan.windows import GRADIENT, Windows
 
 
 class Arenas:
@@ -20,7 +20,8 @@ class Arenas:
         pool: where buffers come from and go to.
 
     Attributes:
-        rows: per arena, a record `Rows`; compiled code counts the rows in use.
+        rows: per arena, a record `Rows`; compiled code counts the rows in use; used: how many these are; words: the
+            fields of all of them.
         flats: per arena its buffer, one-dimensional; None: there is no room.
         room: bytes of all buffers.
     """
@@ -58,7 +59,7 @@ class Arenas:
 
     def make_room(self) -> None:
         """Have room for all rows that are in use; what was in them stays."""
-        words = self._words
+        words = self.words
         for arena in (words[:, 2] > words[:, 3]).nonzero()[0].tolist():
             widths = self._windows.widths()
             used, room = words[arena, 2:].tolist()
@@ -76,19 +77,26 @@ class Arenas:
                 self._pool.release(old)
 
     def _renew(self, rows: np.ndarray) -> None:
-        self.rows, self._words = rows, words_of(rows)
+        self.rows, self.words = rows, words_of(rows)
+        self.used = self.words[:, 2]
+
+    def claim(self, arenas: Any, used: Any) -> None:
+        """Have so many rows in use of some arenas, and room for them; both are lists or arrays."""
+        self.used[arenas] = used
+        if (self.words[arenas, 3] < used).any():
+            self.make_room()
 
     def put(self, used: np.ndarray) -> None:
         """Have so many rows in use of each arena, where none are, and room for them."""
         self.see_layouts()
-        self._words[: len(used), 2] = used
+        self.words[: len(used), 2] = used
         if self._put is not used:  # for what was put last there is
             self.make_room()
             self._put = used
 
     def clear(self) -> None:
         """Have no row in use, and the same room; the values are gone."""
-        self._words[:, 2] = 0
+        self.words[:, 2] = 0
         if self._pool.poisons:
             for flat in self.flats:
                 if flat is not None:
@@ -110,3 +118,93 @@ class Arenas:
     def bytes(self) -> int:
         """Bytes of the rows in use."""
         return int(self.rows["used"] @ self.rows["stride"])
+
+
+class PlacedRows(NamedTuple):
+    """Rows of arenas that lie side by side in one piece of memory.
+
+    Attributes:
+        arenas, begins, rows: which, where each begins, in entries, and how many rows it has.
+        zeros, entries: of the piece: the first are zeros; how many there are.
+    """
+
+    arenas: np.ndarray
+    begins: np.ndarray
+    rows: np.ndarray
+    zeros: int
+    entries: int
+
+
+class GradientRows:
+    """The rows of a graph's arenas that a backward pass fills: gradients of values, and what derivatives compute."""
+
+    def __init__(self, windows: Windows, arenas: Arenas, pool: BufferPool) -> None:
+        self._windows, self._arenas, self._pool = windows, arenas, pool
+        self._pieces: list[Any] = []
+        self._parts: dict[int, tuple[int, int]] = {}  # per arena, in which piece, and where it begins there
+        self._arrays: dict[int, Any] = {}
+
+    def claim(self, placed: PlacedRows) -> None:
+        """Have these rows, with those that arenas had of a backward pass through an earlier stretch of runs."""
+        arenas, begins, rows, zeros, entries = placed
+        if not entries:
+            return
+        known, numbers = self._arenas, arenas.tolist()
+        known.see_layouts()  # the plan may be another graph's
+        _, dtype = self._windows.layouts[numbers[0]]
+        piece = self._pool.acquire(entries, dtype)
+        self._pieces.append(piece)
+        if zeros:
+            piece[:zeros] = 0
+        before, number, words = self._parts, len(self._pieces) - 1, known.words
+        self._parts = {arena: (number, begin) for arena, begin in zip(numbers, begins.tolist(), strict=True)}
+        if before:
+            self._arrays.clear()
+            for arena in before.keys() & self._parts.keys():
+                n = words.item(arena, 2) * (words.item(arena, 1) // dtype.itemsize)
+                (old, first), (_, begin) = before[arena], self._parts[arena]
+                piece[begin : begin + n] = self._pieces[old][first : first + n]
+            self._parts = before | self._parts
+        words[arenas, 0] = self._pool.address(piece) + dtype.itemsize * begins
+        words[arenas, 2] = words[arenas, 3] = rows
+
+    def there(self, n: int) -> np.ndarray:
+        """Per arena, of which there are n, whether it is one of gradients that has rows; none: that is of none."""
+        found = np.zeros(n if self._parts else 0, np.bool_)
+        found[list(self._windows.of_gradients & self._parts.keys())] = True
+        return found
+
+    def array(self, window: int) -> Any:
+        """The rows that a window shows [rows, *shape]; of gradients where nothing has flowed: zeros."""
+        found = self._arrays.get(window)
+        if found is None:
+            seen, known = self._windows.windows[window], self._arenas
+            if seen.arena not in self._parts:
+                known.see_layouts()
+                rows = known.used[[seen.arena - GRADIENT]]
+                entries = rows.item() * self._windows.widths()[seen.arena]
+                self.claim(PlacedRows(np.array([seen.arena]), np.zeros(1, np.int64), rows, entries, entries))
+            (number, begin), n = self._parts[seen.arena], known.used.item(seen.arena)
+            shape = self._windows.layouts[seen.arena][0]
+            flat = self._pieces[number][begin : begin + n * self._windows.widths()[seen.arena]]
+            found = self._arrays[window] = seen.view(flat.reshape(n, *shape))
+        return found
+
+    @property
+    def bytes(self) -> int:
+        """Of these rows."""
+        claimed = list(self._parts)
+        return int(self._arenas.words[claimed, 1] @ self._arenas.words[claimed, 2])
+
+    def of(self, window: int) -> Any:
+        """The gradients of what a window of values shows [rows, *shape]."""
+        return self.array(window + GRADIENT)
+
+    def release(self) -> None:
+        """Have none; the gradients are gone."""
+        if self._parts:
+            self._arrays.clear()
+            claimed, self._parts = list(self._parts), {}
+            self._arenas.words[claimed, 0] = self._arenas.words[claimed, 2] = self._arenas.words[claimed, 3] = 0
+        while self._pieces:
+            self._pool.release(self._pieces.pop())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edbatch.base.records import joined, records
 from edbatch.memory.plan.addresses import COLUMNS, Columns
+
+GRADIENT = 1  # from the number of an arena, or a window, of values to that of their gradients
 
 
 class Window(NamedTuple):
@@ -21,6 +24,7 @@ class Window(NamedTuple):
         column: where a row's first entry lies in the arena's row.
         shape, strides: of one row as seen; strides in entries.
         contiguous: whether a row's entries lie side by side.
+        is_gradient: whether it shows gradients, of what the window before it shows.
     """
 
     arena: int
@@ -29,6 +33,7 @@ class Window(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     contiguous: bool
+    is_gradient: bool = False
 
     @property
     def entries(self) -> int:
@@ -47,17 +52,20 @@ def contiguous_columns(whole: Any, part: Any) -> tuple[int, int]:
 class Windows:
     """Arena layouts (a shape and dtype each) and the windows on them, numbered.
 
+    The arena after one of values is that of their gradients, and the window after one of values shows the same of these
+    (`GRADIENT`). What a type computes for itself, as the rows of a derivative, has an arena of its own.
+
     It holds no memory: graphs of one model share it, each with `Arenas` of its own.
 
     Attributes:
-        layouts: of the arenas; `plain_windows`: the window that shows each as it is.
+        layouts: of the arenas; of_gradients: which of them are of gradients.
         windows: all of them.
-        scattered: those whose rows have entries that do not lie side by side.
+        scattered: those of values whose rows have entries that do not lie side by side.
     """
 
     def __init__(self) -> None:
         self.layouts: list[tuple[tuple[int, ...], np.dtype]] = []
-        self.plain_windows: dict[int, int] = {}
+        self.of_gradients: set[int] = set()
         self.windows: list[Window] = []
         self.scattered: list[Window] = []
         self._plain: dict[tuple[tuple[int, ...], np.dtype], int] = {}
@@ -78,8 +86,11 @@ class Windows:
             for seen in self.windows[known:]:
                 size, number = self.layouts[seen.arena][1].itemsize, -1
                 if not seen.contiguous:
-                    number = len(self.scattered)
-                    self.scattered.append(seen)
+                    if seen.is_gradient:  # as the window before, which shows the values
+                        number = len(self.scattered) - 1
+                    else:
+                        number = len(self.scattered)
+                        self.scattered.append(seen)
                 rows.append(Columns(seen.arena, size * seen.column, size * seen.entries, number))
             self._columns = joined(self._columns, records(rows, COLUMNS))
         return self._columns
@@ -91,12 +102,11 @@ class Windows:
             # What is none fails here, with nothing changed: the arenas of every graph would stumble on such a layout.
             if not isinstance(dtype, np.dtype):
                 raise TypeError(f"arena of {dtype!r}: expected a dtype")
-            self.layouts.append((shape, dtype))
-            arena = len(self.layouts) - 1
+            self.layouts += [(shape, dtype)] * 2
+            self.of_gradients.add(len(self.layouts) - 1)
             strides = tuple([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
-            self.windows.append(Window(arena, lambda array: array, 0, shape, strides, True))
+            found = self._add(Window(len(self.layouts) - 2, lambda array: array, 0, shape, strides, True))
             # Known from here on: what an interrupt leaves before is a layout that nobody uses.
-            found = self.plain_windows[arena] = len(self.windows) - 1
             self._plain[shape, dtype] = found
         return found
 
@@ -108,5 +118,22 @@ class Windows:
         begins = [array.__array_interface__["data"][0] for array in (whole, seen)]
         strides = tuple(stride // whole.itemsize for stride in seen.strides[1:])
         column, contiguous = (begins[1] - begins[0]) // whole.itemsize, bool(seen[0].flags.c_contiguous)
-        self.windows.append(Window(arena, view, column, seen.shape[1:], strides, contiguous))
+        return self._add(Window(arena, view, column, seen.shape[1:], strides, contiguous))
+
+    def own(self, width: int, dtype: np.dtype) -> int:
+        """Number of the window that shows a new arena, whose rows have so many entries."""
+        self.layouts.append(((width,), dtype))
+        self.windows.append(Window(len(self.layouts) - 1, lambda array: array, 0, (width,), (1,), True))
         return len(self.windows) - 1
+
+    def part(self, window: int, column: int, width: int) -> int:
+        """Number of a new window that shows some columns of the rows of an arena that `own` made."""
+        arena = self.windows[window].arena
+        view = itemgetter((slice(None), slice(column, column + width)))
+        self.windows.append(Window(arena, view, column, (width,), (1,), True))
+        return len(self.windows) - 1
+
+    def _add(self, seen: Window) -> int:
+        """Number of a new window on values; the next one shows their gradients."""
+        self.windows += [seen, seen._replace(arena=seen.arena + GRADIENT, is_gradient=True)]  # both, or none
+        return len(self.windows) - 2

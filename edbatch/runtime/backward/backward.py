@@ -24,11 +24,9 @@ from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
-from edbatch.runtime.backward.placing import GradientArenas
 from edbatch.runtime.backward.plan import BackwardPlan, SeedPlace, Way, planned
 from edbatch.runtime.backward.reach import divide, flow_from
-from edbatch.runtime.backward.route import Route
-from edbatch.runtime.backward.routes import Routes, routes_of, stopping_views
+from edbatch.runtime.backward.rules import Rules, rules_of, stopping_views
 from edbatch.runtime.backward.saving import Ran, stretches
 from edbatch.runtime.plan_cache import plans as plan_cache
 from edbatch.runtime.state import GraphState
@@ -100,6 +98,7 @@ class Backward:
     Attributes:
         requires, sets: see `FlowColumns`: of what was asked for, and where gradients flowed.
         has_sources: whether gradients of inputs and constants were asked for.
+        is_there: whether gradients have been computed, and are there still; plans: how.
         has_flowed: whether gradients flowed anywhere, which is from a root.
         gradients: of the values.
     """
@@ -111,8 +110,10 @@ class Backward:
         self._graph, self._table, self._store, self._ran = graph, table, store, ran
         self._roots, self._seeds = roots, seeds
         self._wanted: list[int] = []  # nodes whose gradients are asked for, beside parameters
-        self._backend, self._is_there = table.backend, False
-        self.gradients = GradientArenas(table.windows, graph.arenas, table.pool, store.gradients)
+        self._backend, self.is_there = table.backend, False
+        self.plans: list[BackwardPlan] = []
+        self.gradients = store.gradients
+        self.gradients.release()  # what an interrupt has left
 
     @cached_property
     def _of_expressions(self) -> ExpressionGradients:
@@ -127,7 +128,7 @@ class Backward:
         if sources:
             self.release()  # what the first way back has left
         self.has_sources = sources
-        plans = self._gone_back(routes_of(self._table))
+        plans = self.plans = self._gone_back()
         self.has_flowed = bool(plans)
         if not sources:
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.
@@ -137,63 +138,63 @@ class Backward:
                 if (run := ForeignRun.current) is not None and run.at_end:
                     with Interlude():
                         run.end()
-        self._is_there = True
+        self.is_there = True
 
     def gather(self, asked: Asked) -> None:
         """Compute what is asked for in one pass, and nothing else that does not lie on the way."""
         self.has_sources = False
         several = [(spec, np.array(ids, np.int64)) for spec, ids in asked.ids.items()]
         self._wanted = [node for _, ids in several for node in self._of_expressions.nodes(ids)[0].tolist()]
-        plans = self._gone_back(routes_of(self._table))
+        plans = self._gone_back()
         with np.errstate(all="ignore"):
             for plan in plans:
                 plan.add_to_parameters(asked.gatherer)
         for spec, ids in several:
             asked.found[spec] = self._of_expressions.rows(ids, spec, self.sets)
 
-    def _gone_back(self, routes: Routes) -> list[BackwardPlan]:
-        """Compute the gradients of values, by the way that was gone when all was as it is, or by a new one."""
-        known = self._graph.known
+    def _gone_back(self) -> list[BackwardPlan]:
+        """Compute the gradients of values, by the plan that is cached for this, or by a new one."""
+        known, table = self._graph.known, self._table
         plans: list[BackwardPlan] = []
         if known is not None:
             ran = self._ran[0]
             key = self.has_sources, current_options().plain, *ran.saved, None, *self._roots, None, *self._wanted
             found = known.ways.get(key)
-            if found is not None and (again := routes.again(found)) is not None:
+            if found is not None and (held := found.ready.held(table.programs)) is not None:
                 self.requires, self.sets = found.requires, found.sets
-                return [self._gone(ran, found, *again, True)]
-        roots = np.array(self._roots, np.int64)
-        self._flow(roots, routes)
-        graph, store, n_sets = self._graph, self._store, len(self._table.output_sets.sets)
-        flow, nodes, ways = store.flow, graph.nodes.directory, routes.ways
+                return [self._gone(ran, found, held, True)]
+        roots, rules = np.array(self._roots, np.int64), rules_of(table)
+        self._flow(roots, rules)
+        graph, store, n_sets = self._graph, self._store, len(table.output_sets.sets)
+        flow, nodes, ways = store.flow, graph.nodes.directory, rules.ways
         for stretch in reversed(stretches(self._ran)):
             divided = divide(*stretch.extent, n_sets, graph.plan.entries, nodes, ways, flow.entries)
             if divided[0]:
-                route, held = routes.find(flow.columns.present[: divided[1]], stretch.saved)
                 places = [] if plans else self._places(roots)
-                way = planned(stretch, graph, self.gradients, store, divided, roots, places, route)
+                way, held = planned(stretch, graph, store, divided, roots, places, rules)
                 if known is not None:
                     plan_cache.keep_way(known, key, way.copy())
-                plans.append(self._gone(stretch, way, route, held, not plans))
+                plans.append(self._gone(stretch, way, held, not plans))
         return plans
 
-    def _gone(self, stretch: Ran, way: Way, route: Route, held: list[Any], is_last: bool) -> BackwardPlan:
+    def _gone(self, stretch: Ran, way: Way, held: list[Any], is_last: bool) -> BackwardPlan:
         """Go back through a stretch of runs; `is_last`: there are no gradients so far but those that are given."""
-        plan = BackwardPlan(stretch, way, route, held, self._graph, self.gradients, self._store, self.sets)
+        plan = BackwardPlan(stretch, way, held, self._graph, self.gradients, self._store, self.sets)
         if is_last:
-            self._give_seeds(plan, way.places)
+            self._give_seeds(way.places)
         plan.run()
         return plan
 
-    def _give_seeds(self, plan: BackwardPlan, places: Sequence[SeedPlace]) -> None:
+    def _give_seeds(self, places: Sequence[SeedPlace]) -> None:
         """Put the given gradients where the backward pass begins; several may be of one node."""
         backend = self._backend
         if not places:
-            seed = self._seeds[0][0]
+            seed, (root,) = self._seeds[0], self._roots
+            row, window = self._graph.nodes.row.item(root), self._table.window.item(self._graph.nodes.types.item(root))
             # One number goes along with a kernel that fills in; several would be copied to a GPU.
-            plan.gradient_of(self._roots[0])[...] = backend.from_host(seed, "C").reshape(-1) if seed.ndim else seed
+            self.gradients.of(window)[row : row + 1] = backend.from_host(seed, "C") if seed.ndim > 1 else seed.item()
         for number, chosen, window, rows in places:
-            given, array = backend.from_host(self._seeds[number][chosen], "C"), self.gradients.array(window)
+            given, array = backend.from_host(self._seeds[number][chosen], "C"), self.gradients.of(window)
             if isinstance(rows, np.ndarray):
                 found, total = backend.sum_equal(rows, given.reshape(len(given), given[0].size))
                 rows, given = backend.from_host(found), total.reshape(len(found), *array.shape[1:])
@@ -209,7 +210,7 @@ class Backward:
                     found.append(SeedPlace(number, _as_slice(chosen), window, _as_slice(rows)))
         return found
 
-    def _flow(self, roots: np.ndarray, routes: Routes) -> None:
+    def _flow(self, roots: np.ndarray, rules: Rules) -> None:
         """Find out where gradients flow."""
         table, nodes, flow, plan = self._table, self._graph.nodes, self._store.flow, self._graph.plan
         found, wanted, n, at = table.output_sets, np.array(self._wanted, np.int64), nodes.n, -1
@@ -218,7 +219,7 @@ class Backward:
         columns = flow.columns
         self.requires, self.sets = columns.requires[:n], columns.sets[:n]
         while True:
-            given = plan.entries, nodes.directory, routes.ways, flow.entries
+            given = plan.entries, nodes.directory, rules.ways, flow.entries
             at = flow_from(roots, wanted, at, self.has_sources, *given)
             if at == -1:
                 break
@@ -233,7 +234,7 @@ class Backward:
         """The gradient with respect to an expression, as an array of its own."""
         found = self._of_expressions.made_at(id)
         if found.node < len(self.sets):
-            if not self._is_there or (not self.has_sources and not self.requires[found.node]):
+            if not self.is_there or (not self.has_sources and not self.requires[found.node]):
                 self.run(sources=True)
             if self.sets[found.node] >= 0:
                 return self._backend.to_host(self._of_expressions.gradient(found, self.sets)[0]).copy()[()]
@@ -242,11 +243,11 @@ class Backward:
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The same [n, *shape] of expressions of one spec."""
         nodes, _ = self._of_expressions.nodes(ids)
-        if not self._is_there or not (self.has_sources or self.requires[nodes[nodes < len(self.sets)]].all()):
+        if not self.is_there or not (self.has_sources or self.requires[nodes[nodes < len(self.sets)]].all()):
             self.run(sources=True)
         return self._of_expressions.rows(ids, spec, self.sets)
 
     def release(self) -> None:
         """Give the memory of the gradients back: they are computed once more when one is asked for."""
-        self._is_there = False
+        self.is_there = False
         self.gradients.release()

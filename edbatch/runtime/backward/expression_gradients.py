@@ -18,19 +18,17 @@ from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, steps_of
-from edbatch.kernels.backend import Backend
 from edbatch.kernels.tables import Memory
-from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED, Columns, Rows
+from edbatch.memory.plan.addresses import COLUMNS, ROWS, SAVING, SCATTERED, Columns, Rows
+from edbatch.memory.plan.arenas import GradientRows
 from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, SHARED, SLICE, Batch, Operand, Plan
-from edbatch.memory.plan.pool import pool_of
-from edbatch.runtime.backward.placing import GradientArenas
 from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled, compiled_outputs
 from edbatch.runtime.compile.program import Program
-from edbatch.runtime.compile.program_table import DerivativePrograms
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_columns import BoundType
+from edbatch.runtime.type_table import TypeTable
 
 
 class Made(NamedTuple):
@@ -50,7 +48,7 @@ class Made(NamedTuple):
 class ExpressionGradients:
     """The gradients of the expressions of a graph, which has run so; `gradients`: those of its values."""
 
-    def __init__(self, graph: GraphState, ran: list[Ran], gradients: GradientArenas) -> None:
+    def __init__(self, graph: GraphState, ran: list[Ran], gradients: GradientRows) -> None:
         self._graph, self._table, self._arenas = graph, graph.table, graph.arenas
         self._ran = ran
         self._gradients = gradients
@@ -63,7 +61,7 @@ class ExpressionGradients:
     def gradient(self, made: Made, sets: np.ndarray) -> Any:
         """The gradient [1, *shape] of an expression; `sets`: per node, which set of outputs gradients flow into."""
         node = made.node
-        found = self.row(self._gradients.array, node) if made.call is None else self._of_call(*made.call, sets)
+        found = self.row(self._gradients.of, node) if made.call is None else self._of_call(*made.call, sets)
         if made.output is not None:
             found = self._of_output(node, made.output, found, self._live(node, sets))
         for op, attributes in made.steps:
@@ -91,7 +89,7 @@ class ExpressionGradients:
                 found[at] = self._backend.to_host(self.gradient(one, sets)[0])
         flows[list(made)] = False
         (direct,) = flows.nonzero()
-        for chosen, rows in self._table.rows(ids[direct], self._nodes, self._gradients.array):
+        for chosen, rows in self._table.rows(ids[direct], self._nodes, self._gradients.of):
             found[direct[chosen]] = rows
         return found
 
@@ -149,7 +147,7 @@ class ExpressionGradients:
         type = self._table.bound[self._nodes.types[node]]
         needed = [at == operand for at in range(self._nodes.counts[node])]
         how = compiled(type, needed, False, self._live(node, sets), self._backend)
-        gradient = self.row(self._gradients.array, node)
+        gradient = self.row(self._gradients.of, node)
         return self._computed(how, how.operands[operand], node, gradient, type.type.operands[operand])
 
     def _computed(self, how: CompiledDerivative, place: Place | None, node: int, gradient: Any, spec: Spec) -> Any:
@@ -167,7 +165,7 @@ class ExpressionGradients:
                 given.append(self.row(self._arenas.array, node) if source is Given.RESULT else gradient)
         row = self._backend.empty(how.width, type.type.out.dtype).reshape(1, -1)
         integers = self._graph.integers[nodes.args[end : end + type.type.n_integers]]
-        run_program(how.program, row, given, integers, self._table.derivative_programs, self._backend)
+        run_program(how.program, row, given, integers, self._table)
         return row[:, place.column : place.column + spec.size].reshape(1, *spec.shape)
 
     def row(self, array: Callable[[int], Any], id: int) -> Any:
@@ -195,19 +193,16 @@ def _is_only_returned(type: BoundType, output: int) -> bool:
     return type.derivatives[key]
 
 
-def run_program(
-    program: Program, out: Any, given: Sequence[Any], integers: np.ndarray, programs: DerivativePrograms,
-    backend: Backend,
-) -> None:  # fmt: skip
+def run_program(program: Program, out: Any, given: Sequence[Any], integers: np.ndarray, table: TypeTable) -> None:
     """Fill contiguous rows [n, *shape] by a program.
 
     Args:
         given: rows [n or 1, *shape] of the arguments; of one row all calls get the same.
         integers: all first ones of the calls, all second ones, ...
-        programs: that it becomes one of.
+        table: whose program it becomes.
     """
-    number, pool = programs.number(program), pool_of(backend)
-    _held = programs.prepare([number], programs)
+    number, programs, backend, pool = table.derived(program), table.programs, table.backend, table.pool
+    _held = programs.prepare([number], table)
     n, address, some = len(out), backend.address, len(given)
     arrays = [*(x if x.flags.c_contiguous else x.copy() for x in given), out]
     widths = [x.itemsize * (x.size // len(x)) for x in arrays]
@@ -222,8 +217,8 @@ def run_program(
     memory = Memory(
         np.array([Columns(at, 0, width) for at, width in enumerate(widths)], COLUMNS),
         np.array([Rows(address(x), width) for x, width in zip(arrays, widths, strict=True)], ROWS),
-        np.full(programs.count, some, np.int32),
-        np.zeros(programs.count, KEPT),
+        np.full(table.count, some, np.int32),
+        np.zeros(table.count, SAVING),
         np.zeros(0, SCATTERED),
         np.zeros(0, np.int64),
     )

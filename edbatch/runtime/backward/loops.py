@@ -1,4 +1,4 @@
-"""The compiled pass from a plan that has run to the plan of the way back through it, the last batch first."""
+"""The compiled pass from a plan that has run to the plan of the backward pass through it, the last batch first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from edbatch.compiling.compiled import compiled
 from edbatch.graph.cell.derivative import Given
 from edbatch.memory.plan.format import GATHER, SLICE
+from edbatch.memory.plan.windows import GRADIENT
 from edbatch.runtime.backward.out import (
     Added,
     Out,
@@ -21,8 +22,9 @@ from edbatch.runtime.backward.out import (
     out_in,
     restrict,
 )
-from edbatch.runtime.backward.placing import measure
-from edbatch.runtime.backward.records import COMPUTE, NOTHING, RouteTables, flow_in, route_in
+from edbatch.runtime.backward.records import COMPUTE, NOTHING, RuleTables, flow_in, rules_in
+
+LINE = 16  # entries: what lies in an arena begins with a line of the cache
 
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)
@@ -48,10 +50,10 @@ class Chosen(NamedTuple):
 
 @compiled(small=True)
 def plan_back(
-    stretch: tuple, roots: tuple, grouped: bool, plan_tables: np.ndarray, flow_tables: np.ndarray,
-    route_tables: np.ndarray, values: np.ndarray, gradients: np.ndarray, back: np.ndarray,
-) -> tuple[int, int]:  # fmt: skip
-    """The way back through some batches of a plan that gradients flow into, as a plan.
+    stretch: tuple, grouped: bool, saved: np.ndarray, rule_of: np.ndarray, plan_tables: np.ndarray,
+    flow_tables: np.ndarray, rule_tables: np.ndarray, arenas: np.ndarray, rows: np.ndarray, back: np.ndarray,
+) -> bool:  # fmt: skip
+    """Plan the backward pass through some batches of a plan that gradients flow into.
 
     The last two of its tables begin with those of the plan that has run. Types are those of the rules. What is computed
     of lists, whose additions come next after it, begins with the first row of its window. An addition has the list of
@@ -60,27 +62,29 @@ def plan_back(
     Args:
         stretch: the first batch, the batch after the last, where their nodes begin among those of the plan; how many
             parts they were divided into.
-        roots: the arenas of the gradients that are given, and the bytes of an entry.
         grouped: see `Targets`.
-        values, gradients: the arenas, records `Rows`.
+        saved: per type, the first row of what they have saved.
+        rule_of: per set, the number of its rule.
+        arenas: of records `Rows`.
+        rows: per arena, how many rows there are to be: zeros, but where gradients are given; filled in.
         back: directory of a `GrowingPlan` without batches, which is filled in.
 
     Returns:
-        See `placing.measure`. Where there is no room for the tables, -1: `used` then says how much there is to be.
+        Whether there is room for the tables; if not, `used` says how much there is to be.
     """
     first, stop, first_node, n_parts = stretch
-    plan, route, out = batches_in(first, stop, first_node, plan_tables), route_in(route_tables), out_in(back)
+    plan, tables, out = batches_in(first, stop, first_node, plan_tables), rules_in(rule_tables), out_in(back)
     flowing = flow_in(flow_tables)
-    parts, rules, batches, used = flowing.parts[:n_parts], route.rules, plan.batches, out.used[0]
-    to = Targets(len(route.scattered), route.scattered, route.stopped, grouped)
-    if not _has_room(plan, parts, rules, out):
-        return -1, 0
+    parts, batches, used = flowing.parts[:n_parts], plan.batches, out.used[0]
+    to = Targets(tables.windows, tables.stopped, grouped)
+    if not _has_room(plan, parts, tables.rules, rule_of, out):
+        return False
     most_rows = 1
-    for at in range(len(values)):
-        most_rows = max(most_rows, 1 + values[at]["used"])
-    saved = np.zeros(1 + batches["type"].max(), np.int64)
+    for at in range(len(arenas)):
+        most_rows = max(most_rows, 1 + arenas[at]["used"])
+    counts = np.zeros(1 + batches["type"].max(), np.int64)
     for at in range(len(batches)):
-        saved[batches[at]["type"]] += batches[at]["n"]
+        counts[batches[at]["type"]] += batches[at]["n"]
     seen = np.full((2, most_rows if grouped else 0), -1, np.int32)
     left = flowing.rows.copy()
     end, last = 0, len(batches)
@@ -88,11 +92,11 @@ def plan_back(
         end += batches[at]["n"]
     for part in range(len(parts) - 1, -1, -1):
         at, number, m = parts[part]["batch"], parts[part]["set"], parts[part]["n"]
-        batch, rule = batches[at], rules[number]
-        n = batch["n"]
+        batch, rule = batches[at], tables.rules[rule_of[number]]
+        n, kind = batch["n"], batch["type"]
         while last > at:
             last -= 1
-            saved[batches[last]["type"]] -= batches[last]["n"]
+            counts[batches[last]["type"]] -= batches[last]["n"]
             end -= batches[last]["n"]
         left[number] -= m
         if rule["role"] == NOTHING:
@@ -100,31 +104,52 @@ def plan_back(
         which = np.empty(0, np.int32)
         if m < n:
             which = np.flatnonzero(flowing.sets[plan.nodes[end : end + n]] == number).astype(np.int32)
-        chosen = Chosen(batch, which, m, saved[batch["type"]], left[number])
+        of_saved = counts[kind] + (saved[kind] if len(saved) else 0)
         if rule["role"] == COMPUTE:
-            _through_batch(plan, chosen, rule, route, out, to, seen)
+            row = left[number] + arenas[rule["own"]]["used"]
+            rows[rule["own"]] = max(rows[rule["own"]], row + m)
+            _through_batch(plan, Chosen(batch, which, m, of_saved, row), rule, tables, out, to, seen)
         else:
-            _over_lists(plan, chosen, rule, route, out, to, seen)
-    arenas, width = roots
-    touched = _touched(out.operands[: used["operands"]], route.arena_of, len(values))
-    touched[arenas] = True
-    return measure(plan, flowing.rows, touched, values, gradients, width, route)
+            _over_lists(plan, Chosen(batch, which, m, of_saved, 0), rule, tables, out, to, seen, rows)
+    for at in range(used["operands"]):
+        window = out.operands[at]["window"]
+        arena = tables.windows[window]["arena"] if window >= 0 else 0
+        if tables.of_gradients[arena]:
+            rows[arena] = arenas[arena - GRADIENT]["used"]
+    return True
 
 
 @compiled(small=True)
-def _touched(operands: np.ndarray, arena_of: np.ndarray, n_arenas: int) -> np.ndarray:
-    """Per arena, whether it has a window of gradients among those of operands."""
-    found = np.zeros(n_arenas, np.bool_)
-    for at in range(len(operands)):
-        window = operands[at]["window"] - len(arena_of)
-        if 0 <= window < len(arena_of):
-            found[arena_of[window]] = True
-    return found
+def place_rows(
+    rows: np.ndarray, there: np.ndarray, rule_tables: np.ndarray, arenas: np.ndarray, itemsize: int, placed: np.ndarray
+) -> tuple[int, int, int]:
+    """Place the rows of arenas side by side, those of gradients first.
+
+    Args:
+        rows, arenas: see `plan_back`; there: per arena, whether it is to stay where it is; none: that is no arena.
+        itemsize: of an entry.
+        placed: [3, arenas]: the arenas, where each begins, in entries, and its rows; filled in.
+
+    Returns:
+        How many arenas these are; how many entries are of gradients; and how many there are.
+    """
+    of_gradients = rules_in(rule_tables).of_gradients
+    n, zeros, end = 0, 0, 0
+    for first in (True, False):
+        for arena in range(len(rows)):
+            if rows[arena] == 0 or of_gradients[arena] != first or (len(there) and there[arena]):
+                continue
+            placed[0, n], placed[1, n], placed[2, n] = arena, end, rows[arena]
+            end += -(-rows[arena] * (arenas[arena]["stride"] // itemsize) // LINE) * LINE
+            n += 1
+        if first:
+            zeros = end
+    return n, zeros, end
 
 
 @compiled(small=True)
 def _through_batch(
-    plan: Out, chosen: Chosen, rule: np.void, route: RouteTables, out: Out, targets: Targets, seen: np.ndarray
+    plan: Out, chosen: Chosen, rule: np.void, tables: RuleTables, out: Out, targets: Targets, seen: np.ndarray
 ) -> None:
     """A batch of a derivative, and additions of what it computes to the operands."""
     batch, which, m = chosen.batch, chosen.which, chosen.n
@@ -141,19 +166,20 @@ def _through_batch(
             out.integers[used["integers"] : end] = plan.integers[begin + k * n : begin + (k + 1) * n][which]
             used["integers"] = end
     append_batch(out, rule["type"], chosen.left, m, integers, -1)
-    _append_given(rule, route.given, read, chosen, targets.n_windows, out)
+    _append_given(rule, tables.given, read, chosen, out)
     for slot in range(slots):
-        target = route.computed[rule["computed"] + slot]["window"]
+        target = tables.computed[rule["computed"] + slot]["window"]
         if target >= 0:
             add_rows(read[slot : slot + 1], Added(target, chosen.left, -1, rule["adding"]), out, targets, seen)
 
 
 @compiled(small=True)
 def _over_lists(
-    plan: Out, chosen: Chosen, rule: np.void, route: RouteTables, out: Out, targets: Targets, seen: np.ndarray
-) -> None:
+    plan: Out, chosen: Chosen, rule: np.void, tables: RuleTables, out: Out, targets: Targets, seen: np.ndarray,
+    rows: np.ndarray,
+) -> None:  # fmt: skip
     """A derivative that reads lists: its outputs are operands, too, of windows that the next batch uses again."""
-    batch, which, m, computed = chosen.batch, chosen.which, chosen.n, route.computed
+    batch, which, m, computed = chosen.batch, chosen.which, chosen.n, tables.computed
     n, first, singles, begin = batch["n"], batch["operand"], rule["singles"], rule["computed"]
     slots = rule["computed_end"] - begin
     read = plan.operands[first : first + slots].copy()
@@ -164,11 +190,14 @@ def _over_lists(
             restrict(read[slot : slot + 1], which if slot < singles else members, out)
     if rule["type"] >= 0:
         append_batch(out, rule["type"], 0, m, 0, append(out, begins) if m < n else offsets)
-        _append_given(rule, route.given, read, chosen, targets.n_windows, out)
+        _append_given(rule, tables.given, read, chosen, out)
         for slot in range(slots):
             target = computed[begin + slot]
             if target["window"] >= 0 and not target["given"]:
-                append_operand(out, SLICE, target["window"], 0, 1, 0, m if target["of_each"] else read[slot]["n"])
+                some = m if target["of_each"] else read[slot]["n"]
+                append_operand(out, SLICE, target["window"], 0, 1, 0, some)
+                arena = tables.windows[target["window"]]["arena"]
+                rows[arena] = max(rows[arena], some)
     for slot in range(slots):
         target, row, listed = computed[begin + slot], 0, -1
         if target["given"]:
@@ -180,7 +209,7 @@ def _over_lists(
 
 
 @compiled(small=True)
-def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Chosen, n_windows: int, out: Out) -> None:
+def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Chosen, out: Out) -> None:
     """What the batch that was appended last is given; `read`: the operands of the chosen nodes."""
     used, which = out.used[0], chosen.which
     for place in range(rule["given"], rule["given_end"]):
@@ -193,7 +222,7 @@ def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Ch
         if kind == _SAVED:
             shown, start = number, chosen.saved
         elif kind == _GRADIENT:
-            shown = n_windows + rule["window"]
+            shown = rule["window"] + GRADIENT
         if len(which):
             append_operand(out, GATHER, shown, append(out, which + np.int32(start)), 0, 0, chosen.n)
         else:
@@ -201,7 +230,7 @@ def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Ch
 
 
 @compiled(small=True)
-def _has_room(plan: Out, parts: np.ndarray, rules: np.ndarray, out: Out) -> bool:
+def _has_room(plan: Out, parts: np.ndarray, rules: np.ndarray, rule_of: np.ndarray, out: Out) -> bool:
     """Whether there is room for all that may come; then segments, indices and integers of the plan that has run are in.
 
     Else `out.used` says how much there is to be.
@@ -222,7 +251,7 @@ def _has_room(plan: Out, parts: np.ndarray, rules: np.ndarray, out: Out) -> bool
     # where the lists of the chosen begin.
     room, integers = len(indices) + 8 * elements + 4 * pieces, len(plan.integers)
     for part in range(len(parts)):
-        rule, m = rules[parts[part]["set"]], parts[part]["n"]
+        rule, m = rules[rule_of[parts[part]["set"]]], parts[part]["n"]
         some = rule["given_end"] - rule["given"] + rule["computed_end"] - rule["computed"]
         if m < batches[parts[part]["batch"]]["n"]:
             room += m * some + m + 1

@@ -11,6 +11,7 @@ from edbatch.compiling.directory import INT32, table
 from edbatch.kernels.groups import group_rows
 from edbatch.memory.plan.format import BATCH, GATHER, GATHER_MANY, OPERAND, SEGMENT, SHARED, SLICE, STRIDED, Segment
 from edbatch.memory.plan.growing import USED
+from edbatch.memory.plan.windows import GRADIENT
 
 
 class Out(NamedTuple):
@@ -29,15 +30,13 @@ class Targets(NamedTuple):
     """What is to be known of what is added to.
 
     Attributes:
-        n_windows: of values. Window n_windows + w is of the gradients of what window w shows.
-        scattered, stopped: see `RouteTables`.
+        windows, stopped: see `RuleTables`.
         grouped: whether rows that occur several times in a list have to be known before they are added up. Then they
             are given as an operand of several windows: where in `indices` offsets, members and rows of the groups
             follow one another, and the number of groups in place of that of segments.
     """
 
-    n_windows: int
-    scattered: np.ndarray
+    windows: np.ndarray
     stopped: np.ndarray
     grouped: bool
 
@@ -166,10 +165,10 @@ def add_rows(one: np.ndarray, added: Added, out: Out, targets: Targets, seen: np
     access, window, first, count = operand["access"], operand["window"], operand["first"], operand["n"]
     if access != GATHER_MANY and targets.stopped[window]:
         return
-    as_list = access == SHARED and (owners >= 0 or (targets.grouped and targets.scattered[window]))
+    as_list = access == SHARED and (owners >= 0 or (targets.grouped and targets.windows[window]["scattered"] >= 0))
     if access <= STRIDED and not as_list:
         append_batch(out, added.task, 0, count, 0, owners)
-        append_operand(out, access, targets.n_windows + window, first, operand["distance"], 0, count)
+        append_operand(out, access, window + GRADIENT, first, operand["distance"], 0, count)
         append_operand(out, SLICE, added.window, added.row, 1, 0, count)
         return
     if access == SHARED:
@@ -190,7 +189,7 @@ def add_rows(one: np.ndarray, added: Added, out: Out, targets: Targets, seen: np
 @compiled(small=True)
 def _add_to_rows(to: Segment, added: Added, out: Out, targets: Targets, seen: np.ndarray) -> None:
     """Add rows, in the order of the segment's positions, to the listed rows of its window."""
-    lists, shown = out.indices, targets.n_windows + to.window
+    lists, shown = out.indices, to.window + GRADIENT
     rows, n, positions = to.rows, to.n, to.positions
     if targets.grouped:
         # Each list is followed by a batch: how many there are tells lists apart.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,7 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.runtime.backward.reach import ROW, SetTables
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.nodes import Nodes
-
-if TYPE_CHECKING:
-    from edbatch.runtime.type_columns import BoundType
-
+from edbatch.runtime.type_columns import BoundType, DerivedType
 
 # Whether gradients flow into an operand: into all of its entries or none, or the truth values of each; and how many
 # entries there are.
@@ -51,7 +48,7 @@ class OutputSets:
 
     def __init__(self) -> None:
         self.sets: list[OutputSet] = []
-        self._types: list[NodeType] = []
+        self._types: list[Any] = []
         self._numbers: dict[OutputSet, int] = {}
         self._start: list[int] = []
         self._single: list[bool] = []
@@ -62,17 +59,20 @@ class OutputSets:
         none, no_flags = np.zeros(0, np.int64), np.zeros(0, np.bool_)
         self.tables = SetTables(none, no_flags, none, no_flags, none, none)
 
-    def see(self, types: Sequence[BoundType]) -> None:
+    def see(self, types: Sequence[BoundType | DerivedType]) -> None:
         """Have all types, by number, in the tables; those that were there before come first."""
         if len(types) > len(self._types):
             with Whole():
                 for number in range(len(self._types), len(types)):
-                    type = types[number].type
-                    whole = _only_set(type)
-                    start = self._number(OutputSet(number, whole or frozenset()), type)
-                    self._types.append(type)
+                    bound = types[number]
+                    start, single = -1, True
+                    if isinstance(bound, BoundType):  # nodes have it
+                        whole = _only_set(bound.type)
+                        start = self._number(OutputSet(number, whole or frozenset()), bound.type)
+                        single = whole is not None
+                    self._types.append(bound)
                     self._start.append(start)
-                    self._single.append(whole is not None)
+                    self._single.append(single)
                 self._renew()
 
     def _add(self, before: int, read: int) -> int:
@@ -82,7 +82,7 @@ class OutputSets:
             return before
         key = before << 32 | read
         if key not in self._unions:
-            type = self._types[kind]
+            type = self._types[kind].type
             seen = outputs_seen(type, read) if read < ROW else _outputs_at(type, self._entries[read - ROW])
             with Whole():
                 self._unions[key] = self._number(OutputSet(kind, closed(body_of_type(type)[0], live.union(seen))), type)

@@ -77,7 +77,7 @@ class TypeRows:
     def _of_saved(self, node: int) -> Any:
         """What was saved for the nodes that gradients flowed into: in place if those are all, else copied."""
         assert self._saved is not None
-        x = self._saved.value(node)
+        x = self._saved.value(node, self._graph.arenas)
         return x if self.n == len(x) else x[self._backend.from_host(self._chosen)]
 
     def _integers(self, number: int) -> np.ndarray:

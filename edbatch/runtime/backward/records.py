@@ -12,7 +12,7 @@ from edbatch.base.records import record_type
 # the type's derivative, and additions of what it computes to the operands; or a derivative that reads lists, and
 # additions of what it computes to operands and elements.
 from edbatch.compiling.directory import BOOL, INT64, Directory, reader
-from edbatch.memory.plan.addresses import ROWS
+from edbatch.memory.plan.addresses import COLUMNS
 
 NOTHING, COMPUTE, OVER_LISTS = range(3)
 
@@ -32,12 +32,13 @@ class Part(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The way back through nodes with one set of outputs that gradients flow into.
+    """How gradients flow through nodes with one set of outputs that gradients flow into.
 
     Attributes:
         role: `NOTHING`, `COMPUTE` or `OVER_LISTS`.
-        type: what stands for the derivative in batches; -1: all that it leaves is given.
+        type: of the derivative in batches; -1: all that it leaves is given.
         window: of the results.
+        own: the arena of the rows that the derivative computes, one for each node; -1: there are none.
         given, given_end: which part of all that derivatives are given.
         computed, computed_end: which part of all that derivatives compute: a record for each operand.
         integers: of a node.
@@ -48,6 +49,7 @@ class Rule(NamedTuple):
     role: int
     type: int
     window: int
+    own: int
     given: int
     given_end: int
     computed: int
@@ -95,58 +97,30 @@ class Present(NamedTuple):
     operands: int
 
 
-class Buffer(NamedTuple):
-    """Rows that are computed, or were saved.
+PART, RULE, SOURCE, COMPUTED, PRESENT = (record_type(form._fields) for form in (Part, Rule, Source, Computed, Present))
+
+
+class RuleTables(NamedTuple):
+    """Rules and windows.
 
     Attributes:
-        set: number of the set of outputs.
-        kind: number of the set's type.
-        width: entries of a row.
-        rows: `OWN`: what a derivative computes for each node of the set; `SAVED`: what the forward run has saved of the
-            type; else there are rows for any batch, which the next one uses again: `NODES`: one for each node; or as
-            many as the operand with this number has.
-    """
-
-    set: int
-    kind: int
-    width: int
-    rows: int
-
-
-OWN, SAVED, NODES = -1, -2, -3
-
-PART, RULE, SOURCE, COMPUTED, PRESENT, BUFFER = (
-    record_type(form._fields) for form in (Part, Rule, Source, Computed, Present, Buffer)
-)
-
-
-class RouteTables(NamedTuple):
-    """Rules, windows and memory.
-
-    Attributes:
-        rules: per set, a record `Rule`; given: what derivatives are given, of records `Source`.
-        computed: per operand of a set's type, where its derivative leaves the operand's gradient: records `Computed`.
-        scattered: per window of values, whether the entries of its rows do not lie side by side; arena_of: its arena.
+        rules: of records `Rule`; given: what derivatives are given, of records `Source`.
+        computed: per operand of a rule's type, where its derivative leaves the operand's gradient: records `Computed`.
+        windows: of records `Columns`.
         stopped: per window of values, whether no gradient flows to what is read through it. A batch reads some of its
             operands stopped and others not: each that differs is seen through a window of its own.
-        memory: the arenas of values, of their gradients, and the buffers, of records `Rows`; filled in.
-        buffers: of records `Buffer`.
-        begins: per arena of values, and then per buffer, where it begins in the memory of the way back, in entries; -1:
-            it has none there. Filled in.
+        of_gradients: per arena, whether it is of gradients of values.
     """
 
     rules: np.ndarray
     given: np.ndarray
     computed: np.ndarray
-    scattered: np.ndarray
+    windows: np.ndarray
     stopped: np.ndarray
-    arena_of: np.ndarray
-    memory: np.ndarray
-    buffers: np.ndarray
-    begins: np.ndarray
+    of_gradients: np.ndarray
 
 
-route_in = reader(RouteTables, RULE, SOURCE, COMPUTED, BOOL, BOOL, INT64, ROWS, BUFFER, INT64)
+rules_in = reader(RuleTables, RULE, SOURCE, COMPUTED, COLUMNS, BOOL, BOOL)
 
 
 class FlowColumns(NamedTuple):

@@ -7,65 +7,82 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edbatch.base.records import words_of
+from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.growing import Used
-from edbatch.memory.plan.pool import BufferPool
 from edbatch.runtime.compile.derivatives import Saving, saving
 from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program
+from edbatch.runtime.store import Store
+from edbatch.runtime.type_columns import BoundType
 from edbatch.runtime.type_table import TypeTable
 
 
-class Saved:
-    """What the nodes of one type saved in one run: `rows`, one for each, in the order in which they ran.
+class Saved(NamedTuple):
+    """What the nodes of one type saved in one run.
 
-    Args:
-        kept: the record of the type; filled in.
+    Attributes:
+        how: what is saved.
+        window: of its rows, one for each node, in the order in which they ran.
+        first, n: the first of the run's, and how many.
     """
 
-    def __init__(self, how: Saving, rows: int, dtype: np.dtype, pool: BufferPool, kept: np.void) -> None:
-        self.how = how
-        self._pool = pool
-        self.flat: Any = pool.acquire(rows * how.width, dtype)
-        self.rows: Any = self.flat[: rows * how.width].reshape(rows, how.width)
-        kept["address"], kept["stride"], kept["n"] = pool.address(self.flat), dtype.itemsize * how.width, 0
+    how: Saving
+    window: int
+    first: int
+    n: int
 
-    def value(self, node: int) -> Any:
-        """What was saved of a node of the body, [rows, *shape]."""
+    def value(self, node: int, arenas: Arenas) -> Any:
+        """What was saved of a node of the body, [n, *shape]."""
         column, spec = self.how.places[node]
-        return self.rows[:, column : column + spec.size].reshape(len(self.rows), *spec.shape)
-
-    def release(self) -> None:
-        """Give the buffer back."""
-        if self.flat is not None:
-            flat, self.flat, self.rows = self.flat, None, None
-            self._pool.release(flat)
+        rows = arenas.array(self.window)[self.first : self.first + self.n]
+        return rows[:, column : column + spec.size].reshape(self.n, *spec.shape)
 
 
 class SavingTable:
     """The programs of a run that saves: those of types of which something is worth saving, and of the others.
 
     Attributes:
-        programs, kept: in the places of those that a `TypeTable` has.
+        programs, saving: in the places of those that a `TypeTable` has.
         saved: per number of a type what was saved, if something is, by these batches.
     """
 
-    def __init__(self, table: TypeTable, batches: np.ndarray) -> None:
-        self._table = table
-        self.count = table.count
+    def __init__(self, table: TypeTable, store: Store, batches: np.ndarray) -> None:
+        self._table, arenas = table, store.arenas
+        self.task = table.task
         self.programs = table.saving_programs
-        self.kept = table.kept
         self.saved: dict[int, Saved] = {}
         present = [(kind, table.bound[kind]) for kind in dict.fromkeys(batches["type"].tolist())]
         worth = [(kind, type, how) for kind, type in present if (how := saving(type, table.backend)) is not None]
-        if worth:
-            self.kept = np.zeros(len(table.kept), table.kept.dtype)
-            rows = np.bincount(batches["type"], batches["n"], table.count)
-        for kind, type, how in worth:
-            self.saved[kind] = Saved(how, int(rows[kind]), type.type.out.dtype, table.pool, self.kept[kind])
+        self.saving = store.saving_of(table.count) if worth else table.saving
+        self.count = table.count
+        if not worth:
+            return
+        counts = np.bincount(batches["type"], batches["n"]).astype(np.int64)
+        claimed = [(kind, how, *_window(type, how, table)) for kind, type, how in worth]
+        arenas.see_layouts()
+        for kind, how, window, arena in claimed:
+            self.saved[kind] = Saved(how, window, arenas.used.item(arena), counts.item(kind))
+            arenas.used[arena] += counts[kind]
+        arenas.make_room()
+        kept = words_of(self.saving)
+        kept[:] = 0
+        for kind, _, _, arena in claimed:
+            address, stride, _, _ = arenas.words[arena].tolist()
+            kept[kind, :2] = address + self.saved[kind].first * stride, stride
 
     def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type and saves, if it is compiled."""
         return self.saved[kind].how.program if kind in self.saved else self._table.program(kind)
+
+
+def _window(type: BoundType, how: Saving, table: TypeTable) -> tuple[int, int]:
+    """The window of the rows that a type saves, and the arena."""
+    found: tuple[int, int] | None = type.derivatives.get(how.program)
+    if found is None:
+        window = table.windows.own(how.width, type.type.out.dtype)
+        found = type.derivatives[how.program] = window, table.windows.windows[window].arena
+    return found
 
 
 class Ran(NamedTuple):

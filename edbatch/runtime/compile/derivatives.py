@@ -26,7 +26,7 @@ from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.kernels.backend import Backend
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.linked import Linked
-from edbatch.runtime.compile.program import Program
+from edbatch.runtime.compile.program import SAVING, Program
 from edbatch.runtime.compile.steps import columns_of_operands
 from edbatch.runtime.type_columns import BoundType
 
@@ -49,7 +49,7 @@ class CompiledDerivative(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """The forward computation of a cell that keeps intermediate values: rows [calls, width], the result and then these.
+    """The forward computation of a cell that saves intermediate values, in rows [calls, width].
 
     `places`: per saved node of the body, where it begins in a row, and its spec.
     """
@@ -165,7 +165,7 @@ def _compiled(
 def _saving(type: NodeType, what: Hashable, backend: Backend) -> Saving | None:
     if not _has_body(type):
         return None
-    program = Program(type, "saving", _saving_body, backend)
+    program = Program(type, SAVING, _saving_body, backend)
 
     def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Linked] | None:
         return (*_places(of), program.linked(of)) if _saved(of) else None
@@ -180,8 +180,7 @@ def _saving(type: NodeType, what: Hashable, backend: Backend) -> Saving | None:
 
 def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:
     """Where saved nodes lie in a row, and its width."""
-    body = body_of_type(type)[0]
-    width = type.out.size
+    body, width = body_of_type(type)[0], 0
     places = {}
     for number in _saved(type):
         spec = body.nodes[number].type.out
@@ -193,4 +192,4 @@ def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:
 def _saving_body(type: NodeType) -> tuple[Body, tuple[int, ...]]:
     body, (places, _) = body_of_type(type)[0], _places(type)
     body = replace(body, outputs=(*body.outputs, *map(Value, places)))
-    return body, (*columns_of_type(type), *(column for column, _ in places.values()))
+    return body, (*columns_of_type(type), *(type.out.size + column for column, _ in places.values()))

@@ -16,12 +16,12 @@ from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import RUN, SAME, Count, Index, Integer, Kernel, Load, LoadAt, Place, Store, Whole
 from edbatch.kernels.program import KernelStep
 from edbatch.runtime.compile.placed_steps import kinds
-from edbatch.runtime.compile.places import Parts
+from edbatch.runtime.compile.places import Parts, Row
 from edbatch.runtime.compile.steps import CellStep, Operand
 
-# Whose rows a kernel reads or writes: those of a node (of its value; None: the cell's result) or of a parameter; or the
-# one row of numbers that are the same for all.
-Whose = int | ParameterSpec | Literal["numbers"] | None
+# Whose rows a kernel reads or writes: those of a node's value, of the cell, or of a parameter; or the one row of
+# numbers that are the same for all.
+Whose = int | ParameterSpec | Row | Literal["numbers"]
 NUMBERS: Literal["numbers"] = "numbers"
 
 
@@ -176,8 +176,10 @@ class _Making:
 
     def _position(self, whose: Whose) -> tuple[int, int]:
         """Slot and column of a place."""
-        if whose is None or whose == NUMBERS:
-            return self.link.result(0) if whose is None else self.link.numbers(map(float.fromhex, self.numbers))
+        if whose == NUMBERS:
+            return self.link.numbers(map(float.fromhex, self.numbers))
+        if isinstance(whose, str):
+            return self.link.row(whose), 0
         return self.link.at(Value(whose) if isinstance(whose, int) else whose)
 
     def _load(self, number: int, slot: int) -> _Access | None:

@@ -39,8 +39,10 @@ from edbatch.kernels.program import (
 )
 from edbatch.memory.plan.windows import contiguous_columns
 from edbatch.runtime.compile.linked import Fixed, Linked, number_row, shape_of
-from edbatch.runtime.compile.places import Parts, Place
+from edbatch.runtime.compile.places import Parts, Place, Row
 from edbatch.runtime.compile.steps import CellStep, Operand
+
+_ROWS: dict[Row, Storage] = {"result": Storage.RESULT, "saved": Storage.SAVED}
 
 
 @dataclass
@@ -130,11 +132,16 @@ class Link:
         return self._slot(operand.node), column
 
     def result(self, column: int) -> tuple[int, int]:
-        """Slot and column of the cell's result."""
-        if "result" not in self._slot_of:
-            self._slot_of["result"] = len(self._slots)
-            self._slots.append(Slot(Storage.RESULT, 0, 0, 0))
-        return self._slot_of["result"], column
+        """Slot and column of the cell's result, with what is saved behind it."""
+        row, column = self._parts.row(column)
+        return self.row(row), column
+
+    def row(self, row: Row) -> int:
+        """Slot of the cell's result, or of what it saves."""
+        if row not in self._slot_of:
+            self._slot_of[row] = len(self._slots)
+            self._slots.append(Slot(_ROWS[row], 0, 0, 0))
+        return self._slot_of[row]
 
     def numbers(self, numbers: Iterable[float]) -> tuple[int, int]:
         """Slot and column of a row of numbers."""
@@ -200,8 +207,8 @@ class Link:
             if type.op.kind is Kind.SOURCE and type.op is not ARGUMENT:
                 return self._fixed_slot(node)
             whole, column = self._parts.whole(node)
-            if whole is None:
-                slot = Slot(Storage.RESULT, 0, column, 0)
+            if isinstance(whole, str):
+                slot = Slot(_ROWS[whole], 0, column, 0)
             else:
                 place = self._places[node]
                 storage = Storage.ARGUMENT if type.op is ARGUMENT else Storage.SCRATCH
@@ -241,7 +248,7 @@ def check_product(step: Step, slots: Sequence[Slot]) -> None:
         storage, _, begin, stride, _ = slots[slot]
         expect(storage != Storage.FIXED, "a row for each call, all at one place")
         # An argument is moved to where its slot says, unless its rows lie as far apart by themselves.
-        expect(storage == Storage.RESULT or begin + column + entries <= stride, "rows that overlap")
+        expect(storage in _ROWS.values() or begin + column + entries <= stride, "rows that overlap")
 
     if isinstance(step, Multiply):
         rows_fit(step.x, step.x_column, step.k)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.fuse import is_fusible
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.op import Kind
 from edbatch.runtime.compile.steps import PRODUCTS, CellStep, columns_of
+
+Row = Literal["result", "saved"]  # of a cell's call
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,14 @@ class Parts:
     """Values that are computed, or gathered, right where they are wanted.
 
     Attributes:
-        in_result: nodes that are part of the cell's result, and their column there.
+        in_result: nodes that are part of the cell's result, and their column there; of what is saved, after these.
+        width: entries of a row of the result.
         homes: per node that is part of a concatenation's value, the concatenation's node and the column in it.
     """
 
     in_result: dict[int, int]
     homes: dict[int, tuple[int, int]]
+    width: int
 
     def root(self, node: int) -> tuple[int, int]:
         """The node of whose row a node's value is part in the end, and the first column."""
@@ -40,14 +45,18 @@ class Parts:
             column += more
         return node, column
 
-    def whole(self, node: int) -> tuple[int | None, int]:
-        """The same; None: it is part of the cell's result, whose column that is."""
+    def whole(self, node: int) -> tuple[int | Row, int]:
+        """The same; or of which row of the cell it is part, and the column there."""
         root, column = self.root(node)
-        return (None, self.in_result[root] + column) if root in self.in_result else (root, column)
+        return self.row(self.in_result[root] + column) if root in self.in_result else (root, column)
+
+    def row(self, column: int) -> tuple[Row, int]:
+        """The row that a column of the result is in, with what is saved behind it, and the column there."""
+        return ("result", column) if column < self.width else ("saved", column - self.width)
 
 
-def parts_of(body: Body, in_result: dict[int, int]) -> Parts:
-    """The parts of a cell, given the nodes that are computed right in its result."""
+def parts_of(body: Body, in_result: dict[int, int], width: int) -> Parts:
+    """The parts of a cell, given the nodes that are computed right in its result, and this row's entries."""
     homes: dict[int, tuple[int, int]] = {}
     for number, node in enumerate(body.nodes):
         if node.type.op.kind is Kind.SOURCE:
@@ -60,7 +69,7 @@ def parts_of(body: Body, in_result: dict[int, int]) -> Parts:
             computed = type.op is ARGUMENT or type.op.name in PRODUCTS or is_fusible(body.nodes[operand.node])
             if computed and len(type.out.shape) == 1:
                 homes.setdefault(operand.node, (number, column))
-    return Parts(in_result, homes)
+    return Parts(in_result, homes, width)
 
 
 def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[int, Place], int]:

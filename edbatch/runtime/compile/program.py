@@ -33,7 +33,7 @@ ENTRIES_PER_ROW = 640
 LEAST_ROWS, MOST_ROWS = 128, 1024
 
 
-FORWARD = "forward"  # what computes the nodes of a type
+FORWARD, SAVING = "forward", "saving"  # what computes the nodes of a type, and what saves values on the way
 
 
 class Program:
@@ -84,14 +84,16 @@ class Program:
         return found or self._link_of(type).linked()
 
     def _link_of(self, type: NodeType) -> Link:
-        return link_of(*self._body(type), self._backend, self._plain)
+        saved_from = type.out.size if self._what == SAVING else None
+        return link_of(*self._body(type), self._backend, self._plain, saved_from)
 
 
-def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool) -> Link:
+def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool, saved_from: int | None = None) -> Link:
     """What makes the tables of a program.
 
     Args:
         columns: per output, where it begins in a row of the result.
+        saved_from: the column from which on outputs are part of the row that is saved; None: of the result are all.
         plain: whether each node has a kernel of its own; else runs of several have one.
     """
     body = rows_for_steps(open_lists(body))
@@ -105,11 +107,12 @@ def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool)
             in_result[value.node] = column
         elif in_result.get(value.node) != column or not whole:
             copied.append((column, value))
-    parts = parts_of(body, in_result)
+    sizes = {column: spec_of_value(body, value).size for column, value in zip(columns, body.outputs, strict=True)}
+    width = sum(sizes.values())
+    parts = parts_of(body, in_result, width if saved_from is None else saved_from)
     steps = _steps_of(body, plain, parts)
     steps += [copy_step(value, spec_of_value(body, value).size, None, column) for column, value in copied]
-    places, width = place_values(body, steps, parts)
-    sizes = {column: spec_of_value(body, value).size for column, value in zip(columns, body.outputs, strict=True)}
+    places, scratch = place_values(body, steps, parts)
     weights = [
         operand.size
         for node in body.nodes
@@ -119,7 +122,7 @@ def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool)
     ]
     calls = any(node.type.op.call is not None for node in body.nodes)
     least = ONE_BLOCK if calls else min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
-    return Link(body, steps, parts, places, (width, sum(sizes.values()), least), backend)
+    return Link(body, steps, parts, places, (scratch, width, least), backend)
 
 
 def _steps_of(body: Body, plain: bool, parts: Parts) -> list[CellStep]:

@@ -16,7 +16,6 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import (
     ARGUMENT_OF,
     EXTENT,
-    NONE,
     ONE_BLOCK,
     POSITION,
     SLOT,
@@ -104,7 +103,7 @@ class ProgramTable:
         self._publish()
 
     def prepare(self, kinds: Iterable[int], table: Any) -> list[Any]:
-        """Have the programs of these types, of a table with `count` and `program`, ready.
+        """Have the programs of these types, of a table with `count`, `program` and `task`, ready.
 
         Returns:
             Arrays of parameters, to be held while the programs run: another thread may let go of a model.
@@ -136,7 +135,7 @@ class ProgramTable:
                 tables = self._tables[kind] = program.tables()
             held += arrays
         if self._new or len(self._sizes) < table.count:
-            self._join(table.count)
+            self._join(table)
         if len(self._prepared) >= MOST_SETS:
             self._prepared.clear()
         self._prepared[prepared] = self.ready(prepared, 0)
@@ -159,22 +158,19 @@ class ProgramTable:
         calls = self._sizes["calls"][kinds]
         return bool(((programs < 0) | ((batches["n"] <= calls) & (calls < ONE_BLOCK))).all())
 
-    def task(self, kind: int) -> Task:
-        """What a type is that has no program."""
-        return Task(NONE)
-
     def _begin(self) -> None:
         """Have none joined."""
         self._parts = {part: GrowingTable(dtype) for part, dtype in _PARTS.items()}
         self._extents, self._tasks, self._all_sizes = GrowingTable(EXTENT), GrowingTable(TASK), GrowingTable(SIZE)
 
-    def _join(self, types: int) -> None:
+    def _join(self, table: Any) -> None:
         """Append the tables of programs that are new, or have others than before."""
+        types = table.count
         if len(self._extents) + len(self._new) > MOST_GONE + 2 * len(self._tables):  # most are of what is gone
             self._new = dict.fromkeys(self._tables)
             self._begin()
         # Each by what it misses itself: an interrupt may have left one longer than the other.
-        self._tasks.append([records([self.task(kind) for kind in range(len(self._tasks), types)], TASK)])
+        self._tasks.append([records([table.task(kind) for kind in range(len(self._tasks), types)], TASK)])
         self._all_sizes.append([np.zeros(max(0, types - len(self._all_sizes)), SIZE)])
         kinds = [kind for kind in self._new if kind in self._tables]  # others failed
         if kinds:
@@ -209,38 +205,6 @@ class ProgramTable:
         self.version = next(_versions)  # first: who knows the tables of a version reads no others, after an interrupt
         self.directory = Directory(Programs(self._tasks.entries, self._extents.entries, **parts))
         self._sizes = self._all_sizes.entries
-
-
-class DerivativePrograms(ProgramTable):
-    """The programs of derivatives, and the tasks of what adds rows, numbered as they are first used."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._numbers: dict[Program | ListProgram | Task, int] = {}
-        self._programs: list[Program | ListProgram | Task] = []
-
-    def number(self, program: Program | ListProgram | Task) -> int:
-        """The number of a program, or of a task."""
-        found = self._numbers.get(program)
-        if found is None:
-            self._programs.append(program)  # before its number is known: an interrupt leaves one that nobody uses
-            found = self._numbers[program] = len(self._programs) - 1
-        return found
-
-    @property
-    def count(self) -> int:
-        """Of all programs and tasks."""
-        return len(self._programs)
-
-    def program(self, number: int) -> Program | ListProgram | None:
-        """The program of a number; None: it is a task's."""
-        found = self._programs[number]
-        return None if isinstance(found, Task) else found
-
-    def task(self, kind: int) -> Task:
-        """The task of a number."""
-        found = self._programs[kind]
-        return found if isinstance(found, Task) else Task(NONE)
 
 
 @compiled(small=True)

@@ -14,7 +14,7 @@ from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.program import ARGUMENT_OF, EXTENT, POSITION, SLOT, TASK, Task, step_table
 from edbatch.kernels.row_kernels import adding_rows
 from edbatch.kernels.tables import Memory, Programs
-from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED
+from edbatch.memory.plan.addresses import COLUMNS, ROWS, SAVING, SCATTERED
 from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, Plan
 
 
@@ -203,7 +203,7 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
         "scattered": np.zeros(1, SCATTERED),
         "words": np.zeros(1, np.int64),
     }
-    given |= {"kept": np.zeros(1, KEPT), "scratch": 512, "version": 1, "stop": 2, "address": 1024, "integers": 2048}
+    given |= {"saving": np.zeros(1, SAVING), "scratch": 512, "version": 1, "stop": 2, "address": 1024, "integers": 2048}
     base = {"precision": "float32", "adds": False} | plan | given
 
     def key(**changed):
@@ -212,7 +212,7 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
         tables = Directory(Plan(*(now[name] for name in plan), np.zeros(4, np.int32), np.zeros(4, np.int32)))
         lists = Lists(now["address"], now["integers"], None)
         memory = Memory(
-            *(now[name] for name in ("windows", "arenas", "results")), now["kept"].copy(), now["scattered"],
+            *(now[name] for name in ("windows", "arenas", "results")), now["saving"].copy(), now["scattered"],
             now["words"],
         )  # fmt: skip
         with cuda.backend.computing(True, now["precision"], 0):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from edbatch.memory.plan.windows import Windows
+from edbatch.memory.plan.windows import GRADIENT, Windows
 
 F32 = np.dtype("float32")
 
@@ -48,6 +48,6 @@ def test_a_layout_that_is_none_leaves_nothing_behind(windows, dtype):
     for add in (lambda: windows.plain((2,), dtype), lambda: windows.look((2,), dtype, lambda x: x[:, 0])):
         with pytest.raises(TypeError):
             add()
-    assert windows.windows == [windows.windows[known]]
-    assert windows.layouts == [((3,), F32)]
-    assert windows.widths() == [3]
+    assert windows.windows == [windows.windows[known], windows.windows[known + GRADIENT]]
+    assert windows.layouts == [((3,), F32)] * 2
+    assert windows.widths() == [3, 3]

@@ -1,0 +1,251 @@
+"""How gradients flow through the nodes of a type: what is computed, of what, and in which rows it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edbatch.base.exclusive import Whole
+from edbatch.base.records import records
+from edbatch.compiling.directory import Directory
+from edbatch.graph.cell.derivative import Given
+from edbatch.graph.cell.gradient_sum import stops
+from edbatch.graph.options import current_options
+from edbatch.graph.sources import PARAMETER
+from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.views import VIEWS
+from edbatch.kernels.row_kernels import adding_rows
+from edbatch.memory.plan.windows import GRADIENT
+from edbatch.runtime.backward.records import (
+    COMPUTE,
+    COMPUTED,
+    NOTHING,
+    OVER_LISTS,
+    RULE,
+    SOURCE,
+    Computed,
+    Rule,
+    RuleTables,
+    Source,
+)
+from edbatch.runtime.backward.saving import Saved
+from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled
+from edbatch.runtime.compile.growing_table import GrowingTable
+from edbatch.runtime.compile.list_program import ListProgram, derivative_of
+from edbatch.runtime.type_columns import BoundType
+from edbatch.runtime.type_table import TypeTable
+
+_NOWHERE = Computed(-1, 0, 0)
+MOST = 256
+
+
+class GradientRule(NamedTuple):
+    """How gradients flow through nodes with one set of outputs that gradients flow into, to some of their operands.
+
+    Attributes:
+        set, kind: the number of the set, and of its type.
+        own: window of the rows that the derivative computes, one for each node; -1: there are none.
+        runs: number of the derivative in batches; -1: there is nothing to compute.
+        how: the derivative; None of an op over lists, and of sources.
+        lists: the derivative of an op over lists.
+    """
+
+    set: int
+    kind: int
+    own: int
+    runs: int
+    how: CompiledDerivative | None
+    lists: ListProgram | None
+
+
+class ChosenRules(NamedTuple):
+    """The rules of a backward pass.
+
+    Attributes:
+        of_sets: per set, the number of its rule.
+        terms: the rules whose derivatives leave something for parameters, each with the arena where that lies, in the
+            order in which the sets come.
+        kinds: what runs in batches.
+        reads: the parameters whose values are needed.
+        has_parameters: whether some nodes are parameters.
+    """
+
+    of_sets: np.ndarray
+    terms: list[tuple[GradientRule, int]]
+    kinds: frozenset[int]
+    reads: frozenset[ParameterSpec]
+    has_parameters: bool
+
+
+class Rules:
+    """The rules that a type table's graphs have met, numbered."""
+
+    def __init__(self, table: TypeTable) -> None:
+        self._table = table
+        self.rules: list[GradientRule] = []
+        self.of_kinds: dict[int, GradientRule] = {}
+        self._numbers: dict[Any, int] = {}
+        self._chosen: dict[Any, ChosenRules] = {}
+        self._rules, self._given, self._computed = (GrowingTable(kind) for kind in (RULE, SOURCE, COMPUTED))
+        self._windows: np.ndarray | None = None
+        self._directory: Directory[RuleTables] | None = None
+        self._ways: Directory[Any] | None = None
+
+    @property
+    def ways(self) -> np.ndarray:
+        """Directory of the `reach.Ways` of all types whose sets are known."""
+        table, known, stops = self._table, self._ways, stopping_views()
+        sets = table.output_sets.tables
+        if (
+            known is None
+            or known.tables[0] is not table.holds_parameters
+            or known.tables[2] is not stops
+            or known.tables[5] is not sets.start
+        ):
+            columns = table.holds_parameters, table.ends_gradients, stops, table.singles, table.lists
+            known = self._ways = Directory((*columns, *sets))
+        return known.entries
+
+    @property
+    def tables(self) -> np.ndarray:
+        """Directory of the `RuleTables`."""
+        columns, known = self._table.windows.columns(), self._directory
+        if known is None or self._windows is not columns or len(known.tables.rules) < len(self.rules):
+            windows, view_stops = self._table.windows, stopping_views()
+            stopped = np.zeros(len(columns), np.bool_)
+            of_views = self._table.view_windows[: len(view_stops)]
+            stopped[of_views[view_stops[: len(of_views)] & (of_views >= 0)]] = True
+            of_gradients = np.zeros(len(windows.layouts), np.bool_)
+            of_gradients[list(windows.of_gradients)] = True
+            rules, given, computed = self._rules.entries, self._given.entries, self._computed.entries
+            known = self._directory = Directory(RuleTables(rules, given, computed, columns, stopped, of_gradients))
+            self._windows = columns
+        return known.entries
+
+    def choose(self, present: np.ndarray, saved: Mapping[int, Saved]) -> ChosenRules:
+        """The rules for sets that nodes have.
+
+        Args:
+            present: of records `Present`.
+            saved: what the forward run has saved, per type.
+        """
+        sets, plain = self._table.output_sets.sets, current_options().plain
+        of_saved = tuple(sets[number].kind in saved for number in present["set"].tolist()) if saved else ()
+        key = present.tobytes(), plain, of_saved
+        found = self._chosen.get(key)
+        if found is None:
+            if len(self._chosen) >= MOST:
+                self._chosen.clear()
+            found = self._chosen[key] = self._choose(dict(present.tolist()), saved, plain)
+        return found
+
+    def _choose(self, operands: Mapping[int, int], saved: Mapping[int, Saved], plain: bool) -> ChosenRules:
+        of_sets, bound = np.full(1 + max(operands), -1, np.int64), self._table.bound
+        for number, bits in operands.items():
+            kind = self._table.output_sets.sets[number].kind
+            key = number, bits, kind in saved, plain
+            if key not in self._numbers:
+                self._add(key, number, bits, saved.get(kind))
+            of_sets[number] = self._numbers[key]
+        rules = [self.rules[of_sets[number]] for number in operands]
+        kinds = {rule.runs for rule in rules if rule.runs >= 0}
+        kinds |= {int(self._rules.entries[of_sets[number]]["adding"]) for number in operands}
+        reads = frozenset[ParameterSpec]().union(*(rule.how.reads for rule in rules if rule.how is not None))
+        has_parameters = any(bound[rule.kind].type.op is PARAMETER for rule in rules)
+        windows = self._table.windows.windows
+        terms = [(rule, windows[rule.own].arena) for rule in rules if rule.own >= 0 and rule.how and rule.how.terms]
+        return ChosenRules(of_sets, terms, frozenset(kinds), reads, has_parameters)
+
+    def _add(self, key: Any, number: int, bits: int, saved: Saved | None) -> None:
+        """Add a rule."""
+        table, kind = self._table, self._table.output_sets.sets[number].kind
+        type: BoundType = table.bound[kind]
+        if type.type.op.equations is not None:
+            role, rule, given, computed = self._over_lists(type, number, bits)
+        elif table.is_source[kind]:
+            role, rule, given, computed = NOTHING, GradientRule(number, kind, -1, -1, None, None), [], []
+        else:
+            role, rule, given, computed = self._of_nodes(type, number, bits, saved)
+        adding = table.derived(adding_rows(type.type.out.dtype, table.backend))
+        begins = len(self._given), len(self._computed)
+        own = -1 if rule.own < 0 else table.windows.windows[rule.own].arena
+        made = Rule(
+            role, rule.runs, type.window, own, begins[0], begins[0] + len(given), begins[1], begins[1] + len(computed),
+            type.type.op.payload, type.type.op.singles, adding,
+        )  # fmt: skip
+        with Whole():
+            self._given.append([records(given, SOURCE)])
+            self._computed.append([records(computed, COMPUTED)])
+            self._rules.append([records([made], RULE)])
+            self.rules.append(rule)
+            if rule.runs >= 0:
+                self.of_kinds[rule.runs] = rule
+            self._numbers[key] = len(self.rules) - 1
+
+    def _of_nodes(
+        self, type: BoundType, number: int, bits: int, saved: Saved | None
+    ) -> tuple[int, GradientRule, list[Source], list[Computed]]:
+        """A derivative of every node by itself."""
+        table, windows = self._table, self._table.windows
+        kind, live = table.output_sets.sets[number]
+        slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
+        needed = table.output_sets.needed(number, [bool(bits >> min(slot, 62) & 1) for slot in range(slots)])
+        how = compiled(type, needed, saved is not None, live, table.backend)
+        if how.program is None:
+            return NOTHING, GradientRule(number, kind, -1, -1, how, None), [], []
+        own = windows.own(how.width, type.type.out.dtype)
+        computed = [
+            _NOWHERE if place is None else Computed(windows.part(own, place.column, place.spec.size), 0, 0)
+            for place in how.operands
+        ]
+        given = []
+        for source, which in how.given:
+            if source is Given.SAVED:
+                assert saved is not None
+                column, spec = saved.how.places[which]
+                which = windows.part(saved.window, column, spec.size)
+            given.append(Source(int(source), which))
+        return COMPUTE, GradientRule(number, kind, own, table.derived(how.program, own), how, None), given, computed
+
+    def _over_lists(
+        self, type: BoundType, number: int, bits: int
+    ) -> tuple[int, GradientRule, list[Source], list[Computed]]:
+        """The derivative of a type that has equations."""
+        table, slots = self._table, len(type.type.operands)
+        found = derivative_of(type.type, tuple(bool(bits >> slot & 1) for slot in range(slots)), table.backend)
+        program, runs, given = found.program, -1, list[Source]()
+        if program is not None:
+            given += [Source(int(Given.OPERAND), slot) for slot in range(slots)]
+            given += [Source(int(source), 0) for source in (Given.GRADIENT, Given.RESULT)[: program.given - slots]]
+            runs = table.derived(program)
+        computed = []
+        for output in found.outputs:
+            if output is None:
+                computed.append(_NOWHERE)
+            elif output.given:
+                computed.append(Computed(type.window + GRADIENT, 1, 1))
+            else:
+                window = table.windows.own(output.entries, type.type.out.dtype)
+                computed.append(Computed(window, int(output.of_each), 0))
+        rule = GradientRule(number, table.output_sets.sets[number].kind, -1, runs, None, program)
+        return OVER_LISTS if any(found.outputs) else NOTHING, rule, given, computed
+
+
+def stopping_views() -> np.ndarray:
+    """Per code of a view, whether gradients end there."""
+    global _stops
+    known = _stops
+    if len(known) < len(VIEWS):
+        _stops = known = np.append(known, [stops(view) for view in VIEWS[len(known) :]])
+    return known
+
+
+_stops = np.zeros(1, np.bool_)  # code 0 is no view
+
+
+def rules_of(table: TypeTable) -> Rules:
+    """The one collection of a table."""
+    table.rules = table.rules or Rules(table)
+    return table.rules
