@@ -124,13 +124,14 @@ class PlacedRows(NamedTuple):
     """Rows of arenas that lie side by side in one piece of memory.
 
     Attributes:
-        arenas, begins, rows: which, where each begins, in entries, and how many rows it has.
+        arenas: which; begins: where each begins, in entries.
+        words: the fields of their records `Rows`, but that addresses count from the piece's.
         zeros, entries: of the piece: the first are zeros; how many there are.
     """
 
     arenas: np.ndarray
-    begins: np.ndarray
-    rows: np.ndarray
+    begins: dict[int, int]
+    words: np.ndarray
     zeros: int
     entries: int
 
@@ -140,61 +141,64 @@ class GradientRows:
 
     def __init__(self, windows: Windows, arenas: Arenas, pool: BufferPool) -> None:
         self._windows, self._arenas, self._pool = windows, arenas, pool
-        self._pieces: list[Any] = []
-        self._parts: dict[int, tuple[int, int]] = {}  # per arena, in which piece, and where it begins there
+        self._claims: list[tuple[PlacedRows, Any]] = []  # with the piece of memory
         self._arrays: dict[int, Any] = {}
 
     def claim(self, placed: PlacedRows) -> None:
         """Have these rows, with those that arenas had of a backward pass through an earlier stretch of runs."""
-        arenas, begins, rows, zeros, entries = placed
-        if not entries:
+        if not placed.entries:
             return
-        known, numbers = self._arenas, arenas.tolist()
+        known = self._arenas
         known.see_layouts()  # the plan may be another graph's
-        _, dtype = self._windows.layouts[numbers[0]]
-        piece = self._pool.acquire(entries, dtype)
-        self._pieces.append(piece)
-        if zeros:
-            piece[:zeros] = 0
-        before, number, words = self._parts, len(self._pieces) - 1, known.words
-        self._parts = {arena: (number, begin) for arena, begin in zip(numbers, begins.tolist(), strict=True)}
-        if before:
+        _, dtype = self._windows.layouts[placed.arenas.item(0)]
+        piece = self._pool.acquire(placed.entries, dtype)
+        if placed.zeros:
+            piece[: placed.zeros] = 0
+        if self._claims:
             self._arrays.clear()
-            for arena in before.keys() & self._parts.keys():
-                n = words.item(arena, 2) * (words.item(arena, 1) // dtype.itemsize)
-                (old, first), (_, begin) = before[arena], self._parts[arena]
-                piece[begin : begin + n] = self._pieces[old][first : first + n]
-            self._parts = before | self._parts
-        words[arenas, 0] = self._pool.address(piece) + dtype.itemsize * begins
-        words[arenas, 2] = words[arenas, 3] = rows
+            for arena, begin in placed.begins.items():
+                before = self._flat(arena)
+                if before is not None:
+                    piece[begin : begin + len(before)] = before
+        self._claims.append((placed, piece))
+        words = placed.words.copy()
+        words[:, 0] += self._pool.address(piece)
+        known.words[placed.arenas] = words
 
     def there(self, n: int) -> np.ndarray:
         """Per arena, of which there are n, whether it is one of gradients that has rows; none: that is of none."""
-        found = np.zeros(n if self._parts else 0, np.bool_)
-        found[list(self._windows.of_gradients & self._parts.keys())] = True
+        found = np.zeros(n if self._claims else 0, np.bool_)
+        for placed, _ in self._claims:
+            found[list(self._windows.of_gradients & placed.begins.keys())] = True
         return found
+
+    def _flat(self, arena: int) -> Any:
+        """The entries of an arena, if it has rows here."""
+        for placed, piece in reversed(self._claims):
+            begin = placed.begins.get(arena)
+            if begin is not None:
+                return piece[begin : begin + self._arenas.used.item(arena) * self._windows.widths()[arena]]
+        return None
 
     def array(self, window: int) -> Any:
         """The rows that a window shows [rows, *shape]; of gradients where nothing has flowed: zeros."""
         found = self._arrays.get(window)
         if found is None:
             seen, known = self._windows.windows[window], self._arenas
-            if seen.arena not in self._parts:
+            flat = self._flat(seen.arena)
+            if flat is None:
                 known.see_layouts()
-                rows = known.used[[seen.arena - GRADIENT]]
-                entries = rows.item() * self._windows.widths()[seen.arena]
-                self.claim(PlacedRows(np.array([seen.arena]), np.zeros(1, np.int64), rows, entries, entries))
-            (number, begin), n = self._parts[seen.arena], known.used.item(seen.arena)
-            shape = self._windows.layouts[seen.arena][0]
-            flat = self._pieces[number][begin : begin + n * self._windows.widths()[seen.arena]]
-            found = self._arrays[window] = seen.view(flat.reshape(n, *shape))
+                n, stride = known.used.item(seen.arena - GRADIENT), known.words.item(seen.arena, 1)
+                entries, words = n * self._windows.widths()[seen.arena], np.array([[0, stride, n, n]])
+                self.claim(PlacedRows(np.array([seen.arena]), {seen.arena: 0}, words, entries, entries))
+                flat = self._flat(seen.arena)
+            found = self._arrays[window] = seen.view(flat.reshape(-1, *self._windows.layouts[seen.arena][0]))
         return found
 
     @property
     def bytes(self) -> int:
         """Of these rows."""
-        claimed = list(self._parts)
-        return int(self._arenas.words[claimed, 1] @ self._arenas.words[claimed, 2])
+        return sum(int(placed.words[:, 1] @ placed.words[:, 2]) for placed, _ in self._claims)
 
     def of(self, window: int) -> Any:
         """The gradients of what a window of values shows [rows, *shape]."""
@@ -202,9 +206,9 @@ class GradientRows:
 
     def release(self) -> None:
         """Have none; the gradients are gone."""
-        if self._parts:
+        if self._claims:
             self._arrays.clear()
-            claimed, self._parts = list(self._parts), {}
-            self._arenas.words[claimed, 0] = self._arenas.words[claimed, 2] = self._arenas.words[claimed, 3] = 0
-        while self._pieces:
-            self._pool.release(self._pieces.pop())
+            for placed, _ in self._claims:
+                self._arenas.used[placed.arenas] = 0
+        while self._claims:
+            self._pool.release(self._claims.pop()[1])

@@ -128,7 +128,8 @@ def place_rows(
     Args:
         rows, arenas: see `plan_back`; there: per arena, whether it is to stay where it is; none: that is no arena.
         itemsize: of an entry.
-        placed: [3, arenas]: the arenas, where each begins, in entries, and its rows; filled in.
+        placed: [arenas, 5]: the arena, and the fields of its record `Rows`, but that addresses count from the first
+            byte; filled in.
 
     Returns:
         How many arenas these are; how many entries are of gradients; and how many there are.
@@ -139,8 +140,10 @@ def place_rows(
         for arena in range(len(rows)):
             if rows[arena] == 0 or of_gradients[arena] != first or (len(there) and there[arena]):
                 continue
-            placed[0, n], placed[1, n], placed[2, n] = arena, end, rows[arena]
-            end += -(-rows[arena] * (arenas[arena]["stride"] // itemsize) // LINE) * LINE
+            stride = arenas[arena]["stride"]
+            placed[n, 0], placed[n, 1], placed[n, 2] = arena, end * itemsize, stride
+            placed[n, 3] = placed[n, 4] = rows[arena]
+            end += -(-rows[arena] * (stride // itemsize) // LINE) * LINE
             n += 1
         if first:
             zeros = end

@@ -121,10 +121,12 @@ def planned(
     terms = [(rule, used.item(arena), flow.columns.rows.item(rule.set)) for rule, arena in chosen.terms]
     parts = flow.columns.parts["batch"][: n_parts if chosen.has_parameters else 0].copy()
     itemsize = table.windows.layouts[at_roots.item(0)][1].itemsize
-    placed = np.empty((3, len(rows)), np.int64)
+    placed = np.empty((len(rows), 5), np.int64)
     there = store.gradients.there(len(rows))
     n, zeros, entries = place_rows(rows, there, tables, graph.arenas.rows, itemsize, placed)
-    at_rows = PlacedRows(placed[0, :n], placed[1, :n], placed[2, :n], zeros, entries)
+    placed = placed[:n]
+    begins = dict(zip(placed[:, 0].tolist(), (placed[:, 1] // itemsize).tolist(), strict=True))
+    at_rows = PlacedRows(placed[:, 0], begins, placed[:, 1:], zeros, entries)
     # The flow's own columns are those of the next stretch soon.
     requires, sets = (column[: graph.nodes.n] for column in flow.columns[:2])
     way = Way(plan, chosen, ready, batches, at_rows, terms, parts, requires, sets, places)
