@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from heapq import heappop, heappush
-from typing import Any
 
 import numpy as np
 
@@ -13,47 +12,13 @@ from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.arenas import Arenas, GradientRows
 from edbatch.memory.plan.growing import GrowingPlan
-from edbatch.memory.plan.pool import BufferPool
+from edbatch.memory.plan.pool import BufferPool, KeptBuffer
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.backward.records import Flow
 from edbatch.runtime.nodes import Nodes
 
 MOST_BYTES = 1 << 26  # of a store that is kept
-MOST_OF_BUFFER = 1 << 22  # bytes of one that is kept; more goes back to the pool as soon as it can
 MOST = 4  # stores that are kept for graphs of one table
-
-
-class KeptBuffer:
-    """A buffer that stays where it is used: to take one from a pool, and give it back, costs as much as a small loop.
-
-    It is taken when it is first needed, or a larger one, or one of another dtype.
-    """
-
-    __slots__ = ("_address", "_array", "_pool")
-
-    def __init__(self, pool: BufferPool) -> None:
-        self._pool = pool
-        self._array: Any = None
-        self._address = 0
-
-    def take(self, entries: int, dtype: np.dtype) -> tuple[int, Any]:
-        """At least so many entries, with unspecified contents, and their address; who took them before has none."""
-        if self._array is None or len(self._array) < entries or self._array.dtype != dtype:
-            self.give_back()
-            array = self._pool.acquire(entries, dtype)
-            self._address, self._array = self._pool.address(array), array
-        return self._address, self._array
-
-    def give_back(self) -> None:
-        """Let others have it."""
-        if self._array is not None:
-            array, self._array = self._array, None
-            self._pool.release(array)
-
-    def shrink(self) -> None:
-        """Let others have it if it is large."""
-        if self._array is not None and self._array.nbytes > MOST_OF_BUFFER:
-            self.give_back()
 
 
 class Store:
@@ -85,7 +50,7 @@ class Store:
     def release(self) -> None:
         """Give all that is a device's memory to others; the values are gone."""
         self.scratch.give_back()
-        self.gradients.release()
+        self.gradients.give_back()
         self.arenas.release()
 
     def clear(self) -> None:
@@ -95,6 +60,7 @@ class Store:
         self.nodes.clear()
         self.plan.clear()
         self.scratch.shrink()
+        self.gradients.shrink()
 
     def saving_of(self, types: int) -> np.ndarray:
         """Per type a record `SavingRows`, of any contents: the next run that saves uses it again."""

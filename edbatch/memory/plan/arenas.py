@@ -8,7 +8,7 @@ import numpy as np
 
 from edbatch.base.records import joined, records, words_of
 from edbatch.memory.plan.addresses import ROWS, Rows
-from edbatch.memory.plan.pool import BufferPool
+from edbatch.memory.plan.pool import BufferPool, KeptBuffer
 from edbatch.memory.plan.windows import GRADIENT, Windows
 
 
@@ -141,6 +141,7 @@ class GradientRows:
 
     def __init__(self, windows: Windows, arenas: Arenas, pool: BufferPool) -> None:
         self._windows, self._arenas, self._pool = windows, arenas, pool
+        self._kept = KeptBuffer(pool)
         self._claims: list[tuple[PlacedRows, Any]] = []  # with the piece of memory
         self._arrays: dict[int, Any] = {}
 
@@ -151,18 +152,22 @@ class GradientRows:
         known = self._arenas
         known.see_layouts()  # the plan may be another graph's
         _, dtype = self._windows.layouts[placed.arenas.item(0)]
-        piece = self._pool.acquire(placed.entries, dtype)
-        if placed.zeros:
-            piece[: placed.zeros] = 0
-        if self._claims:
+        if not self._claims:
+            address, piece = self._kept.take(placed.entries, dtype)
+        else:
+            piece = self._pool.acquire(placed.entries, dtype)
+            address = self._pool.address(piece)
             self._arrays.clear()
             for arena, begin in placed.begins.items():
-                before = self._flat(arena)
-                if before is not None:
+                n = known.used.item(arena)
+                if n:
+                    before = self.flat(arena, 0, n)
                     piece[begin : begin + len(before)] = before
+        if placed.zeros:
+            piece[: placed.zeros] = 0
         self._claims.append((placed, piece))
         words = placed.words.copy()
-        words[:, 0] += self._pool.address(piece)
+        words[:, 0] += address
         known.words[placed.arenas] = words
 
     def there(self, n: int) -> np.ndarray:
@@ -172,27 +177,28 @@ class GradientRows:
             found[list(self._windows.of_gradients & placed.begins.keys())] = True
         return found
 
-    def _flat(self, arena: int) -> Any:
-        """The entries of an arena, if it has rows here."""
+    def flat(self, arena: int, first: int, n: int) -> Any:
+        """The entries of n rows of an arena from the first on; of gradients where nothing has flowed: zeros."""
         for placed, piece in reversed(self._claims):
             begin = placed.begins.get(arena)
             if begin is not None:
-                return piece[begin : begin + self._arenas.used.item(arena) * self._windows.widths()[arena]]
-        return None
+                width = self._windows.widths()[arena]
+                return piece[begin + first * width : begin + (first + n) * width]
+        known = self._arenas
+        known.see_layouts()
+        rows, stride = known.used.item(arena - GRADIENT), known.words.item(arena, 1)
+        entries, words = rows * self._windows.widths()[arena], np.array([[0, stride, rows, rows]])
+        self.claim(PlacedRows(np.array([arena]), {arena: 0}, words, entries, entries))
+        return self.flat(arena, first, n)
 
     def array(self, window: int) -> Any:
-        """The rows that a window shows [rows, *shape]; of gradients where nothing has flowed: zeros."""
+        """The rows that a window shows [rows, *shape]; see `flat`."""
         found = self._arrays.get(window)
         if found is None:
-            seen, known = self._windows.windows[window], self._arenas
-            flat = self._flat(seen.arena)
-            if flat is None:
-                known.see_layouts()
-                n, stride = known.used.item(seen.arena - GRADIENT), known.words.item(seen.arena, 1)
-                entries, words = n * self._windows.widths()[seen.arena], np.array([[0, stride, n, n]])
-                self.claim(PlacedRows(np.array([seen.arena]), {seen.arena: 0}, words, entries, entries))
-                flat = self._flat(seen.arena)
-            found = self._arrays[window] = seen.view(flat.reshape(-1, *self._windows.layouts[seen.arena][0]))
+            seen = self._windows.windows[window]
+            rows = self._arenas.used.item(seen.arena - GRADIENT if seen.is_gradient else seen.arena)
+            flat = self.flat(seen.arena, 0, rows)
+            found = self._arrays[window] = seen.view(flat.reshape(rows, *self._windows.layouts[seen.arena][0]))
         return found
 
     @property
@@ -210,5 +216,15 @@ class GradientRows:
             self._arrays.clear()
             for placed, _ in self._claims:
                 self._arenas.used[placed.arenas] = 0
-        while self._claims:
+        while len(self._claims) > 1:
             self._pool.release(self._claims.pop()[1])
+        self._claims.clear()
+
+    def shrink(self) -> None:
+        """Let others have the memory if it is large."""
+        self._kept.shrink()
+
+    def give_back(self) -> None:
+        """Have none, and let others have the memory."""
+        self.release()
+        self._kept.give_back()

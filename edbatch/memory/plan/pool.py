@@ -76,6 +76,42 @@ class BufferPool:
         return sum(size * dtype.itemsize * len(free) for (size, dtype), free in list(self._free.items()))
 
 
+MOST_OF_BUFFER = 1 << 22  # bytes of one that is kept; more goes back to the pool as soon as it can
+
+
+class KeptBuffer:
+    """A buffer that stays where it is used: to take one from a pool, and give it back, costs as much as a small loop.
+
+    It is taken when it is first needed, or a larger one, or one of another dtype.
+    """
+
+    __slots__ = ("_address", "_array", "_pool")
+
+    def __init__(self, pool: BufferPool) -> None:
+        self._pool = pool
+        self._array: Any = None
+        self._address = 0
+
+    def take(self, entries: int, dtype: np.dtype) -> tuple[int, Any]:
+        """At least so many entries, with unspecified contents, and their address; who took them before has none."""
+        if self._array is None or len(self._array) < entries or self._array.dtype != dtype:
+            self.give_back()
+            array = self._pool.acquire(entries, dtype)
+            self._address, self._array = self._pool.address(array), array
+        return self._address, self._array
+
+    def give_back(self) -> None:
+        """Let others have it."""
+        if self._array is not None:
+            array, self._array = self._array, None
+            self._pool.release(array)
+
+    def shrink(self) -> None:
+        """Let others have it if it is large."""
+        if self._array is not None and self._array.nbytes > MOST_OF_BUFFER:
+            self.give_back()
+
+
 _pools: dict[Any, BufferPool] = {}
 
 

@@ -22,6 +22,7 @@ from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
+from edbatch.memory.plan.windows import GRADIENT
 from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
 from edbatch.runtime.backward.plan import BackwardPlan, SeedPlace, Way, planned
@@ -189,10 +190,11 @@ class Backward:
         """Put the given gradients where the backward pass begins; several may be of one node."""
         backend = self._backend
         if not places:
-            seed, (root,) = self._seeds[0], self._roots
-            row, window = self._graph.nodes.row.item(root), self._table.window.item(self._graph.nodes.types.item(root))
+            seed, (root,), nodes = self._seeds[0][0], self._roots, self._graph.nodes
+            arena = self._table.arenas.item(nodes.types.item(root)) + GRADIENT
             # One number goes along with a kernel that fills in; several would be copied to a GPU.
-            self.gradients.of(window)[row : row + 1] = backend.from_host(seed, "C") if seed.ndim > 1 else seed.item()
+            given = backend.from_host(seed, "C").reshape(-1) if seed.ndim else seed
+            self.gradients.flat(arena, nodes.row.item(root), 1)[...] = given
         for number, chosen, window, rows in places:
             given, array = backend.from_host(self._seeds[number][chosen], "C"), self.gradients.of(window)
             if isinstance(rows, np.ndarray):

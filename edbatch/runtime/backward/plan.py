@@ -55,7 +55,7 @@ class Way(NamedTuple):
         chosen: by which rules gradients flow; ready: the programs.
         batches: how many.
         rows: where gradients, and what is computed, lie.
-        terms: per rule that leaves something for parameters, the first row and how many.
+        terms: per rule that leaves something for parameters, in which arena, the first row, and how many.
         parts: the batches that gradients flow into; none if no node is a parameter.
         requires, sets: of a plan that is cached, see `FlowColumns`.
         places: where gradients that are given go.
@@ -66,7 +66,7 @@ class Way(NamedTuple):
     ready: Ready
     batches: int
     rows: PlacedRows
-    terms: list[tuple[GradientRule, int, int]]
+    terms: list[tuple[GradientRule, int, int, int]]
     parts: np.ndarray
     requires: np.ndarray
     sets: np.ndarray
@@ -118,7 +118,7 @@ def planned(
         plan.make_room(sizes)
     batches, held = plan.used.batches, programs.prepare(chosen.kinds, table)
     ready = programs.ready(chosen.kinds, programs.scratch(plan, 0, batches))
-    terms = [(rule, used.item(arena), flow.columns.rows.item(rule.set)) for rule, arena in chosen.terms]
+    terms = [(rule, arena, used.item(arena), flow.columns.rows.item(rule.set)) for rule, arena in chosen.terms]
     parts = flow.columns.parts["batch"][: n_parts if chosen.has_parameters else 0].copy()
     itemsize = table.windows.layouts[at_roots.item(0)][1].itemsize
     placed = np.empty((len(rows), 5), np.int64)
@@ -176,9 +176,9 @@ class BackwardPlan:
     def add_to_parameters(self, gatherer: Gatherer = unless_frozen) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
         table, stretch = self._table, self.stretch
-        for rule, first, n in self._way.terms:
+        for rule, arena, first, n in self._way.terms:
             assert rule.how is not None
-            computed = self._gradients.array(rule.own)[first : first + n]
+            computed = self._gradients.flat(arena, first, n).reshape(n, rule.how.width)
             TypeRows(rule.how, computed, stretch, self._graph, self._sets, rule.set, rule.kind).add_terms(gatherer)
         if not len(self._way.parts):
             return
