@@ -196,7 +196,9 @@ class GradientRows:
         found = self._arrays.get(window)
         if found is None:
             seen = self._windows.windows[window]
-            rows = self._arenas.used.item(seen.arena - GRADIENT if seen.is_gradient else seen.arena)
+            rows = self._arenas.used.item(seen.arena)
+            if not rows and seen.is_gradient:
+                rows = self._arenas.used.item(seen.arena - GRADIENT)
             flat = self.flat(seen.arena, 0, rows)
             found = self._arrays[window] = seen.view(flat.reshape(rows, *self._windows.layouts[seen.arena][0]))
         return found

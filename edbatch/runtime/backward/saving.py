@@ -61,10 +61,13 @@ class SavingTable:
         counts = np.bincount(batches["type"], batches["n"]).astype(np.int64)
         claimed = [(kind, how, *_window(type, how, table)) for kind, type, how in worth]
         arenas.see_layouts()
+        is_full = False
         for kind, how, window, arena in claimed:
             self.saved[kind] = Saved(how, window, arenas.used.item(arena), counts.item(kind))
-            arenas.used[arena] += counts[kind]
-        arenas.make_room()
+            used = arenas.used.item(arena) + counts.item(kind)
+            arenas.used[arena], is_full = used, is_full or used > arenas.words.item(arena, 3)
+        if is_full:
+            arenas.make_room()
         kept = words_of(self.saving)
         kept[:] = 0
         for kind, _, _, arena in claimed:
