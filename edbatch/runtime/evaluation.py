@@ -353,8 +353,8 @@ class Evaluation:
         found: Backward | None = self._backward
         return found if found is not None and found.is_there else None
 
-    def went_back_in_vain(self) -> bool:
-        """Whether the last way back led to no parameter, though some have run."""
+    def no_gradient_reached(self) -> bool:
+        """Whether the last backward pass led to no parameter, though some have run."""
         return not self._backward.has_flowed and bool(self.table.holds_parameters[self.nodes.types[: self.done]].any())
 
     def gradient(self, id: int | np.ndarray, spec: Spec) -> Any:

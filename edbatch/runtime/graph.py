@@ -229,7 +229,7 @@ class Graph(Columns):
             evaluation.backward(roots, seeds)
         if self._read:
             tell_read(self._read, self.constants)
-        if roots and evaluation.went_back_in_vain():
+        if roots and evaluation.no_gradient_reached():
             warn(
                 "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "
                 "or all that leads to one is stopped (numbers that were read, by value() or float(x), lead nowhere)"
@@ -289,7 +289,7 @@ class Graph(Columns):
         """Run what is pending.
 
         Args:
-            saving: keep what a way back will read, as a run that `backward` starts does.
+            saving: save what a backward pass will read, as a run that `backward` starts does.
 
         Raises:
             EdBatchError: the graph was left by an exception, or failed before.

@@ -29,13 +29,13 @@ from edbatch.runtime.split import MOST_DISTINCT
 from edbatch.runtime.type_table import TypeTable, looking, shared_table
 
 if TYPE_CHECKING:
-    from edbatch.runtime.backward.plan import Way
+    from edbatch.runtime.backward.plan import BackwardPlan
 
 MOST_BYTES = 1 << 27  # of all plans together
 MOST_NODES = 100_000  # of a graph: to go through them takes 5 ns a node
 MOST_SEEN = 1 << 14  # graphs
 MOST_MISSED = 200  # look-ups without a hit, less ten for each hit, before only every eighth graph is looked up
-MOST_WAYS = 4  # backward plans of one run, from several expressions and for several sets of gradients
+MOST_BACKWARD = 4  # backward plans of one run, from several expressions and for several sets of gradients
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +50,7 @@ class CachedPlan:
         fixes_device: whether its device follows from what was recorded, and is not the one in force then.
         n_integers: of the graph.
         ready: the programs that ran it, by whether they saved.
-        ways: backward plans of it, see `runtime.backward`.
+        backward: backward plans of it, see `runtime.backward`.
         is_kept: whether the cache has it still.
         bytes: of all arrays, and of the key, about.
     """
@@ -66,7 +66,7 @@ class CachedPlan:
     fixes_device: bool
     n_integers: int
     ready: dict[bool, Ready] = field(default_factory=dict)
-    ways: dict[Hashable, Way] = field(default_factory=dict)
+    backward: dict[Hashable, BackwardPlan] = field(default_factory=dict)
     is_kept: bool = False
     bytes: int = 0
 
@@ -134,13 +134,13 @@ class PlanCache:
             self.bytes += made.bytes
             self._shrink()
 
-    def keep_way(self, made: CachedPlan, key: Hashable, way: Way) -> None:
+    def keep_backward(self, made: CachedPlan, key: Hashable, plan: BackwardPlan) -> None:
         """Keep a backward plan of what is kept, in the place of one that is no longer right."""
         with lock:
-            before = made.ways.get(key)
-            if made.is_kept and (before is not None or len(made.ways) < MOST_WAYS):
-                made.ways[key] = way
-                more = way.bytes - (0 if before is None else before.bytes)
+            before = made.backward.get(key)
+            if made.is_kept and (before is not None or len(made.backward) < MOST_BACKWARD):
+                made.backward[key] = plan
+                more = plan.bytes - (0 if before is None else before.bytes)
                 made.bytes += more
                 self.bytes += more
                 self._shrink()

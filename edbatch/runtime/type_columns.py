@@ -93,7 +93,7 @@ class ColumnsOfTypes:
         has_late, looks_up: whether it is a cell of which there may be something to split off, see
             `passes.split_stages`; `may_split`: for these reasons or others; `any_split`: for any type.
         has_calls: whether it is a cell that calls functions of the user's; `any_calls`: for any type.
-        holds_parameters, ends_gradients: see `runtime.backward.reach`.
+        holds_parameters, ends_gradients: see `runtime.backward.flow`.
         saving: where values are saved: nothing is; see `runtime.backward.saving`.
     """
 

@@ -20,7 +20,7 @@ from edbatch.kernels.program import NONE, Task
 from edbatch.memory.plan.columns import TypeColumns
 from edbatch.memory.plan.pool import pool_of
 from edbatch.memory.plan.windows import Windows
-from edbatch.runtime.backward.output_sets import OutputSets
+from edbatch.runtime.backward.live_outputs import LiveOutputs
 from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.program_table import ProgramTable
@@ -39,7 +39,7 @@ class TypeTable(ColumnsOfTypes):
         bound: the types, ready to run, and those that only backward passes have.
         stores: what graphs keep.
         scattered: what reads, and adds to, windows whose rows have entries that do not lie side by side.
-        output_sets: of the types' outputs, those that gradients flow into; rules: by which gradients flow, see
+        live_outputs: of the types' outputs, those that gradients flow into; rules: by which gradients flow, see
             `backward.rules`.
         numbers, view_windows: see `memory.plan.columns.TypeColumns`.
         splits: how cells have been split, see `runtime.split`.
@@ -51,14 +51,14 @@ class TypeTable(ColumnsOfTypes):
         self.pool = pool_of(self.backend)
         self.numbers = np.full(64, -1, np.int32)
         self._names: dict[bytes, tuple[str, ...]] = {}
-        self._gone = TYPES.made - len(TYPES)
+        self._run_stretch = TYPES.made - len(TYPES)
         self.windows = Windows()
         self.stores = Stores(self.windows, self.pool)
         self.bound: list[Any] = []
         self._derived: dict[Any, int] = {}
         self.splits: dict[Any, Any] = {}
         self.scattered = ScatteredKernels(self.windows, self.backend)
-        self.output_sets = OutputSets()
+        self.live_outputs = LiveOutputs()
         self.rules: Any = None
         # By whether they are plain, and by whether they save.
         self._programs = [[ProgramTable() for _ in range(2)] for _ in range(2)]
@@ -177,11 +177,11 @@ class TypeTable(ColumnsOfTypes):
     def is_full(self) -> bool:
         """Whether new graphs had better begin a new table."""
         gone = TYPES.made - len(TYPES)
-        if gone - self._gone > MAX_GONE:  # since it was last counted how many of them are here
+        if gone - self._run_stretch > MAX_GONE:  # since it was last counted how many of them are here
             types = [bound.type.id for bound in self.bound if isinstance(bound, BoundType)]
             if sum(id not in TYPES for id in types) > MAX_GONE:
                 return True
-            self._gone = gone
+            self._run_stretch = gone
         return len(self.bound) > MAX_TYPES or len(self.windows.windows) > MAX_WINDOWS
 
     def names(self, present: np.ndarray) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ FAULTS = (
         "unread-output", "gradients of what is not read", "graph/cell/derivative.py",
         "an operand gets a gradient of zero times an infinite derivative from what nobody reads",
         "live = range(len(body.outputs)) if live is None else live", "live = range(len(body.outputs))",
-        "tests/runtime/backward/test_output_sets.py::test_what_is_not_read_has_no_gradient",
+        "tests/runtime/backward/test_live_outputs.py::test_what_is_not_read_has_no_gradient",
     ),
     Fault(
         "padding-read", "padding read as data", "graph/ops/pool.py",
@@ -68,7 +68,7 @@ FAULTS = (
     ),
     # The backward pass through a graph.
     Fault(
-        "stop-in-batches", "gradients leak through stopped edges", "runtime/backward/out.py",
+        "stop-in-batches", "gradients leak through stopped edges", "runtime/backward/plan_writer.py",
         "an operand that some nodes of a batch read stopped gets gradients from all",
         "if access != GATHER_MANY and targets.stopped[window]:", "if False:",
         FUZZ,

@@ -1,1 +1,1 @@
-"""The way back through what has run, as plans of derivatives, and the gradients that come of it."""
+"""Backward passes: plans of derivatives, made from the plan that has run, and the gradients that come of them."""

@@ -25,8 +25,8 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.memory.plan.windows import GRADIENT
 from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
-from edbatch.runtime.backward.plan import BackwardPlan, SeedPlace, Way, planned
-from edbatch.runtime.backward.reach import divide, flow_from
+from edbatch.runtime.backward.flow import divide, propagate
+from edbatch.runtime.backward.plan import BackwardPlan, BackwardRun, SeedPlace, plan_backward
 from edbatch.runtime.backward.rules import Rules, rules_of, stopping_views
 from edbatch.runtime.backward.saving import Ran, stretches
 from edbatch.runtime.plan_cache import plans as plan_cache
@@ -112,7 +112,7 @@ class Backward:
         self._roots, self._seeds = roots, seeds
         self._wanted: list[int] = []  # nodes whose gradients are asked for, beside parameters
         self._backend, self.is_there = table.backend, False
-        self.plans: list[BackwardPlan] = []
+        self.plans: list[BackwardRun] = []
         self.gradients = store.gradients
         self.gradients.release()  # what an interrupt has left
 
@@ -127,9 +127,9 @@ class Backward:
             sources: compute those of inputs and constants too, and leave the parameters' alone.
         """
         if sources:
-            self.release()  # what the first way back has left
+            self.release()  # what the first plan back has left
         self.has_sources = sources
-        plans = self.plans = self._gone_back()
+        plans = self.plans = self._run_stretches()
         self.has_flowed = bool(plans)
         if not sources:
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.
@@ -142,49 +142,49 @@ class Backward:
         self.is_there = True
 
     def gather(self, asked: Asked) -> None:
-        """Compute what is asked for in one pass, and nothing else that does not lie on the way."""
+        """Compute what is asked for in one pass, and nothing else that does not lie on the plan."""
         self.has_sources = False
         several = [(spec, np.array(ids, np.int64)) for spec, ids in asked.ids.items()]
         self._wanted = [node for _, ids in several for node in self._of_expressions.nodes(ids)[0].tolist()]
-        plans = self._gone_back()
+        plans = self._run_stretches()
         with np.errstate(all="ignore"):
             for plan in plans:
                 plan.add_to_parameters(asked.gatherer)
         for spec, ids in several:
             asked.found[spec] = self._of_expressions.rows(ids, spec, self.sets)
 
-    def _gone_back(self) -> list[BackwardPlan]:
+    def _run_stretches(self) -> list[BackwardRun]:
         """Compute the gradients of values, by the plan that is cached for this, or by a new one."""
         known, table = self._graph.known, self._table
-        plans: list[BackwardPlan] = []
+        plans: list[BackwardRun] = []
         if known is not None:
             ran = self._ran[0]
             key = self.has_sources, current_options().plain, *ran.saved, None, *self._roots, None, *self._wanted
-            found = known.ways.get(key)
+            found = known.backward.get(key)
             if found is not None and (held := found.ready.held(table.programs)) is not None:
                 self.requires, self.sets = found.requires, found.sets
-                return [self._gone(ran, found, held, True)]
+                return [self._run_stretch(ran, found, held, True)]
         roots, rules = np.array(self._roots, np.int64), rules_of(table)
         self._flow(roots, rules)
-        graph, store, n_sets = self._graph, self._store, len(table.output_sets.sets)
-        flow, nodes, ways = store.flow, graph.nodes.directory, rules.ways
+        graph, store, n_sets = self._graph, self._store, len(table.live_outputs.sets)
+        flow, nodes, tables = store.flow, graph.nodes.directory, rules.flow_tables
         for stretch in reversed(stretches(self._ran)):
-            divided = divide(*stretch.extent, n_sets, graph.plan.entries, nodes, ways, flow.entries)
+            divided = divide(*stretch.extent, n_sets, graph.plan.entries, nodes, tables, flow.entries)
             if divided[0]:
                 places = [] if plans else self._places(roots)
-                way, held = planned(stretch, graph, store, divided, roots, places, rules)
+                plan, held = plan_backward(stretch, graph, store, divided, roots, places, rules)
                 if known is not None:
-                    plan_cache.keep_way(known, key, way.copy())
-                plans.append(self._gone(stretch, way, held, not plans))
+                    plan_cache.keep_backward(known, key, plan.copy())
+                plans.append(self._run_stretch(stretch, plan, held, not plans))
         return plans
 
-    def _gone(self, stretch: Ran, way: Way, held: list[Any], is_last: bool) -> BackwardPlan:
+    def _run_stretch(self, stretch: Ran, plan: BackwardPlan, held: list[Any], is_last: bool) -> BackwardRun:
         """Go back through a stretch of runs; `is_last`: there are no gradients so far but those that are given."""
-        plan = BackwardPlan(stretch, way, held, self._graph, self.gradients, self._store, self.sets)
+        run = BackwardRun(stretch, plan, held, self._graph, self.gradients, self._store, self.sets)
         if is_last:
-            self._give_seeds(way.places)
-        plan.run()
-        return plan
+            self._give_seeds(plan.places)
+        run.run()
+        return run
 
     def _give_seeds(self, places: Sequence[SeedPlace]) -> None:
         """Put the given gradients where the backward pass begins; several may be of one node."""
@@ -215,14 +215,14 @@ class Backward:
     def _flow(self, roots: np.ndarray, rules: Rules) -> None:
         """Find out where gradients flow."""
         table, nodes, flow, plan = self._table, self._graph.nodes, self._store.flow, self._graph.plan
-        found, wanted, n, at = table.output_sets, np.array(self._wanted, np.int64), nodes.n, -1
+        found, wanted, n, at = table.live_outputs, np.array(self._wanted, np.int64), nodes.n, -1
         found.see(table.bound)
         flow.reserve(n, len(found.sets))
         columns = flow.columns
         self.requires, self.sets = columns.requires[:n], columns.sets[:n]
         while True:
-            given = plan.entries, nodes.directory, rules.ways, flow.entries
-            at = flow_from(roots, wanted, at, self.has_sources, *given)
+            given = plan.entries, nodes.directory, rules.flow_tables, flow.entries
+            at = propagate(roots, wanted, at, self.has_sources, *given)
             if at == -1:
                 break
             if at >= 0:

@@ -1,4 +1,4 @@
-"""The gradient of one expression, once gradients have gone back: also of what a cell computes on its way."""
+"""The gradient of one expression after a backward pass: also of what a cell computes inside."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class ExpressionGradients:
         return int((nodes.args[nodes.starts[alike] + operand] & NODE_MASK == part).sum()) > 1
 
     def _live(self, node: int, sets: np.ndarray) -> frozenset[int]:
-        return self._table.output_sets.sets[sets[node]].live if sets[node] >= 0 else frozenset()
+        return self._table.live_outputs.sets[sets[node]].live if sets[node] >= 0 else frozenset()
 
     def _of_output(self, node: int, output: int, gradient: Any, live: frozenset[int]) -> Any:
         """The gradient [1, *shape] of a cell's output, given what flows to its row from outside: with what flows to it

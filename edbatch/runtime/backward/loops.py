@@ -10,9 +10,9 @@ from edbatch.compiling.compiled import compiled
 from edbatch.graph.cell.derivative import Given
 from edbatch.memory.plan.format import GATHER, SLICE
 from edbatch.memory.plan.windows import GRADIENT
-from edbatch.runtime.backward.out import (
+from edbatch.runtime.backward.plan_writer import (
     Added,
-    Out,
+    PlanWriter,
     Targets,
     add_rows,
     append,
@@ -20,7 +20,7 @@ from edbatch.runtime.backward.out import (
     append_operand,
     batches_in,
     out_in,
-    restrict,
+    select,
 )
 from edbatch.runtime.backward.records import COMPUTE, NOTHING, RuleTables, flow_in, rules_in
 
@@ -152,7 +152,13 @@ def place_rows(
 
 @compiled(small=True)
 def _through_batch(
-    plan: Out, chosen: Chosen, rule: np.void, tables: RuleTables, out: Out, targets: Targets, seen: np.ndarray
+    plan: PlanWriter,
+    chosen: Chosen,
+    rule: np.void,
+    tables: RuleTables,
+    out: PlanWriter,
+    targets: Targets,
+    seen: np.ndarray,
 ) -> None:
     """A batch of a derivative, and additions of what it computes to the operands."""
     batch, which, m = chosen.batch, chosen.which, chosen.n
@@ -161,7 +167,7 @@ def _through_batch(
     read = plan.operands[first : first + slots].copy()
     if m < n:
         for slot in range(slots):
-            restrict(read[slot : slot + 1], which, out)
+            select(read[slot : slot + 1], which, out)
         used, begin = out.used[0], integers
         integers = used["integers"]
         for k in range(rule["integers"]):
@@ -178,8 +184,8 @@ def _through_batch(
 
 @compiled(small=True)
 def _over_lists(
-    plan: Out, chosen: Chosen, rule: np.void, tables: RuleTables, out: Out, targets: Targets, seen: np.ndarray,
-    rows: np.ndarray,
+    plan: PlanWriter, chosen: Chosen, rule: np.void, tables: RuleTables, out: PlanWriter, targets: Targets,
+    seen: np.ndarray, rows: np.ndarray,
 ) -> None:  # fmt: skip
     """A derivative that reads lists: its outputs are operands, too, of windows that the next batch uses again."""
     batch, which, m, computed = chosen.batch, chosen.which, chosen.n, tables.computed
@@ -190,7 +196,7 @@ def _over_lists(
     begins, owners, members = _elements(plan.indices[offsets : offsets + n + 1], which)
     if m < n:
         for slot in range(slots):
-            restrict(read[slot : slot + 1], which if slot < singles else members, out)
+            select(read[slot : slot + 1], which if slot < singles else members, out)
     if rule["type"] >= 0:
         append_batch(out, rule["type"], 0, m, 0, append(out, begins) if m < n else offsets)
         _append_given(rule, tables.given, read, chosen, out)
@@ -212,7 +218,7 @@ def _over_lists(
 
 
 @compiled(small=True)
-def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Chosen, out: Out) -> None:
+def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Chosen, out: PlanWriter) -> None:
     """What the batch that was appended last is given; `read`: the operands of the chosen nodes."""
     used, which = out.used[0], chosen.which
     for place in range(rule["given"], rule["given_end"]):
@@ -233,7 +239,7 @@ def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Ch
 
 
 @compiled(small=True)
-def _has_room(plan: Out, parts: np.ndarray, rules: np.ndarray, rule_of: np.ndarray, out: Out) -> bool:
+def _has_room(plan: PlanWriter, parts: np.ndarray, rules: np.ndarray, rule_of: np.ndarray, out: PlanWriter) -> bool:
     """Whether there is room for all that may come; then segments, indices and integers of the plan that has run are in.
 
     Else `out.used` says how much there is to be.

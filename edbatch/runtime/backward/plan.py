@@ -47,7 +47,7 @@ class SeedPlace(NamedTuple):
     rows: np.ndarray | slice
 
 
-class Way(NamedTuple):
+class BackwardPlan(NamedTuple):
     """The backward plan of a stretch of runs: the same whenever the same has run, and gradients flow as they did.
 
     Attributes:
@@ -72,7 +72,7 @@ class Way(NamedTuple):
     sets: np.ndarray
     places: Sequence[SeedPlace]
 
-    def copy(self) -> Way:
+    def copy(self) -> BackwardPlan:
         """The same, in tables that no other is planned in."""
         return self._replace(plan=self.plan.copy(), requires=self.requires.copy(), sets=self.sets.copy())
 
@@ -82,15 +82,15 @@ class Way(NamedTuple):
         return 1000 + self.requires.nbytes + self.sets.nbytes + self.plan.bytes
 
 
-def planned(
+def plan_backward(
     stretch: Ran, graph: GraphState, store: Store, divided: tuple[int, int], roots: np.ndarray,
     places: Sequence[SeedPlace], rules: Rules,
-) -> tuple[Way, list[Any]]:  # fmt: skip
+) -> tuple[BackwardPlan, list[Any]]:  # fmt: skip
     """Plan a backward pass, in the store's plan for that.
 
     Args:
         divided: into how many parts of batches gradients flow, and of how many sets.
-        roots: ids of the expressions whose gradients are given; places: see `Way`.
+        roots: ids of the expressions whose gradients are given; places: see `BackwardPlan`.
 
     Returns:
         The plan, and what is to be held while it runs.
@@ -129,11 +129,11 @@ def planned(
     at_rows = PlacedRows(placed[:, 0], begins, placed[:, 1:], zeros, entries)
     # The flow's own columns are those of the next stretch soon.
     requires, sets = (column[: graph.nodes.n] for column in flow.columns[:2])
-    way = Way(plan, chosen, ready, batches, at_rows, terms, parts, requires, sets, places)
-    return way, held
+    planned = BackwardPlan(plan, chosen, ready, batches, at_rows, terms, parts, requires, sets, places)
+    return planned, held
 
 
-class BackwardPlan:
+class BackwardRun:
     """The backward pass through a stretch of runs, the last batch first; gradients of the graph's values are filled in.
 
     Args:
@@ -145,18 +145,18 @@ class BackwardPlan:
     """
 
     def __init__(
-        self, stretch: Ran, way: Way, held: list[Any], graph: GraphState, gradients: GradientRows, store: Store,
-        sets: np.ndarray,
+        self, stretch: Ran, planned: BackwardPlan, held: list[Any], graph: GraphState, gradients: GradientRows,
+        store: Store, sets: np.ndarray,
     ) -> None:  # fmt: skip
-        self._held, self.stretch, self._way, self._graph, self._gradients = held, stretch, way, graph, gradients
+        self._held, self.stretch, self._plan, self._graph, self._gradients = held, stretch, planned, graph, gradients
         self._store, self._sets, self._table = store, sets, graph.table
-        expect_unwritten(way.chosen.reads, stretch.time)
-        gradients.claim(way.rows)
+        expect_unwritten(planned.chosen.reads, stretch.time)
+        gradients.claim(planned.rows)
 
     def derived(self, nodes: np.ndarray) -> np.ndarray:
         """Per node the number of its rule, if there is something to compute for it in this pass, else -1."""
         rules, sets = rules_of(self._table).rules, self._sets[nodes]
-        of_sets = np.array([at if at >= 0 and rules[at].runs >= 0 else -1 for at in self._way.chosen.of_sets.tolist()])
+        of_sets = np.array([at if at >= 0 and rules[at].runs >= 0 else -1 for at in self._plan.chosen.of_sets.tolist()])
         found = np.full(len(nodes), -1)
         inside = (sets >= 0) & (sets < len(of_sets))
         found[inside] = of_sets[sets[inside]]
@@ -164,26 +164,26 @@ class BackwardPlan:
 
     def run(self) -> None:
         """Compute the gradients of values."""
-        way, graph, store, backend = self._way, self._graph, self._store, self._table.backend
-        plan, end = way.plan, way.batches
+        planned, graph, store, backend = self._plan, self._graph, self._store, self._table.backend
+        plan, end = planned.plan, planned.batches
         if not end:
             return
         integers = graph.integers.take(plan.integers[: plan.used.integers])
         tables = plan, backend.lists(plan, integers), memory_of(graph, store, self._table, adding=True)
-        scratch, _ = store.scratch.take(way.ready.scratch, _BYTES)
+        scratch, _ = store.scratch.take(planned.ready.scratch, _BYTES)
         run_batches(graph, 0, end, tables, self._table.programs, scratch, lambda at: self._check_batch(plan.tables, at))
 
     def add_to_parameters(self, gatherer: Gatherer = unless_frozen) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
         table, stretch = self._table, self.stretch
-        for rule, arena, first, n in self._way.terms:
+        for rule, arena, first, n in self._plan.terms:
             assert rule.how is not None
             computed = self._gradients.flat(arena, first, n).reshape(n, rule.how.width)
             TypeRows(rule.how, computed, stretch, self._graph, self._sets, rule.set, rule.kind).add_terms(gatherer)
-        if not len(self._way.parts):
+        if not len(self._plan.parts):
             return
         batches = self._graph.plan.tables.batches[stretch.begin.batches : stretch.end.batches]
-        active = np.unique(self._way.parts)
+        active = np.unique(self._plan.parts)
         for kind, row, n, *_ in batches[active[table.is_source[batches["type"][active]]]].tolist():
             type = table.bound[kind]
             if type.type.op is PARAMETER:

@@ -1,4 +1,4 @@
-"""What the passes of the way back read and fill in: by which rules gradients flow, where, and through what."""
+"""Records of backward passes: by which rules gradients flow, where, and through what."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from edbatch.base.records import record_type
 
-# What the way back through batches of a type is: only parameters get gradients, from the rows that other batches leave;
+# What goes back through batches of a type: only parameters get gradients, from the rows that other batches leave;
 # the type's derivative, and additions of what it computes to the operands; or a derivative that reads lists, and
 # additions of what it computes to operands and elements.
 from edbatch.compiling.directory import BOOL, INT64, Directory, reader

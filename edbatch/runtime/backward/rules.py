@@ -94,10 +94,10 @@ class Rules:
         self._ways: Directory[Any] | None = None
 
     @property
-    def ways(self) -> np.ndarray:
-        """Directory of the `reach.Ways` of all types whose sets are known."""
+    def flow_tables(self) -> np.ndarray:
+        """Directory of the `flow.FlowTables` of all types whose sets are known."""
         table, known, stops = self._table, self._ways, stopping_views()
-        sets = table.output_sets.tables
+        sets = table.live_outputs.tables
         if (
             known is None
             or known.tables[0] is not table.holds_parameters
@@ -131,7 +131,7 @@ class Rules:
             present: of records `Present`.
             saved: what the forward run has saved, per type.
         """
-        sets, plain = self._table.output_sets.sets, current_options().plain
+        sets, plain = self._table.live_outputs.sets, current_options().plain
         of_saved = tuple(sets[number].kind in saved for number in present["set"].tolist()) if saved else ()
         key = present.tobytes(), plain, of_saved
         found = self._chosen.get(key)
@@ -144,7 +144,7 @@ class Rules:
     def _choose(self, operands: Mapping[int, int], saved: Mapping[int, Saved], plain: bool) -> ChosenRules:
         of_sets, bound = np.full(1 + max(operands), -1, np.int64), self._table.bound
         for number, bits in operands.items():
-            kind = self._table.output_sets.sets[number].kind
+            kind = self._table.live_outputs.sets[number].kind
             key = number, bits, kind in saved, plain
             if key not in self._numbers:
                 self._add(key, number, bits, saved.get(kind))
@@ -160,7 +160,7 @@ class Rules:
 
     def _add(self, key: Any, number: int, bits: int, saved: Saved | None) -> None:
         """Add a rule."""
-        table, kind = self._table, self._table.output_sets.sets[number].kind
+        table, kind = self._table, self._table.live_outputs.sets[number].kind
         type: BoundType = table.bound[kind]
         if type.type.op.equations is not None:
             role, rule, given, computed = self._over_lists(type, number, bits)
@@ -189,9 +189,9 @@ class Rules:
     ) -> tuple[int, GradientRule, list[Source], list[Computed]]:
         """A derivative of every node by itself."""
         table, windows = self._table, self._table.windows
-        kind, live = table.output_sets.sets[number]
+        kind, live = table.live_outputs.sets[number]
         slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
-        needed = table.output_sets.needed(number, [bool(bits >> min(slot, 62) & 1) for slot in range(slots)])
+        needed = table.live_outputs.needed(number, [bool(bits >> min(slot, 62) & 1) for slot in range(slots)])
         how = compiled(type, needed, saved is not None, live, table.backend)
         if how.program is None:
             return NOTHING, GradientRule(number, kind, -1, -1, how, None), [], []
@@ -229,7 +229,7 @@ class Rules:
             else:
                 window = table.windows.own(output.entries, type.type.out.dtype)
                 computed.append(Computed(window, int(output.of_each), 0))
-        rule = GradientRule(number, table.output_sets.sets[number].kind, -1, runs, None, program)
+        rule = GradientRule(number, table.live_outputs.sets[number].kind, -1, runs, None, program)
         return OVER_LISTS if any(found.outputs) else NOTHING, rule, given, computed
 
 

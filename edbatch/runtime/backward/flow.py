@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import BOOL, INT32, INT64, table
+from edbatch.compiling.directory import BOOL, INT32, INT64, reader, table
 from edbatch.memory.plan.columns import NodeColumns, nodes_in, span
 from edbatch.memory.plan.format import BATCH
 from edbatch.memory.plan.growing import USED
@@ -17,7 +17,7 @@ ROW = 1 << 31  # in the place of the code of a view: the row of all outputs, as 
 
 
 class SetTables(NamedTuple):
-    """The sets of types' outputs that `output_sets.OutputSets` knows.
+    """The sets of types' outputs that `live_outputs.LiveOutputs` knows.
 
     Attributes:
         start: per type, the number of its one set, or of the empty one.
@@ -36,7 +36,7 @@ class SetTables(NamedTuple):
     unions: np.ndarray
 
 
-class Ways(NamedTuple):
+class FlowTables(NamedTuple):
     """What is known of types and views.
 
     Attributes:
@@ -44,7 +44,7 @@ class Ways(NamedTuple):
         stops: per type, whether gradients end there: none flows to operands.
         view_stops: per code of a view, whether gradients end there.
         singles, lists: per type, see `columns.span`; a list counts as one operand.
-        sets: see `SetTables`.
+        start, single, first, slots, keys, unions: see `SetTables`.
     """
 
     holds: np.ndarray
@@ -52,13 +52,21 @@ class Ways(NamedTuple):
     view_stops: np.ndarray
     singles: np.ndarray
     lists: np.ndarray
-    sets: SetTables
+    start: np.ndarray
+    single: np.ndarray
+    first: np.ndarray
+    slots: np.ndarray
+    keys: np.ndarray
+    unions: np.ndarray
+
+
+types_in = reader(FlowTables, BOOL, BOOL, BOOL, INT32, INT32, INT64, BOOL, INT64, BOOL, INT64, INT64)
 
 
 @compiled(small=True)
-def flow_from(
+def propagate(
     roots: np.ndarray, wanted: np.ndarray, at: int, all_wanted: bool, plan: np.ndarray, node_tables: np.ndarray,
-    way_tables: np.ndarray, flow_tables: np.ndarray,
+    type_tables: np.ndarray, flow_tables: np.ndarray,
 ) -> int:  # fmt: skip
     """Let gradients flow from the roots to all that has run, as far as they are asked for.
 
@@ -66,87 +74,76 @@ def flow_from(
         roots: ids of the expressions that are given a gradient.
         at: -1; or what was returned, to go on from there.
         wanted: nodes whose gradients are, beside parameters; all_wanted: whether that of every node is.
-        plan, ...: directories of a `GrowingPlan`, of nodes, of a `Ways`, whose sets come last one by one, and of
+        plan, ...: directories of a `GrowingPlan`, of nodes, of a `FlowTables`, whose sets come last one by one, and of
             `FlowColumns`, whose `requires` and `sets` are filled in.
 
     Returns:
         -1; or the place, in the plan's order, of a node whose operands get a set that has no number yet; or, of a root
         that does, -2 less its place among the roots: begin again then.
     """
-    nodes, ways, flowing = nodes_in(node_tables), _ways_in(way_tables), flow_in(flow_tables)
+    nodes, types, flowing = nodes_in(node_tables), types_in(type_tables), flow_in(flow_tables)
     order = table(plan, 5, INT32)[: table(plan, 6, USED)[0]["nodes"]]
     if at < 0:
         at = len(order) - 1
         flowing.sets[: len(nodes.types)] = -1
         flowing.requires[: len(nodes.types)] = False
         flowing.requires[wanted] = True
-        _ask(order, nodes, ways, all_wanted, flowing.requires)
+        _mark_required(order, nodes, types, all_wanted, flowing.requires)
         for number in range(len(roots)):
             root, code = roots[number] & 0xFFFFFFFF, roots[number] >> 32
-            if not flowing.requires[root] or ways.view_stops[code]:
+            if not flowing.requires[root] or types.view_stops[code]:
                 continue
-            kind, sets = nodes.types[root], ways.sets
-            found = sets.start[kind]
-            if not sets.single[kind]:
+            kind = nodes.types[root]
+            found = types.start[kind]
+            if not types.single[kind]:
                 before = flowing.sets[root] if flowing.sets[root] >= 0 else found
-                found = union(sets.keys, sets.unions, before, code)
+                found = union(types.keys, types.unions, before, code)
                 if found < 0:
                     return -2 - number
             flowing.sets[root] = found
-    return _flow(order, at, nodes, ways, flowing)
+    return _propagate(order, at, nodes, types, flowing)
 
 
 @compiled(small=True)
-def _ways_in(ways: np.ndarray) -> Ways:
-    sets = SetTables(
-        table(ways, 5, INT64), table(ways, 6, BOOL), table(ways, 7, INT64), table(ways, 8, BOOL), table(ways, 9, INT64),
-        table(ways, 10, INT64),
-    )  # fmt: skip
-    return Ways(
-        table(ways, 0, BOOL), table(ways, 1, BOOL), table(ways, 2, BOOL), table(ways, 3, INT32), table(ways, 4, INT32),
-        sets,
-    )  # fmt: skip
-
-
-@compiled(small=True)
-def _ask(order: np.ndarray, nodes: NodeColumns, ways: Ways, all_wanted: bool, requires: np.ndarray) -> None:
+def _mark_required(
+    order: np.ndarray, nodes: NodeColumns, types: FlowTables, all_wanted: bool, requires: np.ndarray
+) -> None:
     """Fill in per node whether its gradient is asked for: something lies in it or below whose gradient is wanted.
 
     Args:
         requires: set where nodes are wanted.
         order: the nodes that have run, in an order in which operands precede their users.
     """
-    starts, counts, args, view_stops = nodes.starts, nodes.counts, nodes.args, ways.view_stops
+    starts, counts, args, view_stops = nodes.starts, nodes.counts, nodes.args, types.view_stops
     for v in order:
         kind = nodes.types[v]
-        found = all_wanted or requires[v] or (ways.holds[kind] and not ways.stops[kind])
-        if not ways.stops[kind]:
+        found = all_wanted or requires[v] or (types.holds[kind] and not types.stops[kind])
+        if not types.stops[kind]:
             for i in range(starts[v], starts[v] + counts[v]):
                 found |= requires[args[i] & 0xFFFFFFFF] and not view_stops[args[i] >> 32]
         requires[v] = found
 
 
 @compiled(small=True)
-def _flow(order: np.ndarray, last: int, nodes: NodeColumns, ways: Ways, flowing: FlowColumns) -> int:
-    """Let gradients flow on from nodes of `order`, from the last-th of them to the first; see `flow_from`."""
-    starts, counts, args, view_stops = nodes.starts, nodes.counts, nodes.args, ways.view_stops
-    start, single, first, slots, keys, unions = ways.sets
+def _propagate(order: np.ndarray, last: int, nodes: NodeColumns, types: FlowTables, flowing: FlowColumns) -> int:
+    """Let gradients flow on from nodes of `order`, from the last-th of them to the first; see `propagate`."""
+    starts, counts, args, view_stops = nodes.starts, nodes.counts, nodes.args, types.view_stops
     requires, sets = flowing.requires, flowing.sets
     for at in range(last, -1, -1):
         v = order[at]
         if sets[v] < 0:
             continue
-        reaches = first[sets[v]]
+        reaches = types.first[sets[v]]
         for slot in range(counts[v]):
             operand = args[starts[v] + slot]
             source = operand & 0xFFFFFFFF
-            if not requires[source] or view_stops[operand >> 32] or (reaches >= 0 and not slots[reaches + slot]):
+            if not requires[source] or view_stops[operand >> 32] or (reaches >= 0 and not types.slots[reaches + slot]):
                 continue
             kind = nodes.types[source]
-            found = start[kind]
-            if not single[kind]:
+            found = types.start[kind]
+            if not types.single[kind]:
                 read = operand >> 32 if operand >> 32 else ROW + reaches + slot
-                found = union(keys, unions, sets[source] if sets[source] >= 0 else found, read)
+                found = union(types.keys, types.unions, sets[source] if sets[source] >= 0 else found, read)
                 if found < 0:
                     return at
             sets[source] = found
@@ -164,7 +161,7 @@ def union(keys: np.ndarray, unions: np.ndarray, before: int, read: int) -> int:
 @compiled(small=True)
 def divide(
     first: int, stop: int, first_node: int, n_sets: int, plan: np.ndarray, node_tables: np.ndarray,
-    way_tables: np.ndarray, flow_tables: np.ndarray,
+    type_tables: np.ndarray, flow_tables: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
     """Divide the batches of a plan from `first` to `stop`, whose nodes begin there, by the sets of their nodes.
 
@@ -174,7 +171,7 @@ def divide(
         How many parts there are, and of how many sets: these are in the order in which the parts have them, for their
         numbers follow from what the process has seen, and the order in which parameters' gradients add up must not.
     """
-    columns, ways, flowing = nodes_in(node_tables), _ways_in(way_tables), flow_in(flow_tables)
+    columns, types, flowing = nodes_in(node_tables), types_in(type_tables), flow_in(flow_tables)
     starts, counts, args, sets = columns.starts, columns.counts, columns.args, flowing.sets
     batches, nodes = table(plan, 0, BATCH), table(plan, 5, INT32)
     parts, rows, present = flowing.parts, flowing.rows, flowing.present
@@ -185,7 +182,7 @@ def divide(
     at, used = first_node, 0
     for b in range(first, stop):
         kind = batches[b]["type"]
-        singles, lists = ways.singles[kind], ways.lists[kind]
+        singles, lists = types.singles[kind], types.lists[kind]
         for i in range(at, at + batches[b]["n"]):
             v = nodes[i]
             number = sets[v]
@@ -203,7 +200,7 @@ def divide(
             for slot in range(singles + lists if lists else counts[v]):
                 begin, end = span(starts, counts, v, slot, singles, lists)
                 for j in range(begin, end):
-                    if sets[args[j] & 0xFFFFFFFF] >= 0 and not ways.view_stops[args[j] >> 32]:
+                    if sets[args[j] & 0xFFFFFFFF] >= 0 and not types.view_stops[args[j] >> 32]:
                         operands[number] |= 1 << min(slot, 62)
         at += batches[b]["n"]
     for at in range(n_present):

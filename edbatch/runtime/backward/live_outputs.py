@@ -16,7 +16,7 @@ from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
-from edbatch.runtime.backward.reach import ROW, SetTables
+from edbatch.runtime.backward.flow import ROW, SetTables
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.type_columns import BoundType, DerivedType
@@ -26,7 +26,7 @@ from edbatch.runtime.type_columns import BoundType, DerivedType
 Entries = tuple[bool | bytes, int]
 
 
-class OutputSet(NamedTuple):
+class LiveSet(NamedTuple):
     """One of the sets.
 
     Attributes:
@@ -38,7 +38,7 @@ class OutputSet(NamedTuple):
     live: frozenset[int]
 
 
-class OutputSets:
+class LiveOutputs:
     """The sets that were met, numbered.
 
     Attributes:
@@ -47,9 +47,9 @@ class OutputSets:
     """
 
     def __init__(self) -> None:
-        self.sets: list[OutputSet] = []
+        self.sets: list[LiveSet] = []
         self._types: list[Any] = []
-        self._numbers: dict[OutputSet, int] = {}
+        self._numbers: dict[LiveSet, int] = {}
         self._start: list[int] = []
         self._single: list[bool] = []
         self._first: list[int] = []
@@ -68,7 +68,7 @@ class OutputSets:
                     start, single = -1, True
                     if isinstance(bound, BoundType):  # nodes have it
                         whole = _only_set(bound.type)
-                        start = self._number(OutputSet(number, whole or frozenset()), bound.type)
+                        start = self._number(LiveSet(number, whole or frozenset()), bound.type)
                         single = whole is not None
                     self._types.append(bound)
                     self._start.append(start)
@@ -85,12 +85,12 @@ class OutputSets:
             type = self._types[kind].type
             seen = outputs_seen(type, read) if read < ROW else _outputs_at(type, self._entries[read - ROW])
             with Whole():
-                self._unions[key] = self._number(OutputSet(kind, closed(body_of_type(type)[0], live.union(seen))), type)
+                self._unions[key] = self._number(LiveSet(kind, closed(body_of_type(type)[0], live.union(seen))), type)
                 self._renew()
         return self._unions[key]
 
     def begin(self, root: int, nodes: Nodes, sets: np.ndarray) -> None:
-        """Number the set that `reach.flow_from` did not find at a root, which has those of earlier roots already."""
+        """Number the set that `flow.propagate` did not find at a root, which has those of earlier roots already."""
         self._join(root & NODE_MASK, root >> NODE_BITS, nodes, sets)
 
     def _join(self, node: int, read: int, nodes: Nodes, sets: np.ndarray) -> None:
@@ -98,7 +98,7 @@ class OutputSets:
         self._add(before if before >= 0 else self._start[int(nodes.types[node])], read)
 
     def follow(self, node: int, nodes: Nodes, requires: np.ndarray, sets: np.ndarray) -> None:
-        """Number the sets that `reach.flow` did not find when it came to a node."""
+        """Number the sets that `flow.flow` did not find when it came to a node."""
         begin = int(nodes.starts[node])
         reaches = self._first[int(sets[node])]
         for slot, operand in enumerate(nodes.args[begin : begin + int(nodes.counts[node])].tolist()):
@@ -111,7 +111,7 @@ class OutputSets:
         first = self._first[number]
         return [some and bool(self.tables.slots[first + slot]) for slot, some in enumerate(asked)]
 
-    def _number(self, one: OutputSet, type: NodeType) -> int:
+    def _number(self, one: LiveSet, type: NodeType) -> int:
         found = self._numbers.get(one)
         if found is None:
             entries = entries_reached(type, one.live)  # or fail, with nothing changed
