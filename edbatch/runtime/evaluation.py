@@ -22,7 +22,7 @@ from edbatch.policy.policy import Policy, get_policy, is_known, schedule_of
 from edbatch.policy.typed_graph import Successors, TypedGraph
 from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.backward import Backward
-from edbatch.runtime.backward.saving import Ran, SavingTable
+from edbatch.runtime.backward.saving import Ran, Saved, claim_saved
 from edbatch.runtime.execute import run_plan
 from edbatch.runtime.learned import RULE, Choice, default_policy
 from edbatch.runtime.lower import FEW, UNKNOWN, contract, decode, plan_batches, plan_few
@@ -239,14 +239,14 @@ class Evaluation:
 
     def _execute(self, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None, saving: bool) -> None:
         time, table = now(), self.table
-        types: TypeTable | SavingTable = table
+        saved: dict[int, Saved] | None = None
         if saving or table.any_calls:
             batches = self.plan.batches[begin.batches : end.batches]
             if saving or table.has_calls[batches["type"]].any():  # a backward pass calls nothing once more
-                types = SavingTable(table, self._store, batches)
+                saved = claim_saved(table, self._store, batches)
         with self._foreign, self._computing():
-            run_plan(self._state, self._store, begin, end, n_sources, inputs, types)
-        self.ran.append(Ran(begin, end, n_sources, types.saved if isinstance(types, SavingTable) else {}, time))
+            run_plan(self._state, self._store, begin, end, n_sources, inputs, bool(saved))
+        self.ran.append(Ran(begin, end, n_sources, saved or {}, time))
 
     def run_again(self, inputs: Mapping[int, Any], saving: bool) -> None:
         """Run what has run once more, with parameters as they are now.

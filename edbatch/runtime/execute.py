@@ -14,43 +14,41 @@ from edbatch.graph.node_type import parameter_array
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.format import STRIDED
 from edbatch.memory.plan.growing import Used
-from edbatch.runtime.backward.saving import SavingTable
 from edbatch.runtime.compile.program_table import ProgramTable
 from edbatch.runtime.state import GraphState, Timed
 from edbatch.runtime.store import Store
-from edbatch.runtime.type_table import TypeTable
 
 _BYTES = np.dtype(np.uint8)
 
 
 def run_plan(
     graph: GraphState, store: Store, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None,
-    types: TypeTable | SavingTable,
+    saves: bool,
 ) -> None:  # fmt: skip
     """Fill the rows of sources, then compute batch after batch of a graph's plan, from `begin` to `end`.
 
     Args:
         n_sources: how many of the batches, the first, hold sources.
         inputs: arrays of the input nodes, found by payload; None: their rows have been filled.
-        types: the graph's, or what stands for them in a run that saves.
+        saves: whether some of it saves values, see `saving.claim_saved`.
     """
     first, last, plan = begin.batches + n_sources, end.batches, graph.plan
     for batch in plan.batches[begin.batches : first].tolist() if n_sources else ():
         _stage(graph, batch, inputs)
     if first == last:
         return
-    programs, backend = types.programs, graph.table.backend
-    known, saves = graph.known, types is not graph.table
+    table, known = graph.table, graph.known
+    programs, backend = table.saving_programs if saves else table.programs, table.backend
     ready = None if known is None else known.ready.get(saves)
     if ready is not None and (_held := ready.held(programs)) is not None:
         size = ready.scratch
     else:
         kinds = set(plan.types[first:last].tolist())
-        _held, size = programs.prepare(kinds, types), programs.scratch(plan, first, last)
+        _held, size = programs.prepare(kinds, table), programs.scratch(plan, first, last)
         if known is not None:
             known.ready[saves] = programs.ready(kinds, size)
     scratch, _ = store.scratch.take(size, _BYTES)
-    memory, values = memory_of(graph, store, types), graph.integers.take(plan.integers[begin.integers : end.integers])
+    memory, values = memory_of(graph, store, saves), graph.integers.take(plan.integers[begin.integers : end.integers])
     tables = plan, backend.lists(plan, values, begin.indices, begin.integers), memory
     run_batches(graph, first, last, tables, programs, scratch, lambda at: _check(graph, at))
 
@@ -84,28 +82,25 @@ def run_batches(
             check(at)
 
 
-def memory_of(
-    graph: GraphState, store: Store, types: TypeTable | SavingTable, adding: bool = False
-) -> Directory[Memory]:
+def memory_of(graph: GraphState, store: Store, saves: bool = False, adds: bool = False) -> Directory[Memory]:
     """Where values are; rows of all arenas are reserved: they stay where they are.
 
     Args:
-        adding: whether rows are added to others.
+        saves, adds: whether values are saved, and whether rows are added to others.
     """
     table, rows = graph.table, graph.arenas.rows
-    columns, known = table.windows.columns(), store.memory.get((types is table, adding))
+    saving = store.saving if saves else table.saving
+    columns, known = table.windows.columns(), store.memory.get((saves, adds))
     if (
         known is None
         or known.tables.windows is not columns
         or known.tables.arenas is not rows
         or known.tables.results is not table.window
-        or known.tables.saving is not types.saving
+        or known.tables.saving is not saving
     ):
         graph.arenas.see_layouts()
-        rows, scattered = graph.arenas.rows, table.scattered.tables(adding)
-        known = store.memory[types is table, adding] = Directory(
-            Memory(columns, rows, table.window, types.saving, *scattered)
-        )
+        rows, scattered = graph.arenas.rows, table.scattered.tables(adds)
+        known = store.memory[saves, adds] = Directory(Memory(columns, rows, table.window, saving, *scattered))
     return known
 
 

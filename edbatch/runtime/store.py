@@ -30,10 +30,11 @@ class Store:
         memory: where they are, as compiled code was told last, by whether it saves, and adds rows.
         flow, back: where gradients flow, and the plan of the backward pass.
         gradients: what the last backward pass has filled.
+        saving: where the last run that saves values had them; see `memory.plan.addresses.SavingRows`.
         scratch: of one run, or one backward pass; the next uses it again.
     """
 
-    __slots__ = ("_saving", "arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "scratch")
+    __slots__ = ("arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "saving", "scratch")
 
     def __init__(self, number: int, windows: Windows, pool: BufferPool) -> None:
         self.number = number
@@ -41,7 +42,7 @@ class Store:
         self.plan = GrowingPlan()
         self.arenas = Arenas(windows, pool)
         self.memory: dict[tuple[bool, bool], Directory[Memory]] = {}
-        self._saving = np.zeros(0, SAVING)
+        self.saving = np.zeros(0, SAVING)
         self.flow = Flow()
         self.back = GrowingPlan()
         self.scratch = KeptBuffer(pool)
@@ -61,12 +62,6 @@ class Store:
         self.plan.clear()
         self.scratch.shrink()
         self.gradients.shrink()
-
-    def saving_of(self, types: int) -> np.ndarray:
-        """Per type a record `SavingRows`, of any contents: the next run that saves uses it again."""
-        if len(self._saving) != types:
-            self._saving = np.zeros(types, SAVING)
-        return self._saving
 
     @property
     def bytes(self) -> int:

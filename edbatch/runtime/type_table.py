@@ -21,6 +21,7 @@ from edbatch.memory.plan.columns import TypeColumns
 from edbatch.memory.plan.pool import pool_of
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.backward.live_outputs import LiveOutputs
+from edbatch.runtime.compile.derivatives import saving
 from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.program_table import ProgramTable
@@ -61,7 +62,7 @@ class TypeTable(ColumnsOfTypes):
         self.live_outputs = LiveOutputs()
         self.rules: Any = None
         # By whether they are plain, and by whether they save.
-        self._programs = [[ProgramTable() for _ in range(2)] for _ in range(2)]
+        self._programs = [(ProgramTable(self._program), ProgramTable(self._saving_program)) for _ in range(2)]
         self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
         self._directory: Directory[TypeColumns] | None = None
         super().__init__()
@@ -90,7 +91,7 @@ class TypeTable(ColumnsOfTypes):
 
     @property
     def saving_programs(self) -> ProgramTable:
-        """The same in runs that save."""
+        """The same of runs that save values for a backward pass."""
         return self._programs[current_options().plain][1]
 
     @property
@@ -98,10 +99,13 @@ class TypeTable(ColumnsOfTypes):
         """Of all types."""
         return len(self.bound)
 
-    def program(self, kind: int) -> Program | ListProgram | None:
-        """What computes a type, if it is compiled."""
+    def _program(self, kind: int) -> Program | ListProgram | None:
         found: Program | ListProgram | None = self.bound[kind].program()
         return found
+
+    def _saving_program(self, kind: int) -> Program | ListProgram | None:
+        how = saving(self.bound[kind], self.backend)
+        return self._program(kind) if how is None else how.program
 
     def task(self, kind: int) -> Task:
         """What runs a type that has no program, if something does."""

@@ -169,7 +169,7 @@ class BackwardRun:
         if not end:
             return
         integers = graph.integers.take(plan.integers[: plan.used.integers])
-        tables = plan, backend.lists(plan, integers), memory_of(graph, store, self._table, adding=True)
+        tables = plan, backend.lists(plan, integers), memory_of(graph, store, adds=True)
         scratch, _ = store.scratch.take(planned.ready.scratch, _BYTES)
         run_batches(graph, 0, end, tables, self._table.programs, scratch, lambda at: self._check_batch(plan.tables, at))
 

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.base.records import words_of
+from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.growing import Used
 from edbatch.runtime.compile.derivatives import Saving, saving
-from edbatch.runtime.compile.list_program import ListProgram
-from edbatch.runtime.compile.program import Program
 from edbatch.runtime.store import Store
 from edbatch.runtime.type_columns import BoundType
 from edbatch.runtime.type_table import TypeTable
@@ -39,44 +38,34 @@ class Saved(NamedTuple):
         return rows[:, column : column + spec.size].reshape(self.n, *spec.shape)
 
 
-class SavingTable:
-    """The programs of a run that saves: those of types of which something is worth saving, and of the others.
-
-    Attributes:
-        programs, saving: in the places of those that a `TypeTable` has.
-        saved: per number of a type what was saved, if something is, by these batches.
-    """
-
-    def __init__(self, table: TypeTable, store: Store, batches: np.ndarray) -> None:
-        self._table, arenas = table, store.arenas
-        self.task = table.task
-        self.programs = table.saving_programs
-        self.saved: dict[int, Saved] = {}
-        present = [(kind, table.bound[kind]) for kind in dict.fromkeys(batches["type"].tolist())]
-        worth = [(kind, type, how) for kind, type in present if (how := saving(type, table.backend)) is not None]
-        self.saving = store.saving_of(table.count) if worth else table.saving
-        self.count = table.count
-        if not worth:
-            return
-        counts = np.bincount(batches["type"], batches["n"]).astype(np.int64)
-        claimed = [(kind, how, *_window(type, how, table)) for kind, type, how in worth]
-        arenas.see_layouts()
-        is_full = False
-        for kind, how, window, arena in claimed:
-            self.saved[kind] = Saved(how, window, arenas.used.item(arena), counts.item(kind))
-            used = arenas.used.item(arena) + counts.item(kind)
-            arenas.used[arena], is_full = used, is_full or used > arenas.words.item(arena, 3)
-        if is_full:
-            arenas.make_room()
-        kept = words_of(self.saving)
-        kept[:] = 0
-        for kind, _, _, arena in claimed:
-            address, stride, _, _ = arenas.words[arena].tolist()
-            kept[kind, :2] = address + self.saved[kind].first * stride, stride
-
-    def program(self, kind: int) -> Program | ListProgram | None:
-        """What computes a type and saves, if it is compiled."""
-        return self.saved[kind].how.program if kind in self.saved else self._table.program(kind)
+def claim_saved(table: TypeTable, store: Store, batches: np.ndarray) -> dict[int, Saved]:
+    """Have rows for what batches of a run will save, per number of a type; `store.saving` says where."""
+    arenas, found = store.arenas, dict[int, Saved]()
+    present = [(kind, table.bound[kind]) for kind in dict.fromkeys(batches["type"].tolist())]
+    claimed = [
+        (kind, how, *_window(type, how, table))
+        for kind, type in present
+        if (how := saving(type, table.backend)) is not None
+    ]
+    if not claimed:
+        return found
+    counts = np.bincount(batches["type"], batches["n"]).astype(np.int64)
+    arenas.see_layouts()
+    is_full = False
+    for kind, how, window, arena in claimed:
+        found[kind] = Saved(how, window, arenas.used.item(arena), counts.item(kind))
+        used = arenas.used.item(arena) + counts.item(kind)
+        arenas.used[arena], is_full = used, is_full or used > arenas.words.item(arena, 3)
+    if is_full:
+        arenas.make_room()
+    if len(store.saving) != table.count:
+        store.saving = np.zeros(table.count, SAVING)
+    words = words_of(store.saving)
+    words[:] = 0
+    for kind, _, _, arena in claimed:
+        address, stride, _, _ = arenas.words[arena].tolist()
+        words[kind, :2] = address + found[kind].first * stride, stride
+    return found
 
 
 def _window(type: BoundType, how: Saving, table: TypeTable) -> tuple[int, int]:

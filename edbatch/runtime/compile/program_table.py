@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -85,6 +85,9 @@ MOST_SETS = 1000  # of types that are remembered to have run
 class ProgramTable:
     """Programs of types.
 
+    Args:
+        program: what computes a type, by its number, if it is compiled.
+
     Attributes:
         directory: of the tables, as compiled loops read them.
         version: another one whenever these change.
@@ -93,7 +96,8 @@ class ProgramTable:
     directory: Directory[Programs]
     version: int
 
-    def __init__(self) -> None:
+    def __init__(self, program: Callable[[int], Program | ListProgram | None]) -> None:
+        self._program = program
         self._running: dict[int, Program | ListProgram] = {}
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
@@ -103,7 +107,7 @@ class ProgramTable:
         self._publish()
 
     def prepare(self, kinds: Iterable[int], table: Any) -> list[Any]:
-        """Have the programs of these types, of a table with `count`, `program` and `task`, ready.
+        """Have the programs of these types, of a table with `count` and `task`, ready.
 
         Returns:
             Arrays of parameters, to be held while the programs run: another thread may let go of a model.
@@ -121,7 +125,7 @@ class ProgramTable:
             if program is None:
                 if kind in self._seen:
                     continue
-                program = table.program(kind)
+                program = self._program(kind)
                 if program is None:
                     self._seen.add(kind)
                     continue
