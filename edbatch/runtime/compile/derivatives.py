@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
-from edbatch.graph.cell.body import Body, Node, Value
+from edbatch.graph.cell.body import Body, Value
 from edbatch.graph.cell.derivative import (
     Derivative,
     Given,
@@ -17,17 +18,15 @@ from edbatch.graph.cell.derivative import (
 )
 from edbatch.graph.cell.derivative_row import Place
 from edbatch.graph.cell.entry import CellOp
-from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
-from edbatch.graph.op import no_gradient
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.kernels.backend import Backend
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.linked import Linked
 from edbatch.runtime.compile.program import Program
-from edbatch.runtime.compile.steps import columns_of_operands
+from edbatch.runtime.compile.side_by_side import gathered, seen
 from edbatch.runtime.type_columns import BoundType
 
 
@@ -119,18 +118,18 @@ def _has_body(type: NodeType) -> bool:
 
 
 def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | None:
-    """The derivative of a type that only puts nodes side by side, which is the result's gradient; None of any other.
+    """The derivative of a type that only puts nodes side by side, which shows the result's gradient; None of any other.
 
     It is what `derivative` finds, but for the gradients that are not needed. That records a view for each operand, and
     there may be thousands.
     """
-    columns = columns_of_operands(type) if type.op.gradient is not no_gradient else None
-    if columns is None or any(isinstance(operand, ParameterSpec) for operand in type.operands):
+    parts = gathered(type)
+    if parts is None:
         return None
-    body = Body((type.out,), (Node(argument_type(0, type.out), ()),), (Value(0),), 0)
-    places = [Place(column, spec) for (column, _), spec in zip(columns, type.operands, strict=True)]
+    columns = accumulate([operand.size for operand in type.operands], initial=0)
+    places = [Place(column, spec) for column, spec in zip(columns, type.operands, strict=False)]
     operands = tuple(place if some else None for place, some in zip(places, needed, strict=True))
-    return Derivative(body, (0,), type.out.size, ((Given.GRADIENT, 0),), operands, ())
+    return Derivative(seen(type.out, parts.operands), (0,), type.out.size, ((Given.GRADIENT, 0),), operands, ())
 
 
 def _compiled(

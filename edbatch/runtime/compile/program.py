@@ -20,9 +20,10 @@ from edbatch.runtime.compile.call_step import call_step
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.fused_steps import fused_step
 from edbatch.runtime.compile.link import Link
-from edbatch.runtime.compile.linked import Linked, Tables, vectors_side_by_side
+from edbatch.runtime.compile.linked import Linked, Tables
 from edbatch.runtime.compile.placed_steps import placed_steps
 from edbatch.runtime.compile.places import Parts, parts_of, place_values
+from edbatch.runtime.compile.side_by_side import gathered, moved, seen
 from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step, product_steps
 
 # A batch is cut into blocks of calls whose intermediates have room (`Backend.block_bytes`). But a product of a block
@@ -56,7 +57,7 @@ class Program:
         self, type: NodeType, what: Hashable, body: Callable[[NodeType], tuple[Body, tuple[int, ...]]], backend: Backend
     ) -> None:
         self._type, self._what, self._body, self._backend = type, what, body, backend
-        self._plain, self._link = current_options().plain, cache(self._link_of)
+        self._plain, self._link = current_options().plain, cache(lambda: self._link_of(*body(type)))
         self._tables: Tables | None = None
         self.width = 0
 
@@ -70,7 +71,7 @@ class Program:
             what = "program", self._what, self._plain
             self.take(made_for(self._type, what, self.linked, self._backend, Linked.is_right))
         elif self._tables.parameters and self._tables.held() is None:
-            self._tables = self._link(self._type).linked().tables(self._backend)
+            self._tables = self._link().linked().tables(self._backend)
         assert self._tables is not None
         return self._tables
 
@@ -80,11 +81,19 @@ class Program:
 
     def linked(self, type: NodeType) -> Linked:
         """The program of a type of this structure."""
-        found = vectors_side_by_side(type) if self._what == FORWARD else None
-        return found or self._link_of(type).linked()
+        parts = gathered(type) if self._what == FORWARD else None
+        if parts is None:
+            (body, columns), sizes = self._body(type), []
+        else:
+            body, columns, sizes = seen(parts.spec, parts.result), (0,), [operand.size for operand in type.operands]
+        if len(body.nodes) == len(body.arguments) == 1 and body.outputs == (Value(0),):
+            return moved(sizes or [body.arguments[0].size], body.arguments[0])
+        linked = self._link_of(body, columns).linked()
+        return moved(sizes, body.arguments[0], linked) if sizes else linked
 
-    def _link_of(self, type: NodeType) -> Link:
-        return link_of(*self._body(type), self._backend, self._plain)
+    def _link_of(self, body: Body, columns: tuple[int, ...]) -> Link:
+        # What puts parts together, or takes them apart, has no kernel of all of them: each number would have its own.
+        return link_of(body, columns, self._backend, self._plain or self._type.op.places is not None)
 
 
 def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool) -> Link:

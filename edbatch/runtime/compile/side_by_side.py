@@ -1,0 +1,80 @@
+"""Types that put their operands side by side, of which there may be thousands: no step is taken for each.
+
+The operands' rows are gathered one after the other. That is the result, or (of operands of one shape, along an inner
+axis) the result is a view of it; and of its gradient, a view shows theirs one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from edbatch.graph.cell.body import Body, Node, Value
+from edbatch.graph.cell.trace import argument_type
+from edbatch.graph.node_type import NodeType
+from edbatch.graph.ops.place import CONCATENATE, STACK
+from edbatch.graph.ops.shape import RESHAPE, TRANSPOSE
+from edbatch.graph.spec import ParameterSpec, Spec, spec_of
+from edbatch.graph.views import View, view_of
+from edbatch.kernels.program import ARGUMENT_OF, POSITION, SLOT, Move, Storage, step_table
+from edbatch.runtime.compile.linked import Fixed, Linked
+
+
+class Gathered(NamedTuple):
+    """The operands of a type, one after the other.
+
+    Attributes:
+        spec: of all of them.
+        result: what shows the entries of the result in their order; None: they lie so.
+        operands: what shows, of the result, the entries of the operands in their order; None: they lie so.
+    """
+
+    spec: Spec
+    result: View | None
+    operands: View | None
+
+
+def gathered(type: NodeType) -> Gathered | None:
+    """What a type does if it only puts nodes side by side; None: it does more, or pieces of several widths alternate."""
+    operands, out = type.operands, type.out
+    if (type.op is not STACK and type.op is not CONCATENATE) or any(x.__class__ is ParameterSpec for x in operands):
+        return None
+    ((_, axis),), shape = type.attributes, operands[0].shape
+    if math.prod(shape[:axis]) == 1:
+        return Gathered(out, None, None)
+    if any(x.shape != shape for x in operands):
+        return None
+    count, inner = len(operands), range(axis + 1, len(shape) + 1)
+    spec = spec_of((count, *shape), out.dtype)
+    result = view_of(spec, 0, TRANSPOSE, (("axes", (*range(1, axis + 1), 0, *inner)),))
+    apart = view_of(out, 0, RESHAPE, (("shape_to", (*shape[:axis], count, *shape[axis:])),))
+    assert apart is not None
+    return Gathered(spec, result, view_of(apart.out, apart.code, TRANSPOSE, (("axes", (axis, *range(axis), *inner)),)))
+
+
+def seen(spec: Spec, view: View | None) -> Body:
+    """What returns its one argument, through a view."""
+    return Body((spec,), (Node(argument_type(0, spec), ()),), (Value(0, view),), 0)
+
+
+def moved(sizes: Sequence[int], out: Spec, rest: Linked | None = None) -> Linked:
+    """The program that has arguments of these sizes moved to the result's row, one after the other.
+
+    Args:
+        rest: what makes the result of them, a program whose one argument they are the parts of.
+    """
+    if rest is None:
+        none = step_table([]), np.zeros(0, POSITION), 0, out.size, 1, out.dtype.itemsize, Fixed((), (), (), (), ())
+        rest = Linked(np.zeros(0, SLOT), np.zeros(0, ARGUMENT_OF), *none)
+    slots, arguments = np.zeros(len(sizes), SLOT), np.zeros(len(sizes), ARGUMENT_OF)
+    slots["storage"] = Storage.RESULT
+    if len(rest.arguments):
+        slots[:] = rest.slots[rest.arguments["slot"]]  # in scratch memory
+    arguments["entries"] = sizes
+    slots["column"][1:] = np.cumsum(arguments["entries"])[:-1]
+    arguments["slot"] = np.arange(len(rest.slots), len(rest.slots) + len(sizes))
+    arguments["move"] = Move.ALWAYS
+    return rest._replace(slots=np.concatenate([rest.slots, slots]), arguments=arguments)
