@@ -77,9 +77,9 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
         if not xs or given is xs[0]:
             raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {shown(given)}")
         graph = graph_of(op.name, xs)
-        listed = to_operands(op, graph, xs)
+        listed = [to_node(graph, x) for x in to_operands(op, graph, xs)]
         if op is CONCATENATE and any(not x.shape for x in listed):  # a number is a vector of one entry
-            return call([x if x.shape else reshape(to_node(graph, x), 1) for x in listed], axis)
+            return call([x if x.shape else reshape(x, 1) for x in listed], axis)
         out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))
         if axis.__class__ is int and all(isinstance(x, Expression) for x in xs):
             call.learn(tuple([x.spec for x in xs]), graph.type_of(out).id, out.spec, (axis,))

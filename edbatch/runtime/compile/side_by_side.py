@@ -17,7 +17,7 @@ from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.ops.place import CONCATENATE, STACK
 from edbatch.graph.ops.shape import RESHAPE, TRANSPOSE
-from edbatch.graph.spec import ParameterSpec, Spec, spec_of
+from edbatch.graph.spec import Spec, spec_of
 from edbatch.graph.views import View, view_of
 from edbatch.kernels.program import ARGUMENT_OF, POSITION, SLOT, Move, Storage, step_table
 from edbatch.runtime.compile.linked import Fixed, Linked
@@ -40,14 +40,14 @@ class Gathered(NamedTuple):
 def gathered(type: NodeType) -> Gathered | None:
     """What a type does if it only puts nodes side by side; None: it does more, or pieces of several widths alternate."""
     operands, out = type.operands, type.out
-    if (type.op is not STACK and type.op is not CONCATENATE) or any(x.__class__ is ParameterSpec for x in operands):
+    if (type.op is not STACK and type.op is not CONCATENATE) or type.parameters:
         return None
     ((_, axis),), shape = type.attributes, operands[0].shape
     if math.prod(shape[:axis]) == 1:
         return Gathered(out, None, None)
-    if any(x.shape != shape for x in operands):
-        return None
     count, inner = len(operands), range(axis + 1, len(shape) + 1)
+    if operands.count(operands[0]) < count:  # of one shape, they have one spec
+        return None
     spec = spec_of((count, *shape), out.dtype)
     result = view_of(spec, 0, TRANSPOSE, (("axes", (*range(1, axis + 1), 0, *inner)),))
     apart = view_of(out, 0, RESHAPE, (("shape_to", (*shape[:axis], count, *shape[axis:])),))
