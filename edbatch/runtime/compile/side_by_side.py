@@ -38,7 +38,7 @@ class Gathered(NamedTuple):
 
 
 def gathered(type: NodeType) -> Gathered | None:
-    """What a type does if it only puts nodes side by side; None: it does more, or pieces of several widths alternate."""
+    """What a type does if it only puts nodes side by side; None: it does more, or pieces of several sizes alternate."""
     operands, out = type.operands, type.out
     if (type.op is not STACK and type.op is not CONCATENATE) or type.parameters:
         return None
