@@ -127,8 +127,8 @@ def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | No
     if parts is None:
         return None
     columns = accumulate([operand.size for operand in type.operands], initial=0)
-    places = [Place(column, spec) for column, spec in zip(columns, type.operands, strict=False)]
-    operands = tuple(place if some else None for place, some in zip(places, needed, strict=True))
+    places = zip(map(Place, columns, type.operands), needed, strict=True)
+    operands = tuple([place if some else None for place, some in places])
     return Derivative(seen(type.out, parts.operands), (0,), type.out.size, ((Given.GRADIENT, 0),), operands, ())
 
 

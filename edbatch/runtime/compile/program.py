@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import cache
 
 from edbatch.graph.cell.body import Body, Value, joined, operands_of, spec_of_value
 from edbatch.graph.cell.passes import open_lists, rows_for_steps
@@ -57,7 +56,8 @@ class Program:
         self, type: NodeType, what: Hashable, body: Callable[[NodeType], tuple[Body, tuple[int, ...]]], backend: Backend
     ) -> None:
         self._type, self._what, self._body, self._backend = type, what, body, backend
-        self._plain, self._link = current_options().plain, cache(lambda: self._link_of(*body(type)))
+        self._plain = current_options().plain
+        self._link: Link | None = None  # once the storage of a parameter has changed
         self._tables: Tables | None = None
         self.width = 0
 
@@ -71,7 +71,8 @@ class Program:
             what = "program", self._what, self._plain
             self.take(made_for(self._type, what, self.linked, self._backend, Linked.is_right))
         elif self._tables.parameters and self._tables.held() is None:
-            self._tables = self._link().linked().tables(self._backend)
+            self._link = self._link or self._link_of(*self._body(self._type))
+            self._tables = self._link.linked().tables(self._backend)
         assert self._tables is not None
         return self._tables
 

@@ -22,6 +22,8 @@ from edbatch.graph.views import View, view_of
 from edbatch.kernels.program import ARGUMENT_OF, POSITION, SLOT, Move, Storage, step_table
 from edbatch.runtime.compile.linked import Fixed, Linked
 
+_NO_STEPS, _NO_PLACES, _NOTHING = step_table([]), np.zeros(0, POSITION), Fixed((), (), (), (), ())
+
 
 class Gathered(NamedTuple):
     """The operands of a type, one after the other.
@@ -66,15 +68,16 @@ def moved(sizes: Sequence[int], out: Spec, rest: Linked | None = None) -> Linked
     Args:
         rest: what makes the result of them, a program whose one argument they are the parts of.
     """
-    if rest is None:
-        none = step_table([]), np.zeros(0, POSITION), 0, out.size, 1, out.dtype.itemsize, Fixed((), (), (), (), ())
-        rest = Linked(np.zeros(0, SLOT), np.zeros(0, ARGUMENT_OF), *none)
-    slots, arguments = np.zeros(len(sizes), SLOT), np.zeros(len(sizes), ARGUMENT_OF)
-    slots["storage"] = Storage.RESULT
-    if len(rest.arguments):
-        slots[:] = rest.slots[rest.arguments["slot"]]  # in scratch memory
-    arguments["entries"] = sizes
-    slots["column"][1:] = np.cumsum(arguments["entries"])[:-1]
-    arguments["slot"] = np.arange(len(rest.slots), len(rest.slots) + len(sizes))
-    arguments["move"] = Move.ALWAYS
-    return rest._replace(slots=np.concatenate([rest.slots, slots]), arguments=arguments)
+    known, count = 0 if rest is None else len(rest.slots), len(sizes)
+    slots, arguments = np.zeros(known + count, SLOT), np.zeros(count, ARGUMENT_OF)
+    parts = slots[known:]
+    arguments["slot"], arguments["entries"], arguments["move"] = np.arange(known, known + count), sizes, Move.ALWAYS
+    if rest is not None:
+        slots[:known] = rest.slots
+        parts[:] = rest.slots[rest.arguments["slot"]]  # in scratch memory
+    else:
+        parts["storage"] = Storage.RESULT
+    parts["column"][1:] = arguments["entries"].cumsum()[:-1]
+    if rest is not None:
+        return rest._replace(slots=slots, arguments=arguments)
+    return Linked(slots, arguments, _NO_STEPS, _NO_PLACES, 0, out.size, 1, out.dtype.itemsize, _NOTHING)
