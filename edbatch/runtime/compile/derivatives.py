@@ -26,7 +26,7 @@ from edbatch.kernels.backend import Backend
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.linked import Linked
 from edbatch.runtime.compile.program import Program
-from edbatch.runtime.compile.side_by_side import gathered, seen
+from edbatch.runtime.compile.side_by_side import as_it_is, gathered
 from edbatch.runtime.type_columns import BoundType
 
 
@@ -118,7 +118,7 @@ def _has_body(type: NodeType) -> bool:
 
 
 def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | None:
-    """The derivative of a type that only puts nodes side by side, which shows the result's gradient; None of any other.
+    """The derivative of a type that only puts nodes side by side, which is the result's gradient; None of any other.
 
     It is what `derivative` finds, but for the gradients that are not needed. That records a view for each operand, and
     there may be thousands.
@@ -129,7 +129,8 @@ def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | No
     columns = accumulate([operand.size for operand in type.operands], initial=0)
     places = zip(map(Place, columns, type.operands), needed, strict=True)
     operands = tuple([place if some else None for place, some in places])
-    return Derivative(seen(type.out, parts.operands), (0,), type.out.size, ((Given.GRADIENT, 0),), operands, ())
+    body = as_it_is(type.out) if parts.operands is None else body_of_type(parts.operands)[0]
+    return Derivative(body, (0,), type.out.size, ((Given.GRADIENT, 0),), operands, ())
 
 
 def _compiled(

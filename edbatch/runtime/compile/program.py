@@ -8,9 +8,11 @@ from edbatch.graph.cell.body import Body, Value, joined, operands_of, spec_of_va
 from edbatch.graph.cell.passes import open_lists, rows_for_steps
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.passes.fuse import Run, alone, fuse, is_fusible
+from edbatch.graph.cell.type_body import body_of_type
 from edbatch.graph.model.parameters import LookupParameters
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind
+from edbatch.graph.ops.shape import TRANSPOSE
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
@@ -22,7 +24,7 @@ from edbatch.runtime.compile.link import Link
 from edbatch.runtime.compile.linked import Linked, Tables
 from edbatch.runtime.compile.placed_steps import placed_steps
 from edbatch.runtime.compile.places import Parts, parts_of, place_values
-from edbatch.runtime.compile.side_by_side import gathered, moved, seen
+from edbatch.runtime.compile.side_by_side import gathered, moved
 from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step, product_steps
 
 # A batch is cut into blocks of calls whose intermediates have room (`Backend.block_bytes`). But a product of a block
@@ -83,14 +85,21 @@ class Program:
     def linked(self, type: NodeType) -> Linked:
         """The program of a type of this structure."""
         parts = gathered(type) if self._what == FORWARD else None
-        if parts is None:
-            (body, columns), sizes = self._body(type), []
-        else:
-            body, columns, sizes = seen(parts.spec, parts.result), (0,), [operand.size for operand in type.operands]
-        if len(body.nodes) == len(body.arguments) == 1 and body.outputs == (Value(0),):
-            return moved(sizes or [body.arguments[0].size], body.arguments[0])
-        linked = self._link_of(body, columns).linked()
-        return moved(sizes, body.arguments[0], linked) if sizes else linked
+        if parts is not None:
+            rest = None if parts.result is None else self._turned(parts.result)
+            return moved([operand.size for operand in type.operands], type.out, rest)
+        body, columns = self._body(type)
+        if len(body.arguments) == 1 and body.outputs == (Value(0),):
+            return moved([body.arguments[0].size], body.arguments[0])
+        last = body.nodes[-1].type
+        if last.op is TRANSPOSE and len(body.nodes) == 2 and body.outputs == (Value(1),):
+            return self._turned(last)
+        return self._link_of(body, columns).linked()
+
+    def _turned(self, type: NodeType) -> Linked:
+        """The program of a transposition, by itself or as a part of this: lengths are found from others."""
+        what = "turned", self._plain
+        return made_for(type, what, lambda of: self._link_of(body_of_type(of)[0], (0,)).linked(), self._backend)
 
     def _link_of(self, body: Body, columns: tuple[int, ...]) -> Link:
         # What puts parts together, or takes them apart, has no kernel of all of them: each number would have its own.

@@ -1,7 +1,7 @@
 """Types that put their operands side by side, of which there may be thousands: no step is taken for each.
 
 The operands' rows are gathered one after the other. That is the result, or (of operands of one shape, along an inner
-axis) the result is a view of it; and of its gradient, a view shows theirs one after the other.
+axis) the result is a transposition of it; and one of its gradient has theirs one after the other.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import numpy as np
 
 from edbatch.graph.cell.body import Body, Node, Value
 from edbatch.graph.cell.trace import argument_type
-from edbatch.graph.node_type import NodeType
+from edbatch.graph.node_type import NodeType, node_type
 from edbatch.graph.ops.place import CONCATENATE, STACK
-from edbatch.graph.ops.shape import RESHAPE, TRANSPOSE
-from edbatch.graph.spec import Spec, spec_of
-from edbatch.graph.views import View, view_of
+from edbatch.graph.ops.shape import TRANSPOSE
+from edbatch.graph.spec import Shape, Spec, spec_of
 from edbatch.kernels.program import ARGUMENT_OF, POSITION, SLOT, Move, Storage, step_table
 from edbatch.runtime.compile.linked import Fixed, Linked
 
@@ -29,37 +28,39 @@ class Gathered(NamedTuple):
     """The operands of a type, one after the other.
 
     Attributes:
-        spec: of all of them.
-        result: what shows the entries of the result in their order; None: they lie so.
-        operands: what shows, of the result, the entries of the operands in their order; None: they lie so.
+        result: the type that makes the result of them; None: they are the result.
+        operands: the type that makes them of the result, and theirs of its gradient.
     """
 
-    spec: Spec
-    result: View | None
-    operands: View | None
+    result: NodeType | None
+    operands: NodeType | None
 
 
 def gathered(type: NodeType) -> Gathered | None:
     """What a type does if it only puts nodes side by side; None: it does more, or pieces of several sizes alternate."""
-    operands, out = type.operands, type.out
+    operands, dtype = type.operands, type.out.dtype
     if (type.op is not STACK and type.op is not CONCATENATE) or type.parameters:
         return None
     ((_, axis),), shape = type.attributes, operands[0].shape
     if math.prod(shape[:axis]) == 1:
-        return Gathered(out, None, None)
-    count, inner = len(operands), range(axis + 1, len(shape) + 1)
+        return Gathered(None, None)
+    count = len(operands)
     if operands.count(operands[0]) < count:  # of one shape, they have one spec
         return None
-    spec = spec_of((count, *shape), out.dtype)
-    result = view_of(spec, 0, TRANSPOSE, (("axes", (*range(1, axis + 1), 0, *inner)),))
-    apart = view_of(out, 0, RESHAPE, (("shape_to", (*shape[:axis], count, *shape[axis:])),))
-    assert apart is not None
-    return Gathered(spec, result, view_of(apart.out, apart.code, TRANSPOSE, (("axes", (axis, *range(axis), *inner)),)))
+    inner, apart = range(axis + 1, len(shape) + 1), (*shape[:axis], count, *shape[axis:])
+    return Gathered(
+        _turned((count, *shape), (*range(1, axis + 1), 0, *inner), dtype),
+        _turned(apart, (axis, *range(axis), *inner), dtype),
+    )
 
 
-def seen(spec: Spec, view: View | None) -> Body:
-    """What returns its one argument, through a view."""
-    return Body((spec,), (Node(argument_type(0, spec), ()),), (Value(0, view),), 0)
+def _turned(shape: Shape, axes: tuple[int, ...], dtype: np.dtype) -> NodeType:
+    return node_type(TRANSPOSE, (("axes", axes),), (spec_of(shape, dtype),))
+
+
+def as_it_is(spec: Spec) -> Body:
+    """What returns its one argument."""
+    return Body((spec,), (Node(argument_type(0, spec), ()),), (Value(0),), 0)
 
 
 def moved(sizes: Sequence[int], out: Spec, rest: Linked | None = None) -> Linked:
