@@ -69,16 +69,15 @@ def moved(sizes: Sequence[int], out: Spec, rest: Linked | None = None) -> Linked
     Args:
         rest: what makes the result of them, a program whose one argument they are the parts of.
     """
-    known, count = 0 if rest is None else len(rest.slots), len(sizes)
-    slots, arguments = np.zeros(known + count, SLOT), np.zeros(count, ARGUMENT_OF)
-    parts = slots[known:]
-    arguments["slot"], arguments["entries"], arguments["move"] = np.arange(known, known + count), sizes, Move.ALWAYS
-    if rest is not None:
-        slots[:known] = rest.slots
-        parts[:] = rest.slots[rest.arguments["slot"]]  # in scratch memory
-    else:
+    first, count = 0 if rest is None else len(rest.slots), len(sizes)
+    slots, arguments = np.zeros(first + count, SLOT), np.zeros(count, ARGUMENT_OF)
+    arguments["slot"], arguments["entries"], arguments["move"] = np.arange(first, first + count), sizes, Move.ALWAYS
+    parts = slots[first:]
+    if rest is None:
         parts["storage"] = Storage.RESULT
+        rest = Linked(slots, arguments, _NO_STEPS, _NO_PLACES, 0, out.size, 1, out.dtype.itemsize, _NOTHING)
+    else:
+        slots[:first] = rest.slots
+        parts[:] = rest.slots[rest.arguments["slot"]]  # in scratch memory
     parts["column"][1:] = arguments["entries"].cumsum()[:-1]
-    if rest is not None:
-        return rest._replace(slots=slots, arguments=arguments)
-    return Linked(slots, arguments, _NO_STEPS, _NO_PLACES, 0, out.size, 1, out.dtype.itemsize, _NOTHING)
+    return rest._replace(slots=slots, arguments=arguments)
