@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from edbatch.graph.cell.body import Body, Value
+from edbatch.graph.cell.body import Body, Node, Value
 from edbatch.graph.cell.derivative import (
     Derivative,
     Given,
@@ -18,6 +18,7 @@ from edbatch.graph.cell.derivative import (
 )
 from edbatch.graph.cell.derivative_row import Place
 from edbatch.graph.cell.entry import CellOp
+from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import current_options
@@ -26,7 +27,7 @@ from edbatch.kernels.backend import Backend
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.linked import Linked
 from edbatch.runtime.compile.program import Program
-from edbatch.runtime.compile.side_by_side import as_it_is, gathered
+from edbatch.runtime.compile.side_by_side import gathered
 from edbatch.runtime.type_columns import BoundType
 
 
@@ -129,7 +130,8 @@ def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | No
     columns = accumulate([operand.size for operand in type.operands], initial=0)
     places = zip(map(Place, columns, type.operands), needed, strict=True)
     operands = tuple([place if some else None for place, some in places])
-    body = as_it_is(type.out) if parts.operands is None else body_of_type(parts.operands)[0]
+    body = Body((type.out,), (Node(argument_type(0, type.out), ()),), (Value(0),), 0)
+    body = body if parts[1] is None else body_of_type(parts[1])[0]
     return Derivative(body, (0,), type.out.size, ((Given.GRADIENT, 0),), operands, ())
 
 

@@ -59,7 +59,6 @@ class Program:
     ) -> None:
         self._type, self._what, self._body, self._backend = type, what, body, backend
         self._plain = current_options().plain
-        self._link: Link | None = None  # once the storage of a parameter has changed
         self._tables: Tables | None = None
         self.width = 0
 
@@ -73,8 +72,7 @@ class Program:
             what = "program", self._what, self._plain
             self.take(made_for(self._type, what, self.linked, self._backend, Linked.is_right))
         elif self._tables.parameters and self._tables.held() is None:
-            self._link = self._link or self._link_of(*self._body(self._type))
-            self._tables = self._link.linked().tables(self._backend)
+            self.take(self.linked(self._type))
         assert self._tables is not None
         return self._tables
 
@@ -86,14 +84,14 @@ class Program:
         """The program of a type of this structure."""
         parts = gathered(type) if self._what == FORWARD else None
         if parts is not None:
-            rest = None if parts.result is None else self._turned(parts.result)
+            rest = None if parts[0] is None else self._turned(parts[0])
             return moved([operand.size for operand in type.operands], type.out, rest)
         body, columns = self._body(type)
         if len(body.arguments) == 1 and body.outputs == (Value(0),):
             return moved([body.arguments[0].size], body.arguments[0])
-        last = body.nodes[-1].type
-        if last.op is TRANSPOSE and len(body.nodes) == 2 and body.outputs == (Value(1),):
-            return self._turned(last)
+        last = body.nodes[-1]
+        if last.type.op is TRANSPOSE and last.operands == (Value(0),) and body.outputs == (Value(1),):
+            return self._turned(last.type)
         return self._link_of(body, columns).linked()
 
     def _turned(self, type: NodeType) -> Linked:

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.graph.cell.body import Body, Node, Value
-from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.node_type import NodeType, node_type
 from edbatch.graph.ops.place import CONCATENATE, STACK
 from edbatch.graph.ops.shape import TRANSPOSE
@@ -24,43 +21,30 @@ from edbatch.runtime.compile.linked import Fixed, Linked
 _NO_STEPS, _NO_PLACES, _NOTHING = step_table([]), np.zeros(0, POSITION), Fixed((), (), (), (), ())
 
 
-class Gathered(NamedTuple):
-    """The operands of a type, one after the other.
+def gathered(type: NodeType) -> tuple[NodeType | None, NodeType | None] | None:
+    """What a type does if it only puts nodes side by side.
 
-    Attributes:
-        result: the type that makes the result of them; None: they are the result.
-        operands: the type that makes them of the result, and theirs of its gradient.
+    Returns:
+        The type that makes the result of its operands, one after the other, and the type that makes these of the
+        result, and their gradients of its gradient. None in their place: they are the same. None: it does more, or
+        pieces of several sizes alternate.
     """
-
-    result: NodeType | None
-    operands: NodeType | None
-
-
-def gathered(type: NodeType) -> Gathered | None:
-    """What a type does if it only puts nodes side by side; None: it does more, or pieces of several sizes alternate."""
     operands, dtype = type.operands, type.out.dtype
     if (type.op is not STACK and type.op is not CONCATENATE) or type.parameters:
         return None
     ((_, axis),), shape = type.attributes, operands[0].shape
     if math.prod(shape[:axis]) == 1:
-        return Gathered(None, None)
+        return None, None
     count = len(operands)
     if operands.count(operands[0]) < count:  # of one shape, they have one spec
         return None
     inner, apart = range(axis + 1, len(shape) + 1), (*shape[:axis], count, *shape[axis:])
-    return Gathered(
-        _turned((count, *shape), (*range(1, axis + 1), 0, *inner), dtype),
-        _turned(apart, (axis, *range(axis), *inner), dtype),
-    )
+    result = _turned((count, *shape), (*range(1, axis + 1), 0, *inner), dtype)
+    return result, _turned(apart, (axis, *range(axis), *inner), dtype)
 
 
 def _turned(shape: Shape, axes: tuple[int, ...], dtype: np.dtype) -> NodeType:
     return node_type(TRANSPOSE, (("axes", axes),), (spec_of(shape, dtype),))
-
-
-def as_it_is(spec: Spec) -> Body:
-    """What returns its one argument."""
-    return Body((spec,), (Node(argument_type(0, spec), ()),), (Value(0),), 0)
 
 
 def moved(sizes: Sequence[int], out: Spec, rest: Linked | None = None) -> Linked:
