@@ -9,10 +9,11 @@ from typing import Any
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.shape import checked_axis, reshape, split
-from edbatch.graph.record import entries_of, graph_of, record, to_node, to_operands
+from edbatch.graph.record import entries_of, graph_of, to_node, to_operands
 from edbatch.graph.recorder import PLACE, caller
 from edbatch.graph.spec import Shape
 
@@ -77,13 +78,14 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
         if not xs or given is xs[0]:
             raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {shown(given)}")
         graph = graph_of(op.name, xs)
-        listed = to_operands(op, graph, xs)
+        listed = [to_node(graph, x) for x in to_operands(op, graph, xs)]
         if op is CONCATENATE and any(not x.shape for x in listed):  # a number is a vector of one entry
-            return call([x if x.shape else reshape(to_node(graph, x), 1) for x in listed], axis)
-        out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))
+            return call([x if x.shape else reshape(x, 1) for x in listed], axis)
+        axes = ("axis", checked_axis(op.name, listed[0].spec, axis, new_axes))
+        type = node_type(op, (axes,), tuple([x.spec for x in listed]))
         if axis.__class__ is int and all(isinstance(x, Expression) for x in xs):
-            call.learn(tuple([x.spec for x in xs]), graph.type_of(out).id, out.spec, (axis,))
-        return out
+            call.learn(type.operands, type.id, type.out, (axis,))
+        return graph.add(type, [x.id for x in listed])
 
     call = caller(PLACE, slow, ("xs", "axis"), defaults=(0,))
     return call

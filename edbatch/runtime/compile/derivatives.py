@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from edbatch.graph.cell.body import Body, Node, Value
@@ -20,14 +21,13 @@ from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
-from edbatch.graph.op import no_gradient
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.kernels.backend import Backend
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.linked import Linked
 from edbatch.runtime.compile.program import SAVING, Program
-from edbatch.runtime.compile.steps import columns_of_operands
+from edbatch.runtime.compile.side_by_side import gathered
 from edbatch.runtime.type_columns import BoundType
 
 
@@ -124,12 +124,14 @@ def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | No
     It is what `derivative` finds, but for the gradients that are not needed. That records a view for each operand, and
     there may be thousands.
     """
-    columns = columns_of_operands(type) if type.op.gradient is not no_gradient else None
-    if columns is None or any(isinstance(operand, ParameterSpec) for operand in type.operands):
+    parts = gathered(type)
+    if parts is None:
         return None
+    columns = accumulate([operand.size for operand in type.operands], initial=0)
+    places = zip(map(Place, columns, type.operands), needed, strict=True)
+    operands = tuple([place if some else None for place, some in places])
     body = Body((type.out,), (Node(argument_type(0, type.out), ()),), (Value(0),), 0)
-    places = [Place(column, spec) for (column, _), spec in zip(columns, type.operands, strict=True)]
-    operands = tuple(place if some else None for place, some in zip(places, needed, strict=True))
+    body = body if parts[1] is None else body_of_type(parts[1])[0]
     return Derivative(body, (0,), type.out.size, ((Given.GRADIENT, 0),), operands, ())
 
 

@@ -10,14 +10,13 @@ from weakref import WeakValueDictionary, ref
 import numpy as np
 
 from edbatch.base.records import words_of
-from edbatch.graph.node_type import NodeType, parameter_array
+from edbatch.graph.node_type import parameter_array
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
 from edbatch.kernels.language.analysis import analysis_of, scratch_rows
 from edbatch.kernels.language.cuda import lanes_of
 from edbatch.kernels.language.ir import Kernel
-from edbatch.kernels.program import ARGUMENT_OF, KERNEL, POSITION, SLOT, STEP, Move, Storage, step_table
-from edbatch.runtime.compile.steps import columns_of_operands
+from edbatch.kernels.program import KERNEL, STEP
 
 
 class Tables(NamedTuple):
@@ -133,25 +132,6 @@ class Linked(NamedTuple):
             self.slots, self.arguments, steps, self.places, fixed.handles, fixed.addresses,
             max(self.least, rows), self.itemsize, -1, fixed.parameters, fixed.constants,
         )  # fmt: skip
-
-
-def vectors_side_by_side(type: NodeType) -> Linked | None:
-    """The program of a type that puts vectors side by side: each is gathered where it goes; None of any other type.
-
-    There may be thousands: this takes no step, and no search, for each.
-    """
-    if type.op.places is None or not all(x.__class__ is not ParameterSpec and len(x.shape) == 1 for x in type.operands):
-        return None
-    columns = columns_of_operands(type)
-    if columns is None:
-        return None
-    slots, arguments = np.zeros(len(columns), SLOT), np.zeros(len(columns), ARGUMENT_OF)
-    slots["storage"] = Storage.RESULT
-    slots["column"], arguments["entries"] = np.array(columns, np.int64).T
-    arguments["slot"] = np.arange(len(columns))
-    arguments["move"] = Move.ALWAYS
-    places, fixed = np.zeros(0, POSITION), Fixed((), (), (), (), ())
-    return Linked(slots, arguments, step_table([]), places, 0, type.out.size, 1, type.out.dtype.itemsize, fixed)
 
 
 _number_rows: WeakValueDictionary[tuple[Backend, str, bytes], Any] = WeakValueDictionary()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import cache
 
 from edbatch.graph.cell.body import Body, Value, joined, operands_of, spec_of_value
 from edbatch.graph.cell.passes import open_lists, rows_for_steps
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.passes.fuse import Run, alone, fuse, is_fusible
+from edbatch.graph.cell.type_body import body_of_type
 from edbatch.graph.model.parameters import LookupParameters
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind
+from edbatch.graph.ops.shape import TRANSPOSE
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
@@ -20,9 +21,10 @@ from edbatch.runtime.compile.call_step import call_step
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.fused_steps import fused_step
 from edbatch.runtime.compile.link import Link
-from edbatch.runtime.compile.linked import Linked, Tables, vectors_side_by_side
+from edbatch.runtime.compile.linked import Linked, Tables
 from edbatch.runtime.compile.placed_steps import placed_steps
 from edbatch.runtime.compile.places import Parts, parts_of, place_values
+from edbatch.runtime.compile.side_by_side import gathered, moved
 from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step, product_steps
 
 # A batch is cut into blocks of calls whose intermediates have room (`Backend.block_bytes`). But a product of a block
@@ -56,7 +58,7 @@ class Program:
         self, type: NodeType, what: Hashable, body: Callable[[NodeType], tuple[Body, tuple[int, ...]]], backend: Backend
     ) -> None:
         self._type, self._what, self._body, self._backend = type, what, body, backend
-        self._plain, self._link = current_options().plain, cache(self._link_of)
+        self._plain = current_options().plain
         self._tables: Tables | None = None
         self.width = 0
 
@@ -70,7 +72,7 @@ class Program:
             what = "program", self._what, self._plain
             self.take(made_for(self._type, what, self.linked, self._backend, Linked.is_right))
         elif self._tables.parameters and self._tables.held() is None:
-            self._tables = self._link(self._type).linked().tables(self._backend)
+            self.take(self.linked(self._type))
         assert self._tables is not None
         return self._tables
 
@@ -80,12 +82,27 @@ class Program:
 
     def linked(self, type: NodeType) -> Linked:
         """The program of a type of this structure."""
-        found = vectors_side_by_side(type) if self._what == FORWARD else None
-        return found or self._link_of(type).linked()
+        parts = gathered(type) if self._what == FORWARD else None
+        if parts is not None:
+            rest = None if parts[0] is None else self._turned(parts[0])
+            return moved([operand.size for operand in type.operands], type.out, rest)
+        body, columns = self._body(type)
+        if len(body.arguments) == 1 and body.outputs == (Value(0),):
+            return moved([body.arguments[0].size], body.arguments[0])
+        last = body.nodes[-1]
+        if last.type.op is TRANSPOSE and last.operands == (Value(0),) and body.outputs == (Value(1),):
+            return self._turned(last.type)
+        return self._link_of(type, body, columns).linked()
 
-    def _link_of(self, type: NodeType) -> Link:
-        saved_from = type.out.size if self._what == SAVING else None
-        return link_of(*self._body(type), self._backend, self._plain, saved_from)
+    def _turned(self, type: NodeType) -> Linked:
+        """The program of a transposition, by itself or as a part of this: lengths are found from others."""
+        what = "turned", self._plain
+        return made_for(type, what, lambda of: self._link_of(of, body_of_type(of)[0], (0,)).linked(), self._backend)
+
+    def _link_of(self, type: NodeType, body: Body, columns: tuple[int, ...]) -> Link:
+        # What puts parts together, or takes them apart, has no kernel of all of them: each number would have its own.
+        plain = self._plain or self._type.op.places is not None
+        return link_of(body, columns, self._backend, plain, type.out.size if self._what == SAVING else None)
 
 
 def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool, saved_from: int | None = None) -> Link:

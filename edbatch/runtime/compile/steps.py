@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,6 @@ from edbatch.graph.cell.body import Body, Node, Value, operands_of, spec_of_valu
 from edbatch.graph.cell.passes.fuse import is_contiguous
 from edbatch.graph.cell.passes.rows_for_steps import parameter_matrix
 from edbatch.graph.cell.type_body import places_of
-from edbatch.graph.node_type import NodeType
-from edbatch.graph.ops.place import CONCATENATE, STACK
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import ADD, LEFT, RIGHT, TRANSPOSED, KernelStep, Multiply, MultiplyEach, Step
 from edbatch.kernels.row_kernels import copy_rows
@@ -41,21 +38,14 @@ def is_row(body: Body, operand: Operand) -> bool:
 
 
 def columns_of(body: Body, node: Node) -> list[tuple[int, int]] | None:
-    """Of a node that only puts its operands side by side: where each goes, (column, width); None of any other."""
-    if node.type.op.places is None or not all(is_row(body, operand) for operand in operands_of(node)):
-        return None
-    return columns_of_operands(node.type)
+    """Of a node that only puts its operands side by side: where each goes, (column, width); None of any other.
 
-
-def columns_of_operands(type: NodeType) -> list[tuple[int, int]] | None:
-    """The same, where operands lie row by row; None: some go to entries that do not follow one another, too."""
-    if type.op in (CONCATENATE, STACK) and type.attributes == (("axis", 0),):
-        widths = [operand.size for operand in type.operands]
-        return list(zip(accumulate(widths, initial=0), widths, strict=False))
-    parts = places_of(type)
-    if parts is None:
+    None, too, if an operand does not lie row by row, or goes to entries that do not follow one another.
+    """
+    parts = places_of(node.type)
+    if parts is None or not all(is_row(body, operand) for operand in operands_of(node)):
         return None
-    whole = np.empty((2, *type.out.shape), np.float32)
+    whole = np.empty((2, *node.type.out.shape), np.float32)
     columns = [contiguous_columns(whole, part) for part in parts(whole)]
     return columns if all(width for _, width in columns) else None
 

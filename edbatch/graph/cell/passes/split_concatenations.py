@@ -68,4 +68,4 @@ def concatenated(body: Body, node: Node) -> tuple[Value, ...]:
         return ()
     if any(value.node == output.node for output in body.outputs):  # which its users may ask for the gradient of
         return ()
-    return () if any(isinstance(spec, ParameterSpec) for spec in below.type.operands) else below.operands
+    return below.operands
