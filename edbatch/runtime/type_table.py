@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ class TypeTable(ColumnsOfTypes):
         self.windows = Windows()
         self.stores = Stores(self.windows, self.pool)
         self.bound: list[Any] = []
-        self._derived: dict[Any, int] = {}
+        self._derived: dict[DerivedType, int] = {}
         self.splits: dict[Any, Any] = {}
         self.scattered = ScatteredKernels(self.windows, self.backend)
         self.live_outputs = LiveOutputs()
@@ -112,14 +112,15 @@ class TypeTable(ColumnsOfTypes):
         bound = self.bound[kind]
         return bound.runs if isinstance(bound, DerivedType) and isinstance(bound.runs, Task) else Task(NONE)
 
-    def derived(self, runs: Program | ListProgram | Task, window: int = 0) -> int:
-        """The number of what runs in backward passes; `window`: of its results."""
+    def derived(self, types: Sequence[DerivedType]) -> list[int]:
+        """The numbers of what runs in backward passes."""
         with lock:
-            found = self._derived.get((runs, window))
-            if found is None:
-                self._append([DerivedType(runs, window)])
-                found = self._derived[runs, window] = len(self.bound) - 1
-        return found
+            new = [one for one in dict.fromkeys(types) if one not in self._derived]
+            if new:
+                first = len(self.bound)
+                self._append(new)
+                self._derived |= {one: first + at for at, one in enumerate(new)}
+            return [self._derived[one] for one in types]
 
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""

@@ -174,7 +174,7 @@ class GradientRows:
         """Per arena, of which there are n, whether it is one of gradients that has rows; none: that is of none."""
         found = np.zeros(n if self._claims else 0, np.bool_)
         for placed, _ in self._claims:
-            found[list(self._windows.of_gradients & placed.begins.keys())] = True
+            found[[arena for arena in placed.begins if self._windows.of_gradients[arena]]] = True
         return found
 
     def flat(self, arena: int, first: int, n: int) -> Any:

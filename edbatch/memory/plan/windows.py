@@ -58,14 +58,14 @@ class Windows:
     It holds no memory: graphs of one model share it, each with `Arenas` of its own.
 
     Attributes:
-        layouts: of the arenas; of_gradients: which of them are of gradients.
+        layouts: of the arenas; of_gradients: whether they are of gradients.
         windows: all of them.
         scattered: those of values whose rows have entries that do not lie side by side.
     """
 
     def __init__(self) -> None:
         self.layouts: list[tuple[tuple[int, ...], np.dtype]] = []
-        self.of_gradients: set[int] = set()
+        self.of_gradients: list[bool] = []
         self.windows: list[Window] = []
         self.scattered: list[Window] = []
         self._plain: dict[tuple[tuple[int, ...], np.dtype], int] = {}
@@ -103,7 +103,7 @@ class Windows:
             if not isinstance(dtype, np.dtype):
                 raise TypeError(f"arena of {dtype!r}: expected a dtype")
             self.layouts += [(shape, dtype)] * 2
-            self.of_gradients.add(len(self.layouts) - 1)
+            self.of_gradients += [False] * (len(self.layouts) - 1 - len(self.of_gradients)) + [True]
             strides = tuple([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
             found = self._add(Window(len(self.layouts) - 2, lambda array: array, 0, shape, strides, True))
             # Known from here on: what an interrupt leaves before is a layout that nobody uses.
@@ -123,6 +123,7 @@ class Windows:
     def own(self, width: int, dtype: np.dtype) -> int:
         """Number of the window that shows a new arena, whose rows have so many entries."""
         self.layouts.append(((width,), dtype))
+        self.of_gradients += [False] * (len(self.layouts) - len(self.of_gradients))
         self.windows.append(Window(len(self.layouts) - 1, lambda array: array, 0, (width,), (1,), True))
         return len(self.windows) - 1
 

@@ -27,7 +27,7 @@ from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled, co
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.state import GraphState
-from edbatch.runtime.type_columns import BoundType
+from edbatch.runtime.type_columns import BoundType, DerivedType
 from edbatch.runtime.type_table import TypeTable
 
 
@@ -201,7 +201,12 @@ def run_program(program: Program, out: Any, given: Sequence[Any], integers: np.n
         integers: all first ones of the calls, all second ones, ...
         table: whose program it becomes.
     """
-    number, programs, backend, pool = table.derived(program), table.programs, table.backend, table.pool
+    number, programs, backend, pool = (
+        table.derived([DerivedType(program, 0)])[0],
+        table.programs,
+        table.backend,
+        table.pool,
+    )
     _held = programs.prepare([number], table)
     n, address, some = len(out), backend.address, len(given)
     arrays = [*(x if x.flags.c_contiguous else x.copy() for x in given), out]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ from edbatch.runtime.backward.saving import Saved
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled
 from edbatch.runtime.compile.growing_table import GrowingTable
 from edbatch.runtime.compile.list_program import ListProgram, derivative_of
-from edbatch.runtime.type_columns import BoundType
+from edbatch.runtime.type_columns import BoundType, DerivedType
 from edbatch.runtime.type_table import TypeTable
 
 _NOWHERE = Computed(-1, 0, 0)
@@ -58,6 +58,22 @@ class GradientRule(NamedTuple):
     runs: int
     how: CompiledDerivative | None
     lists: ListProgram | None
+
+
+class _Found(NamedTuple):
+    """A rule that has no number yet; see `Rule` and `GradientRule`.
+
+    Attributes:
+        given, computed: records of the tables.
+    """
+
+    role: int
+    own: int = -1
+    runs: DerivedType | None = None
+    how: CompiledDerivative | None = None
+    lists: ListProgram | None = None
+    given: Sequence[Source] = ()
+    computed: Sequence[Computed] = ()
 
 
 class ChosenRules(NamedTuple):
@@ -87,6 +103,7 @@ class Rules:
         self.rules: list[GradientRule] = []
         self.of_kinds: dict[int, GradientRule] = {}
         self._numbers: dict[Any, int] = {}
+        self._adding: dict[np.dtype, int] = {}
         self._chosen: dict[Any, ChosenRules] = {}
         self._rules, self._given, self._computed = (GrowingTable(kind) for kind in (RULE, SOURCE, COMPUTED))
         self._windows: np.ndarray | None = None
@@ -117,8 +134,7 @@ class Rules:
             stopped = np.zeros(len(columns), np.bool_)
             of_views = self._table.view_windows[: len(view_stops)]
             stopped[of_views[view_stops[: len(of_views)] & (of_views >= 0)]] = True
-            of_gradients = np.zeros(len(windows.layouts), np.bool_)
-            of_gradients[list(windows.of_gradients)] = True
+            of_gradients = np.array(windows.of_gradients, np.bool_)
             rules, given, computed = self._rules.entries, self._given.entries, self._computed.entries
             known = self._directory = Directory(RuleTables(rules, given, computed, columns, stopped, of_gradients))
             self._windows = columns
@@ -142,59 +158,74 @@ class Rules:
         return found
 
     def _choose(self, operands: Mapping[int, int], saved: Mapping[int, Saved], plain: bool) -> ChosenRules:
-        of_sets, bound = np.full(1 + max(operands), -1, np.int64), self._table.bound
-        for number, bits in operands.items():
-            kind = self._table.live_outputs.sets[number].kind
-            key = number, bits, kind in saved, plain
-            if key not in self._numbers:
-                self._add(key, number, bits, saved.get(kind))
-            of_sets[number] = self._numbers[key]
-        rules = [self.rules[of_sets[number]] for number in operands]
+        sets, bound = self._table.live_outputs.sets, self._table.bound
+        keys = [(number, bits, sets[number].kind in saved, plain) for number, bits in operands.items()]
+        new = {key: self._found(*key[:2], saved.get(sets[key[0]].kind)) for key in keys if key not in self._numbers}
+        if new:
+            self._add(new)
+        of_sets = np.full(1 + max(operands), -1, np.int64)
+        of_sets[list(operands)] = [self._numbers[key] for key in keys]
+        rules = [self.rules[self._numbers[key]] for key in keys]
         kinds = {rule.runs for rule in rules if rule.runs >= 0}
-        kinds |= {int(self._rules.entries[of_sets[number]]["adding"]) for number in operands}
+        kinds |= {self._adding[bound[rule.kind].type.out.dtype] for rule in rules}
         reads = frozenset[ParameterSpec]().union(*(rule.how.reads for rule in rules if rule.how is not None))
         has_parameters = any(bound[rule.kind].type.op is PARAMETER for rule in rules)
         windows = self._table.windows.windows
         terms = [(rule, windows[rule.own].arena) for rule in rules if rule.own >= 0 and rule.how and rule.how.terms]
         return ChosenRules(of_sets, terms, frozenset(kinds), reads, has_parameters)
 
-    def _add(self, key: Any, number: int, bits: int, saved: Saved | None) -> None:
-        """Add a rule."""
-        table, kind = self._table, self._table.live_outputs.sets[number].kind
-        type: BoundType = table.bound[kind]
-        if type.type.op.equations is not None:
-            role, rule, given, computed = self._over_lists(type, number, bits)
-        elif table.is_source[kind]:
-            role, rule, given, computed = NOTHING, GradientRule(number, kind, -1, -1, None, None), [], []
-        else:
-            role, rule, given, computed = self._of_nodes(type, number, bits, saved)
-        adding = table.derived(adding_rows(type.type.out.dtype, table.backend))
-        begins = len(self._given), len(self._computed)
-        own = -1 if rule.own < 0 else table.windows.windows[rule.own].arena
-        made = Rule(
-            role, rule.runs, type.window, own, begins[0], begins[0] + len(given), begins[1], begins[1] + len(computed),
-            type.type.op.payload, type.type.op.singles, adding,
-        )  # fmt: skip
+    def _add(self, new: Mapping[Any, _Found]) -> None:
+        """Add rules, by their keys."""
+        table = self._table
+        kinds = [table.live_outputs.sets[key[0]].kind for key in new]
+        types = [table.bound[kind] for kind in kinds]
+        dtypes = [dtype for dtype in dict.fromkeys(type.type.out.dtype for type in types) if dtype not in self._adding]
+        adding = [DerivedType(adding_rows(dtype, table.backend), 0) for dtype in dtypes]
+        runs = [one.runs for one in new.values() if one.runs is not None]
+        numbers = dict(zip((*adding, *runs), table.derived((*adding, *runs)), strict=True))
+        self._adding |= {dtype: numbers[one] for dtype, one in zip(dtypes, adding, strict=True)}
+        given, computed, made, rules = list[Source](), list[Computed](), list[Rule](), list[GradientRule]()
+        for (key, one), kind, type in zip(new.items(), kinds, types, strict=True):
+            ends = len(self._given) + len(given), len(self._computed) + len(computed)
+            given += one.given
+            computed += one.computed
+            own = -1 if one.own < 0 else table.windows.windows[one.own].arena
+            runs_as = -1 if one.runs is None else numbers[one.runs]
+            made.append(
+                Rule(
+                    one.role, runs_as, type.window, own, ends[0], ends[0] + len(one.given), ends[1],
+                    ends[1] + len(one.computed), type.type.op.payload, type.type.op.singles,
+                    self._adding[type.type.out.dtype],
+                )
+            )  # fmt: skip
+            rules.append(GradientRule(key[0], kind, one.own, runs_as, one.how, one.lists))
         with Whole():
+            first = len(self.rules)
             self._given.append([records(given, SOURCE)])
             self._computed.append([records(computed, COMPUTED)])
-            self._rules.append([records([made], RULE)])
-            self.rules.append(rule)
-            if rule.runs >= 0:
-                self.of_kinds[rule.runs] = rule
-            self._numbers[key] = len(self.rules) - 1
+            self._rules.append([records(made, RULE)])
+            self.rules += rules
+            self.of_kinds |= {rule.runs: rule for rule in rules if rule.runs >= 0}
+            self._numbers |= {key: first + at for at, key in enumerate(new)}
 
-    def _of_nodes(
-        self, type: BoundType, number: int, bits: int, saved: Saved | None
-    ) -> tuple[int, GradientRule, list[Source], list[Computed]]:
+    def _found(self, number: int, bits: int, saved: Saved | None) -> _Found:
+        """How gradients flow into a set of outputs on to operands, a bit each."""
+        kind = self._table.live_outputs.sets[number].kind
+        type: BoundType = self._table.bound[kind]
+        if type.type.op.equations is not None:
+            return self._over_lists(type, bits)
+        if self._table.is_source[kind]:
+            return _Found(NOTHING)
+        return self._of_nodes(type, number, bits, saved)
+
+    def _of_nodes(self, type: BoundType, number: int, bits: int, saved: Saved | None) -> _Found:
         """A derivative of every node by itself."""
         table, windows = self._table, self._table.windows
-        kind, live = table.live_outputs.sets[number]
         slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
         needed = table.live_outputs.needed(number, [bool(bits >> min(slot, 62) & 1) for slot in range(slots)])
-        how = compiled(type, needed, saved is not None, live, table.backend)
+        how = compiled(type, needed, saved is not None, table.live_outputs.sets[number].live, table.backend)
         if how.program is None:
-            return NOTHING, GradientRule(number, kind, -1, -1, how, None), [], []
+            return _Found(NOTHING, how=how)
         own = windows.own(how.width, type.type.out.dtype)
         computed = [
             _NOWHERE if place is None else Computed(windows.part(own, place.column, place.spec.size), 0, 0)
@@ -207,19 +238,16 @@ class Rules:
                 column, spec = saved.how.places[which]
                 which = windows.part(saved.window, column, spec.size)
             given.append(Source(int(source), which))
-        return COMPUTE, GradientRule(number, kind, own, table.derived(how.program, own), how, None), given, computed
+        return _Found(COMPUTE, own, DerivedType(how.program, own), how, None, given, computed)
 
-    def _over_lists(
-        self, type: BoundType, number: int, bits: int
-    ) -> tuple[int, GradientRule, list[Source], list[Computed]]:
+    def _over_lists(self, type: BoundType, bits: int) -> _Found:
         """The derivative of a type that has equations."""
         table, slots = self._table, len(type.type.operands)
         found = derivative_of(type.type, tuple(bool(bits >> slot & 1) for slot in range(slots)), table.backend)
-        program, runs, given = found.program, -1, list[Source]()
+        program, given = found.program, list[Source]()
         if program is not None:
             given += [Source(int(Given.OPERAND), slot) for slot in range(slots)]
             given += [Source(int(source), 0) for source in (Given.GRADIENT, Given.RESULT)[: program.given - slots]]
-            runs = table.derived(program)
         computed = []
         for output in found.outputs:
             if output is None:
@@ -229,8 +257,8 @@ class Rules:
             else:
                 window = table.windows.own(output.entries, type.type.out.dtype)
                 computed.append(Computed(window, int(output.of_each), 0))
-        rule = GradientRule(number, table.live_outputs.sets[number].kind, -1, runs, None, program)
-        return OVER_LISTS if any(found.outputs) else NOTHING, rule, given, computed
+        runs = None if program is None else DerivedType(program, 0)
+        return _Found(OVER_LISTS if any(found.outputs) else NOTHING, -1, runs, None, program, given, computed)
 
 
 def stopping_views() -> np.ndarray:
