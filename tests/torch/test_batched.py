@@ -614,7 +614,6 @@ REFUSED = {
     "a condition of dtype": lambda self, h: torch.where(h, h, h),
     "requires_grad_": lambda self, h: h.requires_grad_(False),
     "size_average": lambda self, h: F.mse_loss(h, h, size_average=False),
-    "all ignored": lambda self, h: F.cross_entropy(h[None], torch.tensor([-100])),
     "unexpected": lambda self, h: torch.tanh(h, out=h),
     "was written to while": written_between,
     "in training": lambda self, h: F.dropout2d(h[None, :, None], 0.5, True),
@@ -698,8 +697,18 @@ def test_what_cells_refuse():
         def labelled(self, h):
             return F.cross_entropy(h, self.given.long()[0])
 
+        @edbatch.torch.cell
+        def ignoring(self, h, label):
+            return F.cross_entropy(h, label, None, None, 2)
+
+        @edbatch.torch.cell
+        def ignoring_logs(self, h, label):
+            return F.nll_loss(h, label, ignore_index=1)
+
     for function, message in (
         (lambda self, h: self.read(h), "reads a value"),
+        (lambda self, h: self.ignoring(h, torch.tensor(2)), "ignore_index=2 of a lazy tensor is not supported"),
+        (lambda self, h: self.ignoring_logs(h, torch.tensor(2)), "ignore_index=1 of a lazy tensor"),
         (lambda self, h: self.hidden(h), "neither an argument nor a parameter"),
         (lambda self, h: self.changing(h), "cannot be written to"),
         (lambda self, h: self.written(h), "neither an argument nor a parameter"),

@@ -1,5 +1,6 @@
 """Each function and method of lazy tensors, with values and gradients, beside PyTorch's own."""
 
+import math  # noqa: F401 (of the cases)
 import re
 from functools import partial
 from inspect import signature

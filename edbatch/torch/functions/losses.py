@@ -178,8 +178,6 @@ def _of_labels(logs: Any, target: Any, weight: Any, ignore: int, smoothing: floa
     kept = np.asarray(labels != ignore)
     if ((labels < 0) | (labels >= classes))[kept].any():
         raise IndexError(f"Target {labels[kept]} is out of bounds.")
-    if not kept.any():
-        raise refused("a loss of labels that are all ignored", "its mean would be NaN")
     places = np.asarray(labels * kept)
     if weight is None and not smoothing and kept.all():  # the usual, and fast
         return -eb.squeeze(eb.gather(logs, places[..., None], labels.ndim), labels.ndim), float(labels.size)
@@ -190,17 +188,22 @@ def _of_labels(logs: Any, target: Any, weight: Any, ignore: int, smoothing: floa
     right = eb.gather(logs, places[..., None], labels.ndim)
     found = -(eb.squeeze(right, labels.ndim) * lift(chosen))
     if smoothing:
-        spread = eb.sum(logs * lift(weights), -1) * lift(torch.from_numpy(kept))
-        found = found * (1 - smoothing) - spread * (smoothing / classes)
-    return found, float(chosen.sum())
+        found = found * (1 - smoothing) - eb.sum(logs * lift(weights), -1) * (smoothing / classes)
+    return eb.where(kept, found, 0.0), float(chosen.sum())  # what is left out may be infinite
+
+
+def _expect_plain(weight: Any = None, ignore_index: int = -100, **_: Any) -> None:
+    """Refuse what depends on a label's number where that is an integer argument of a cell."""
+    expect_default("weight", weight)
+    expect_default("ignore_index", ignore_index, -100)
 
 
 @_loss(F.nll_loss)
 def _likelihood(input: Any, target: Any, weight: Any = None, ignore_index: int = -100) -> Any:
     if isinstance(target, torch.Tensor):
         return _of_labels(node(input), target, weight, ignore_index)
-    expect_default("weight", weight)
-    return -eb.pick(node(input), target)  # an integer argument of a cell
+    _expect_plain(weight, ignore_index)
+    return -eb.pick(node(input), target)
 
 
 @_loss(F.cross_entropy)
@@ -220,6 +223,7 @@ def _entropy(
 
 
 _of_many = HANDLERS[F.cross_entropy]
+_bound = signature(F.cross_entropy).bind
 
 
 @register(F.cross_entropy)
@@ -238,8 +242,9 @@ def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     elif not isinstance(target, torch.Tensor | Unread):
         target = lift(target)  # rows of several numbers, or an integer
     if not isinstance(target, torch.Tensor | eb.Expression):  # an integer argument of a cell
-        expect_default("weight", given.get("weight"))
-        return eb.cross_entropy(node(input), target, smoothing)
+        given = _bound(input, target, *args, **given).arguments
+        _expect_plain(**given)
+        return eb.cross_entropy(node(input), target, given.get("label_smoothing", 0.0))
     plain = not args and all(given.get(name) is None for name in ("weight", "size_average", "reduce"))
     if plain and len(input.shape) == 2 and tuple(input.shape[:1]) == tuple(target.shape) == (1,):
         label = read(target).item()
