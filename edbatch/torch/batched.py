@@ -57,11 +57,11 @@ class _Bound:
 
 
 def _recorded(
-    recording: Recording, call: Callable[..., Any], samples: list[tuple[Any, ...]], replays: bool
+    recording: Recording, call: Callable[..., Any], samples: list[tuple[Any, Any]], replays: bool
 ) -> list[Any]:
     """What samples return; coroutines run side by side."""
     with nullcontext() if replays else recording:  # it is on where a sample is recorded, not where it is compared
-        results = [call(*one) for one in samples]
+        results = [call(*args, **named) for args, named in samples]
         if not results or not all(map(iscoroutine, results)):
             return results
         try:
@@ -76,7 +76,7 @@ class Batched(nn.Module):
 
     `Batched(model)(samples)` calls the model with each sample and computes what all of them have recorded in batches;
     it returns a list with the result of each: ordinary tensors, with gradients. Of a `forward` of several arguments,
-    `batched(xs, ys)` takes a list for each. Parameters are the model's own.
+    `batched(xs, mask=masks)` takes a list for each. Parameters are the model's own.
 
     In `forward`, what is computed of parameters is a lazy tensor: it has shape and dtype, and functions, methods and
     operators of tensors have PyTorch's meaning for it, or say that they are not supported. Reading one (`item()`,
@@ -140,7 +140,7 @@ class Batched(nn.Module):
         self.last = None
         self.__dict__["_bound"] = None
 
-    def forward(self, *lists: Any) -> Any:
+    def forward(self, *lists: Any, **named: Any) -> Any:
         """The results of n samples; see the class."""
         place = "edbatch.torch.Batched"
         if current.get(None) is not None:
@@ -162,7 +162,7 @@ class Batched(nn.Module):
                 recording.graph = graph
                 call = self._replayed(bound) if self.replay else self.model
                 with installed():
-                    results = _recorded(recording, call, samples_of(place, lists), self.replay)
+                    results = _recorded(recording, call, samples_of(place, lists, named), self.replay)
                 cells.expect_unchanged()
                 if not results:
                     return []
@@ -183,8 +183,8 @@ class Batched(nn.Module):
         kept = bound.replays
         if state not in kept:
 
-            def recorded(*args: Any) -> Any:
-                return tree_map(whole_of, current.get().keep(self.model, args))
+            def recorded(*args: Any, **named: Any) -> Any:
+                return tree_map(whole_of, current.get().keep(self.model, args, named))
 
             kept[state] = eb.replay(update_wrapper(recorded, self.model.forward))
             while len(kept) > STATES:

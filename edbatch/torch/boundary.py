@@ -129,15 +129,25 @@ def in_place(returned: Any, tensors: Sequence[torch.Tensor]) -> Any:
     return found if tree is None else tree_unflatten(found, tree)
 
 
-def samples_of(place: str, lists: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """The arguments of each call of a function of one sample."""
-    try:
-        found = [list(one) for one in lists]
-    except TypeError:
-        raise EdBatchError(f"{place}: expected lists of samples, got {', '.join(map(shown, lists))}") from None
+def samples_of(
+    place: str, lists: tuple[Any, ...], named: dict[str, Any]
+) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """The arguments of each call of a function of one sample, by place and by name."""
+    found = []
+    for name, one in (*enumerate(lists, 1), *named.items()):
+        try:
+            if isinstance(one, str | bytes | dict | set):  # whose parts are no samples
+                raise TypeError
+            found.append(list(one))
+        except TypeError:
+            raise EdBatchError(
+                f"{place}: argument {name}: expected a list of samples, got {shown(one)}; of what is the same for all, "
+                "[x] * n"
+            ) from None
     if len(set(map(len, found))) != 1:
         raise EdBatchError(f"{place}: expected lists of as many samples, got {[len(x) for x in found]}")
-    return list(zip(*found, strict=True))
+    n = len(lists)
+    return [(one[:n], dict(zip(named, one[n:], strict=True))) for one in zip(*found, strict=True)]
 
 
 def drawn_seed() -> int:

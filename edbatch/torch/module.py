@@ -22,7 +22,7 @@ class Module(nn.Module):
 
     `module(samples)` calls the function with each sample, runs what all of them have recorded in batches, and returns a
     list with the result of each: ordinary tensors, with gradients. Of a function of several arguments,
-    `module(xs, ys)` takes a list for each. The module's parameters are those of the collection, under their names, and
+    `module(xs, mask=masks)` takes a list for each. The module's parameters are those of the collection, under their names, and
     share their memory: whatever trains, saves, loads, clips or freezes parameters of PyTorch does so here.
 
     What a sample holds is given to the function as it is; but a tensor, also in a tuple, list or dictionary that is an
@@ -104,7 +104,7 @@ class Module(nn.Module):
             weights[-1].follow()
         self.__dict__["_weights"] = weights
 
-    def forward(self, *lists: Any) -> Any:
+    def forward(self, *lists: Any, **named: Any) -> Any:
         """The results of n samples; see the class."""
         self.last = None  # whose memory this call takes
         for weight in self._weights:
@@ -116,7 +116,11 @@ class Module(nn.Module):
                 eb.options(training=self.training),
                 eb.Graph(self.policy, self.collection.dtype, seed=drawn_seed()) as graph,
             ):
-                results = [self.function(*map(inputs.lifted, one)) for one in samples_of("edbatch.torch.Module", lists)]
+                samples = samples_of("edbatch.torch.Module", lists, named)
+                results = [
+                    self.function(*map(inputs.lifted, args), **{name: inputs.lifted(x) for name, x in more.items()})
+                    for args, more in samples
+                ]
                 if not results:
                     return []
                 outputs, returned = outputs_of("edbatch.torch.Module", results)

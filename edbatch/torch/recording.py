@@ -101,13 +101,13 @@ class Recording(TorchFunctionMode):
         if isinstance(x, torch.Tensor):
             self.expect_constant(x)
 
-    def keep(self, function: Any, args: Any) -> Any:
+    def keep(self, function: Any, args: Any, named: Any) -> Any:
         """Call a function in a graph that is kept."""
         graph: Any = eb.current_graph()
         before, self.graph, self.views, self.is_kept = (self.graph, self.views), graph, set(), True
         try:
             with self:
-                return function(*args)
+                return function(*args, **named)
         finally:
             (self.graph, self.views), self.is_kept = before, False
 

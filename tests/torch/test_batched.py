@@ -411,6 +411,39 @@ def test_gradients_flow_into_tensors_of_samples():
         torch.testing.assert_close(a, b)
 
 
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(SIZE, SIZE, **FLOAT)
+
+    def forward(self, x, *, scale=2.0, mask=None, **more):
+        h = self.layer(x) * scale * more.get("again", 1.0)
+        return h if mask is None else h.masked_fill(mask, 0.0)
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_arguments_by_name(replay):
+    model, xs = Masked(), list(torch.randn(4, SIZE, **FLOAT))
+    given = {"mask": [x > 0 for x in xs], "scale": [1.0, 2.0, 3.0, torch.tensor(4.0, **FLOAT)], "again": range(4)}
+    module = Batched(model, stack=True, replay=replay)
+    for names in ((), ("mask",), ("scale", "mask"), ("again", "scale")):
+        some = {name: given[name] for name in names}
+        wanted = [model(x, **{name: of[at] for name, of in some.items()}) for at, x in enumerate(xs)]
+        for _ in range(2):
+            torch.testing.assert_close(module(xs, **some), torch.stack(wanted))
+            torch.testing.assert_close(module(**some, x=xs), torch.stack(wanted))
+    for wrong, message in (
+        ({"mask": True}, r"argument mask: expected a list of samples, got True; of what is the same for all, \[x\] \* n"),
+        ({"scale": "mean"}, "argument scale: expected a list of samples, got 'mean'"),
+        ({"again": {1: 2}}, "argument again: expected a list of samples"),
+        ({"mask": [None]}, r"lists of as many samples, got \[4, 1\]"),
+    ):
+        with pytest.raises(eb.EdBatchError, match=message):
+            module(xs, **wrong)
+    with pytest.raises(TypeError, match="'x'"):
+        module(mask=given["mask"])
+
+
 def test_threads():
     torch.manual_seed(0)
     shared, failures = Batched(WithCells()), []
@@ -649,7 +682,7 @@ def test_what_is_refused_of_models():
         Batched(lambda x: x)
     model = Code(lambda self, h: h)
     module = Batched(model)
-    for given, message in (((3,), "lists of samples"), ((POINTS, POINTS[:1]), r"\[2, 1\]")):
+    for given, message in (((3,), "argument 1: expected a list of samples"), ((POINTS, POINTS[:1]), r"\[2, 1\]")):
         with pytest.raises(eb.EdBatchError, match=message):
             module(*given)
     with pytest.raises(eb.EdBatchError, match=r"torch.float64: expected torch.float32"):
