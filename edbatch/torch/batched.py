@@ -21,9 +21,10 @@ from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.installed import installed
 from edbatch.torch.lazy import LazyTensor
-from edbatch.torch.recording import Recording, current, whole_of
+from edbatch.torch.recording import Recording, current
 from edbatch.torch.state import state_of
 from edbatch.torch.submodules import note_callers
+from edbatch.torch.unread import Kept
 from edbatch.torch.weights import Weight
 
 
@@ -184,7 +185,7 @@ class Batched(nn.Module):
         if state not in kept:
 
             def recorded(*args: Any, **named: Any) -> Any:
-                return tree_map(whole_of, current.get().keep(self.model, args, named))
+                return tree_map(Kept.of, current.get().keep(self.model, args, named))
 
             kept[state] = eb.replay(update_wrapper(recorded, self.model.forward))
             while len(kept) > STATES:

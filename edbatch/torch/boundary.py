@@ -14,7 +14,7 @@ from edbatch.errors import EdBatchError, shown
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.recording import whole_of
 from edbatch.torch.tapes import Gathered, gathering
-from edbatch.torch.unread import Unread
+from edbatch.torch.unread import Kept, Unread
 from edbatch.torch.weights import Weight
 
 
@@ -108,7 +108,7 @@ def outputs_of(place: str, results: list[Any]) -> tuple[list[Any], Any]:
         EdBatchError: a sample has returned something that is neither an expression nor a constant.
     """
     leaves, tree = (results, None) if isinstance(results[0], eb.Expression) else tree_flatten(results)
-    leaves = [whole_of(x) for x in leaves]
+    leaves = [x.result() if x.__class__ is Kept else whole_of(x) for x in leaves]
     groups: dict[Any, list[int]] = {}
     for at, leaf in enumerate(leaves):
         if isinstance(leaf, eb.Expression) and not isinstance(leaf, eb.ExpressionArray):

@@ -86,6 +86,8 @@ class Recording(TorchFunctionMode):
         if name in _READING and args and (self.origins is not None or self.is_kept):
             self._expect_readable(args[0], name)
         found = func(*args, **kwargs)
+        if self.is_kept and isinstance(found, torch.Tensor) and self._has_parameter(args, kwargs):
+            raise self._changing(name_of(func))
         if self.origins is not None and isinstance(found, torch.Tensor) and not found.requires_grad:
             tensors = [x for x in args if isinstance(x, torch.Tensor)]
             if func in _CONSTANTS or (tensors and all(map(self._is_constant, tensors))):
@@ -97,9 +99,16 @@ class Recording(TorchFunctionMode):
     def _expect_readable(self, x: Any, name: str) -> None:
         """Refuse to read numbers that are others when what is recorded is used again."""
         if id(x) in self.parameters or (isinstance(x, torch.Tensor) and x.requires_grad):
-            raise EdBatchError(f"edbatch.torch: {name} of a parameter, whose numbers change, in what is kept")
+            raise self._changing(name)
         if isinstance(x, torch.Tensor):
             self.expect_constant(x)
+
+    def _changing(self, name: str) -> EdBatchError:
+        where = "a cell" if self.origins is not None else "edbatch.torch.Batched(..., replay=True)"
+        return EdBatchError(
+            f"edbatch.torch: {name} of a parameter in {where}: its numbers change, and what is recorded is used again; "
+            "expected functions that are recorded (docs/torch-functions.md), or neither"
+        )
 
     def keep(self, function: Any, args: Any, named: Any) -> Any:
         """Call a function in a graph that is kept."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
-from edbatch.torch.recording import Recording, recording
+from edbatch.torch.recording import Recording, recording, whole_of
 from edbatch.torch.registry import HANDLERS
 
 
@@ -100,6 +102,47 @@ class Unread:
 
     __index__ = __int__
     __hash__ = object.__hash__
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a sample that is kept returns besides lazy tensors, as numbers and texts that tell whether it is the same.
+
+    Args:
+        dtype: by name, of NumPy's; or of an `Unread`.
+        shape: of a tensor; None of an `Unread`.
+        held: bytes, or what is unread.
+    """
+
+    dtype: str
+    shape: tuple[int, ...] | None
+    held: Any
+
+    @staticmethod
+    def of(result: Any) -> Any:
+        """A result, in this form if it is one of these.
+
+        Raises:
+            EdBatchError: it has numbers that change, as a parameter has.
+        """
+        if isinstance(result, Unread):
+            return Kept(str(result.dtype).removeprefix("torch."), None, result.unread)
+        if not isinstance(result, torch.Tensor):
+            return whole_of(result)
+        if result.requires_grad or isinstance(result, torch.nn.Parameter):
+            raise EdBatchError(
+                f"edbatch.torch.Batched(..., replay=True): forward returns a {type(result).__name__} of shape "
+                f"{list(result.shape)} whose numbers change, besides what is computed of it; expected x.clone() of a "
+                "parameter, x.detach() of a tensor of the sample's, or no replay"
+            )
+        array = result.numpy()
+        return Kept(array.dtype.str, array.shape, array.tobytes())
+
+    def result(self) -> Any:
+        """What it was."""
+        if self.shape is None:
+            return Unread(self.held, getattr(torch, self.dtype))
+        return torch.from_numpy(np.frombuffer(self.held, self.dtype).reshape(self.shape).copy())
 
 
 def values_of_sample(x: eb.Expression) -> Generator[Any, Any, torch.Tensor]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._pytree import tree_flatten
 
 import edbatch as eb
 from edbatch.torch import Batched, cell
@@ -340,6 +341,39 @@ def test_replay():
     assert next(calls) == 2 * 4  # each is recorded twice, once
 
 
+class Returning(Whole):
+    calls = itertools.count()
+
+    def __init__(self):
+        super().__init__(lambda self, h: h)
+        self.tensor = torch.ones(2, **FLOAT)
+
+    def forward(self, x):
+        next(self.calls)
+        h = self.below(x)
+        found = {"loss": h.sum(), "best": h.argmax(), "right": h > 0, "sample": x * 2, "length": torch.tensor(len(x))}
+        return found, [x, self.part.scale, self.tensor, torch.zeros(0), x > 0], h.detach()
+
+
+def test_replay_keeps_tensors_that_are_returned():
+    model = Returning()
+    module = Batched(model, replay=True)
+    for epoch in range(4):
+        before = next(model.calls)
+        found = module(POINTS)
+        assert next(model.calls) - before - 1 == (0 if epoch in (1, 2) else 2 * len(POINTS))
+        for ours, x in zip(found, POINTS, strict=True):
+            for a, b in zip(tree_flatten(ours)[0], tree_flatten(model(x))[0], strict=True):
+                assert a.dtype == b.dtype
+                torch.testing.assert_close(a, b)
+            ours[1][2].fill_(7)  # it is the caller's
+        with torch.no_grad():
+            model.below.bias.add_(1)
+            if epoch == 2:
+                model.tensor.add_(1)
+                model.part.scale.add_(1)
+
+
 def test_replay_draws_dropout_anew():
     module = Batched(Words(0.5), replay=True, stack=True)
     found = [torch.stack([x for x, _ in module([(1, 2)] * 8, [1.0] * 8)]) for _ in range(2)]
@@ -356,11 +390,19 @@ def test_what_replay_refuses():
         (lambda self, h: h * x, POINTS[0], "a tensor that requires a gradient is used in a sample, which is kept"),
         (lambda self, h: h if h.sum() > 0 else -h, POINTS[0], "reads a value"),
         (lambda self, h: h * torch.rand(SIZE, **FLOAT), POINTS[0], "keeps state: called twice"),
+        (lambda self, h: (h, torch.rand(SIZE, **FLOAT)), POINTS[0], "keeps state: called twice"),
+        (lambda self, h: (h, self.below.bias), POINTS[0], r"a Parameter of shape \[4\] whose numbers change, .* x.clone"),
+        (lambda self, h: (h, x * 2), POINTS[0], r"returns a Tensor of shape \[4\] whose numbers change"),
+        (lambda self, h: h * norm_of(self), POINTS[0], "svdvals of a parameter in .*replay=True.: its numbers change"),
     ):
         with pytest.raises(eb.EdBatchError, match=message):
             Batched(Whole(lambda self, h: h, function), replay=True)([sample])
     with pytest.raises(eb.EdBatchError, match="Batched: replay: expected True or False"):
         Batched(Whole(lambda self, h: h), replay="yes")
+
+
+def norm_of(self):
+    return torch.linalg.svdvals(self.below.weight).detach()
 
 
 def test_cells_inside_of_cells():
