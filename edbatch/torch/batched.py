@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.utils.parametrize import ParametrizationList
 from torch.utils._pytree import tree_map
 
 import edbatch as eb
@@ -25,7 +26,7 @@ from edbatch.torch.recording import Recording, current
 from edbatch.torch.state import state_of
 from edbatch.torch.submodules import note_callers
 from edbatch.torch.unread import Kept
-from edbatch.torch.weights import Weight
+from edbatch.torch.weights import Computed, Weight
 
 
 class _Bound:
@@ -47,6 +48,11 @@ class _Bound:
         self.dtype = np.dtype(str(dtypes.pop()).removeprefix("torch."))
         collection = eb.ParameterCollection(dtype=self.dtype, device="cpu")
         for number, (module, name, _, _, is_table) in enumerate(places):
+            if isinstance(module, ParametrizationList) and name not in module._parameters:
+                weight = Computed(collection, module, name)
+                self.callers[module] = lambda weight=weight: weight.theirs
+                self.weights.append(weight)
+                continue
             theirs = module._parameters[name]
             if theirs.device.type != "cpu":
                 raise EdBatchError(f"edbatch.torch: parameter {name!r} is on {theirs.device}: expected it on the CPU")
@@ -194,8 +200,13 @@ class Batched(nn.Module):
 
     def _followed(self) -> _Bound:
         """The model's parameters as they are now."""
-        places, seen = [], set()
-        for module in self.model.modules():
+        places: list[Any] = []
+        seen = set()
+        for path, module in self.model.named_modules():
+            if isinstance(module, ParametrizationList) and module._parameters:
+                shapes = tuple([tuple(x.shape) for x in module.parameters()])
+                dtypes = {x.dtype for x in module.parameters()}
+                places += [(module, path.replace("parametrizations.", ""), shapes, *dtypes, False)]
             sparse = getattr(module, "sparse", False) is True
             for name, theirs in module._parameters.items():
                 if theirs is not None and id(theirs) not in seen:

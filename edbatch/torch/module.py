@@ -22,8 +22,8 @@ class Module(nn.Module):
 
     `module(samples)` calls the function with each sample, runs what all of them have recorded in batches, and returns a
     list with the result of each: ordinary tensors, with gradients. Of a function of several arguments,
-    `module(xs, mask=masks)` takes a list for each. The module's parameters are those of the collection, under their names, and
-    share their memory: whatever trains, saves, loads, clips or freezes parameters of PyTorch does so here.
+    `module(xs, mask=masks)` takes a list for each. The module's parameters are those of the collection, under their
+    names, and share their memory: whatever trains, saves, loads, clips or freezes parameters of PyTorch does so here.
 
     What a sample holds is given to the function as it is; but a tensor, also in a tuple, list or dictionary that is an
     argument, becomes an expression, to which gradients flow, one of integers becomes an array of NumPy or a number.

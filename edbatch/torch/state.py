@@ -40,8 +40,8 @@ def parts_of(owner: Any) -> list[nn.Module]:
 
 
 def is_users(kind: type) -> bool:
-    """Whether a class is not PyTorch's."""
-    return not kind.__module__.startswith(("torch.nn.", "builtins"))
+    """Whether a class is not PyTorch's, nor made by it of one that is (see `torch.nn.utils.parametrize`)."""
+    return not all(base.__module__.startswith(("torch.nn.", "builtins")) for base in kind.__mro__)
 
 
 def state_of(owner: Any, is_whole: bool) -> tuple[Any, Any]:

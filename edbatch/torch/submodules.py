@@ -126,9 +126,17 @@ def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]
     """Note what is called instead of parts of a module, for those that are new.
 
     Raises:
-        EdBatchError: one has hooks of the backward pass, which is not run module by module.
+        EdBatchError: one has hooks of the backward pass, which is not run module by module, or computes its weights in
+            hooks.
     """
     for part in module.modules():
+        for hook in part._forward_pre_hooks.values():
+            if type(hook).__module__ in ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm"):
+                old = type(hook).__module__
+                raise EdBatchError(
+                    f"edbatch.torch.Batched: {old} of a {type(part).__name__} is not supported; expected its "
+                    f"successor, torch.nn.utils.parametrizations.{old.rpartition('.')[2]}"
+                )
         if part._backward_hooks or part._backward_pre_hooks:
             raise EdBatchError(
                 f"edbatch.torch.Batched: a {type(part).__name__} has backward hooks, which are not supported; hooks of "
