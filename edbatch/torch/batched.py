@@ -23,7 +23,7 @@ from edbatch.torch.inputs import Inputs
 from edbatch.torch.installed import installed
 from edbatch.torch.lazy import LazyTensor
 from edbatch.torch.recording import Recording, current
-from edbatch.torch.state import state_of
+from edbatch.torch.state import changed, holder_of_lazy, state_of
 from edbatch.torch.submodules import note_callers
 from edbatch.torch.unread import Kept
 from edbatch.torch.weights import Computed, Weight
@@ -42,8 +42,8 @@ class _Bound:
         dtypes = {place[-2] for place in places} or {torch.float32}
         if not dtypes <= {torch.float32, torch.float64} or len(dtypes) > 1:
             raise EdBatchError(
-                f"edbatch.torch.Batched: parameters of {', '.join(map(str, dtypes))}: expected one of "
-                "float32 and float64 for all"
+                f"edbatch.torch.Batched: parameters of {', '.join(sorted(map(str, dtypes)))}: expected one of "
+                "float32 and float64 for all, as model.float() gives them"
             )
         self.dtype = np.dtype(str(dtypes.pop()).removeprefix("torch."))
         collection = eb.ParameterCollection(dtype=self.dtype, device="cpu")
@@ -55,7 +55,9 @@ class _Bound:
                 continue
             theirs = module._parameters[name]
             if theirs.device.type != "cpu":
-                raise EdBatchError(f"edbatch.torch: parameter {name!r} is on {theirs.device}: expected it on the CPU")
+                raise EdBatchError(
+                    f"edbatch.torch: parameter {name!r} is on {theirs.device}; expected the module on the CPU"
+                )
             with torch.no_grad():
                 if not theirs.is_contiguous():
                     theirs.data = theirs.data.contiguous()
@@ -151,9 +153,11 @@ class Batched(nn.Module):
         """The results of n samples; see the class."""
         place = "edbatch.torch.Batched"
         if current.get(None) is not None:
-            raise EdBatchError(f"{place}: expected no call inside of another's module")
+            raise EdBatchError(f"{place}: a call inside of another's module; expected that of the model itself")
         if torch.is_autocast_enabled("cpu"):
-            raise EdBatchError(f"{place}: torch.autocast is on, which is not supported; expected one dtype")
+            raise EdBatchError(
+                f"{place}: torch.autocast is on; expected a call in torch.autocast('cpu', enabled=False)"
+            )
         self.last = None  # whose memory this call takes
         bound = self._followed()
         inputs = Inputs(bound.dtype, self)
@@ -167,16 +171,31 @@ class Batched(nn.Module):
                 eb.Graph(self.policy, bound.dtype, seed=drawn_seed(), expression_class=LazyTensor) as graph,
             ):
                 recording.graph = graph
-                call = self._replayed(bound) if self.replay else self.model
+                state: Any = state_of(self.model, False) if self.replay else None
+                call = self._replayed(bound, state) if self.replay else self.model
                 with installed():
-                    results = _recorded(recording, call, samples_of(place, lists, named), self.replay)
+                    try:
+                        results = _recorded(recording, call, samples_of(place, lists, named), self.replay)
+                    except EdBatchError as error:
+                        if "of another graph" in str(error):
+                            raise EdBatchError(f"{place}: {holder_of_lazy(self.model)}") from error
+                        raise
                 cells.expect_unchanged()
+                if self.replay and (found := changed(self.model, self.model, state, True)):
+                    raise EdBatchError(
+                        f"{place}(..., replay=True): forward changes {found}, which it would not do again; expected it "
+                        "outside of forward, or no replay"
+                    )
                 if not results:
                     return []
                 outputs, returned = outputs_of(place, results)
             self.last = graph
-            if any(weight.is_changed() for weight in bound.weights):
-                raise EdBatchError(f"{place}: a parameter was written to while samples were recorded")
+            for weight in bound.weights:
+                if weight.is_changed():
+                    raise EdBatchError(
+                        f"{place}: {weight} was written to, or replaced, while samples were recorded; expected it "
+                        "between two calls"
+                    )
             tensors = Batch(graph, outputs, bound.weights, (), inputs, bound.sparse).tensors() if outputs else ()
         finally:
             current.reset(token)
@@ -184,9 +203,9 @@ class Batched(nn.Module):
             return tensors[0]
         return in_place(returned, tensors)
 
-    def _replayed(self, bound: _Bound) -> Callable[..., Any]:
+    def _replayed(self, bound: _Bound, state: Any) -> Callable[..., Any]:
         """The same for samples that come again."""
-        state = state_of(self.model, False), torch.is_grad_enabled()
+        state = state, torch.is_grad_enabled()
         kept = bound.replays
         if state not in kept:
 

@@ -114,7 +114,10 @@ def outputs_of(place: str, results: list[Any]) -> tuple[list[Any], Any]:
         if isinstance(leaf, eb.Expression) and not isinstance(leaf, eb.ExpressionArray):
             groups.setdefault(leaf.spec, []).append(at)
         elif leaf is not None and not isinstance(leaf, bool | int | float | str | torch.Tensor | Unread):
-            raise EdBatchError(f"{place}: a sample gave {shown(leaf)}: expected expressions, in tuples, lists or dicts")
+            raise EdBatchError(
+                f"{place}: a sample gave {shown(leaf)}; expected tensors, expressions, numbers and texts, also in "
+                "tuples, lists and dictionaries"
+            )
     return [eb.array([leaves[at] for at in places]) for places in groups.values()], (leaves, tree, groups)
 
 

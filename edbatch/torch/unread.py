@@ -152,7 +152,9 @@ def values_of_sample(x: eb.Expression) -> Generator[Any, Any, torch.Tensor]:
         EdBatchError: others would run in this one's block of `torch.no_grad()`.
     """
     if recording().grad and not torch.is_grad_enabled():
-        raise EdBatchError("edbatch.torch: await in torch.no_grad(), which would hold for other samples, too")
+        raise EdBatchError(
+            "edbatch.torch: await in torch.no_grad(), which would hold for other samples, too; expected it behind"
+        )
     return torch.as_tensor((yield from eb.Expression.__await__(x)))
 
 

@@ -36,7 +36,7 @@ class Weight:
         """PyTorch's parameter."""
         found = self._module._parameters[self._name]
         if found is None:
-            raise EdBatchError(f"edbatch.torch: parameter {self._name!r} was set to None; expected an nn.Parameter")
+            raise EdBatchError(f"edbatch.torch: {self} was set to None; expected an nn.Parameter")
         return found
 
     def follow(self) -> nn.Parameter:
@@ -60,10 +60,13 @@ class Weight:
         theirs = self.theirs
         return theirs is not self._theirs or theirs._version != self._version or theirs.data_ptr() != self._pointer
 
+    def __repr__(self) -> str:
+        return f"parameter {self._name!r} of a {type(self._module).__name__}"
+
     def _lie_with(self, theirs: nn.Parameter) -> None:
-        place = f"edbatch.torch: parameter {self._name!r}"
+        place = f"edbatch.torch: {self}"
         if theirs.device.type != "cpu":
-            raise EdBatchError(f"{place} is on {theirs.device}: expected it on the CPU, where EdBatch runs the module")
+            raise EdBatchError(f"{place} is on {theirs.device}; expected the module on the CPU")
         dtype = np.dtype(str(theirs.dtype).removeprefix("torch.")) if theirs.is_floating_point() else theirs.dtype
         if tuple(theirs.shape) != self.ours.shape or dtype != self.ours.dtype:
             raise EdBatchError(

@@ -608,9 +608,14 @@ def written_between(self, h):
     return h
 
 
-def other_graph(self, h):
-    self.__dict__.setdefault("kept", []).append(h)
-    return self.kept[0] * h
+def replaced(self, h):
+    self.layer.bias = nn.Parameter(torch.zeros(4, **FLOAT))
+    return h
+
+
+def remembered(self, h):
+    self.h = getattr(self, "h", h)
+    return self.h * h
 
 
 REFUSED = {
@@ -631,9 +636,9 @@ REFUSED = {
     r"in torch.no_grad\(\)": lambda self, h: in_no_grad(h),
     "torch.Tensor.zero_ .* write x = f": lambda self, h: h.zero_(),
     "backward": lambda self, h: h.sum().backward(),
-    "gradients are those of": lambda self, h: h.grad,
+    "gradients and hooks are those of": lambda self, h: h.grad,
     "torch.Tensor.requires_grad": lambda self, h: h if h.requires_grad else 0,
-    "hooks go to": lambda self, h: h.register_hook(print),
+    "hooks are those of": lambda self, h: h.register_hook(print),
     "batch_norm in training": lambda self, h: self.norm(h[None]),
     "max_norm": lambda self, h: self.table(torch.tensor(1)) + h,
     "a deviation of 1 entries": lambda self, h: h[:1].std(),
@@ -648,7 +653,11 @@ REFUSED = {
     "requires_grad_": lambda self, h: h.requires_grad_(False),
     "size_average": lambda self, h: F.mse_loss(h, h, size_average=False),
     "unexpected": lambda self, h: torch.tanh(h, out=h),
-    "was written to while": written_between,
+    "was written to, or replaced, while": written_between,
+    "parameter 'bias' of a Linear was written to, or replaced": lambda self, h: replaced(self, h),
+    "put what is computed in a list, and torch.stack": lambda self, h: torch.zeros(4, **FLOAT).copy_(h),
+    "from_numpy.x.numpy... reads its values": lambda self, h: torch.multinomial(h.softmax(0), 1),
+    "outside of torch.func": lambda self, h: torch.func.grad(lambda x: (h * x).sum())(torch.ones(4, **FLOAT)),
     "in training": lambda self, h: F.dropout2d(h[None, :, None], 0.5, True),
     "deepcopy": lambda self, h: copy.deepcopy(h),
     "an array|NumPy": lambda self, h: np.tanh(h),
@@ -675,6 +684,13 @@ ALSO_ERRORS_OF_PYTORCH = {
 def test_errors_of_pytorch(message):
     with pytest.raises((RuntimeError, TypeError, IndexError), match=message):
         Batched(Code(ALSO_ERRORS_OF_PYTORCH[message]))(POINTS)
+
+
+def test_lazy_tensors_of_an_earlier_call():
+    module = Batched(Code(remembered))
+    module(POINTS)
+    with pytest.raises(eb.EdBatchError, match=r"of an earlier call is used, perhaps of Code.h; .*returned, and given"):
+        module(POINTS)
 
 
 def test_what_is_refused_of_models():
@@ -727,6 +743,21 @@ def test_what_cells_refuse():
             return h * x
 
         @edbatch.torch.cell
+        def built(self, h):
+            x = torch.zeros(4, **FLOAT)
+            x[1:] = torch.arange(3.0)
+            return h * x.masked_fill_(x > 1, 3.0)
+
+        @edbatch.torch.cell
+        def counting(self, h):
+            self.calls = 1
+            return h
+
+        @edbatch.torch.cell
+        def factor(self, h):
+            return h * self.number
+
+        @edbatch.torch.cell
         def labelled(self, h):
             return F.cross_entropy(h, self.given.long()[0])
 
@@ -740,11 +771,16 @@ def test_what_cells_refuse():
 
     for function, message in (
         (lambda self, h: self.read(h), "reads a value"),
+        (lambda self, h: self.counting(h), "counting: it changes calls of its module, .* expected what calls it"),
+        (
+            lambda self, h: setattr(self, "number", h) or setattr(self, "number", float(h[0])) or self.factor(h),
+            "cell .*factor reads self.number, which was .* when it was first called",
+        ),
         (lambda self, h: self.ignoring(h, torch.tensor(2)), "ignore_index=2 of a lazy tensor is not supported"),
         (lambda self, h: self.ignoring_logs(h, torch.tensor(2)), "ignore_index=1 of a lazy tensor"),
         (lambda self, h: self.hidden(h), "neither an argument nor a parameter"),
         (lambda self, h: self.changing(h), "cannot be written to"),
-        (lambda self, h: self.written(h), "neither an argument nor a parameter"),
+        (lambda self, h: self.written(h), "__setitem__ writes to a tensor in a cell"),
         (lambda self, h: self.labelled(h), "neither an argument nor a parameter"),
         (lambda self, h: self.read(h > 0), "expected tensors of floats"),
     ):
@@ -753,6 +789,7 @@ def test_what_cells_refuse():
         with pytest.raises(eb.EdBatchError, match=message):
             Batched(model)(POINTS)
     compared(Wrong(lambda self, h: self.constant(h)), POINTS)
+    compared(Wrong(lambda self, h: self.built(h)), POINTS)
     with pytest.raises(eb.EdBatchError, match="expected a function or a method"):
         edbatch.torch.cell(nn.Linear(2, 2))
 

@@ -355,7 +355,7 @@ def test_what_is_refused():
         loss.backward()
     network = Ours("float32")
     module = edbatch.torch.Module(network.scored_beside, network.model)
-    with refused("a tensor of torch.float64: expected float32"):
+    with refused(r"a tensor of torch.float64, shape \[6\]: expected float32"):
         module(trees(0, 1), [torch.ones(SIZE, dtype=torch.float64, requires_grad=True)])
     ours.double()
     ours.float()

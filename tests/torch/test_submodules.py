@@ -248,12 +248,50 @@ def test_what_is_changed_while_samples_are_recorded():
         return self.part(self.part(x))
 
     model = Whole(lambda self, h: self.more(self.layer(h)), function)
-    with pytest.raises(eb.EdBatchError, match=r"an attribute of a Part, or of one of its parts, was changed between"):
+    with pytest.raises(eb.EdBatchError, match=r"Whole.part.more.0.p was changed .* Part.forward are cells"):
         Batched(model)(POINTS)
     model.part.more[0].p = 0.0
     model.eval()
     for a, b in zip(Batched(model, cells="marked")(POINTS), POINTS, strict=True):
         torch.testing.assert_close(a, model(b))
+
+
+def step(self, h):
+    self.scale += 1
+    return torch.tanh(self.layer(h)) * self.scale
+
+
+def test_buffers_that_are_written_to():
+    """By a part itself, which is no cell then, and by what calls one."""
+
+    def function(self, x):
+        h = self.part(x)
+        self.part.scale += 1
+        return h * self.part.scale
+
+    for of_part, options in ((step, {}), (lambda self, h: h.tanh() + self.scale, {"cells": "marked"})):
+        models = [Whole(of_part, function) for _ in range(2)]
+        for _ in range(2):
+            ours, theirs = Batched(models[0], **options)(POINTS), [models[1](x) for x in POINTS]
+            torch.testing.assert_close(ours, theirs)
+            torch.testing.assert_close(models[0].part.scale, models[1].part.scale)
+    model = Whole(lambda self, h: h.tanh() + self.scale, function)
+    with pytest.raises(eb.EdBatchError, match=r"a buffer of Whole.part was changed while .* given as an argument"):
+        Batched(model)(POINTS)
+    with pytest.raises(
+        eb.EdBatchError, match=r"replay=True\): forward changes a buffer of Whole.part, .* or no replay"
+    ):
+        Batched(Whole(lambda self, h: h * 2, lambda self, x: (self.part.scale.add_(1), x)[1]), replay=True)(POINTS)
+
+
+def replace_buffer(self, x):
+    self.part.scale = self.part.scale * 2
+    return self.part(x)
+
+
+def test_buffers_that_are_replaced():
+    with pytest.raises(eb.EdBatchError, match=r"a buffer of Whole.part was changed"):
+        Batched(Whole(lambda self, h: h.tanh() * self.scale, replace_buffer))(POINTS)
 
 
 def test_shapes_that_vary():
