@@ -111,7 +111,7 @@ def test_every_function_has_a_case():
 
 IN_PLACED = """
     add sub subtract mul multiply div divide true_divide pow tanh sigmoid exp log sqrt rsqrt abs square sin cos erf erfc
-    neg relu reciprocal sign clamp clip clamp_min clamp_max masked_fill
+    neg relu reciprocal sign tan log2 log10 log1p expm1 clamp clip clamp_min clamp_max masked_fill
 """
 
 

@@ -12,7 +12,7 @@ import torch
 import edbatch as eb
 from edbatch.torch.functions.shape import at, axis_of
 from edbatch.torch.recording import lift, node, recording
-from edbatch.torch.registry import expect_default, refused, register
+from edbatch.torch.registry import refused, register
 from edbatch.torch.unread import Unread, values_of
 
 _part = eb.Expression.__getitem__  # by EdBatch's own index
@@ -126,7 +126,31 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
 
 @register(torch.topk, methods="topk")
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    expect_default("largest", largest, True)
-    x = node(input)
-    values, numbers = eb.top_k(x, k, axis_of(x, dim))
-    return torch.return_types.topk((values, Unread(numbers, torch.int64)))
+    return torch.return_types.topk(_in_order(node(input), k, dim, largest))
+
+
+def _in_order(x: Any, k: int | None, dim: int, largest: bool) -> tuple[Any, Unread]:
+    """The largest or smallest entries, or all, and their numbers."""
+    axis = axis_of(x, dim)
+    values, numbers = eb.top_k(x if largest else -x, x.spec.shape[axis] if k is None else k, axis)
+    return values if largest else -values, Unread(numbers, torch.int64)
+
+
+@register(torch.sort, methods="sort")
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    return torch.return_types.sort(_in_order(node(input), None, dim, descending))
+
+
+@register(torch.argsort, methods="argsort")
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    return _in_order(node(input), None, dim, descending)[1]
+
+
+@register(torch.diagonal, methods="diagonal")
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    x = torch.movedim(node(input), (dim1, dim2), (0, 1))
+    n, k = x.shape[:2]
+    return torch.movedim(getitem(x, np.eye(n, k, offset).nonzero()), 0, -1)
+
+
+register(torch.trace, methods="trace")(lambda input: eb.sum(diagonal(input)))

@@ -68,6 +68,17 @@ _product("mm", 2, 2, "addmm")
 _product("mv", 2, 1, "addmv")
 _product("bmm", 3, 3, "baddbmm")
 _product("dot", 1, 1)
+_product("vdot", 1, 1)
+
+
+@register(torch.inner, methods="inner")
+def inner(input: Any, other: Any) -> Any:
+    a, b = lift(input), lift(other)
+    if not a.shape or len(b.shape) not in (1, 2):
+        raise refused(
+            f"torch.inner of {list(a.shape)} and {list(b.shape)}", "expected a vector or a matrix; torch.einsum"
+        )
+    return eb.matmul(a, b.T if len(b.shape) == 2 else b)
 
 
 @register(torch.outer, torch.ger, methods="outer ger")

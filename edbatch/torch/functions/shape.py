@@ -197,6 +197,18 @@ def flip(input: Any, *dims: Any) -> Any:
     return x
 
 
+@register(torch.roll, methods="roll")
+def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+    x = node(input)
+    if dims is None:
+        return eb.reshape(roll(eb.reshape(x, (-1,)), shifts, 0), x.spec.shape)
+    for shift, dim in zip(*(one if isinstance(one, tuple | list) else (one,) for one in (shifts, dims)), strict=True):
+        axis = axis_of(x, dim)
+        first = -shift % x.spec.shape[axis]
+        x = eb.concatenate([at(x, axis, slice(first, None)), at(x, axis, slice(first))], axis) if first else x
+    return copy.copy(x)
+
+
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
