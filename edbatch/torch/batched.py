@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_map
 import edbatch as eb
 import edbatch.torch.functions.by_rows
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.torch.boundary import Batch, drawn_seed, in_place, outputs_of, samples_of
+from edbatch.torch.boundary import Batch, drawn_seed, samples_of
 from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.installed import installed
@@ -47,21 +47,13 @@ class _Bound:
             )
         self.dtype = np.dtype(str(dtypes.pop()).removeprefix("torch."))
         collection = eb.ParameterCollection(dtype=self.dtype, device="cpu")
-        for number, (module, name, _, _, is_table) in enumerate(places):
+        for number, (module, name, shape, _, is_table) in enumerate(places):
             if isinstance(module, ParametrizationList) and name not in module._parameters:
                 weight = Computed(collection, module, name)
                 self.callers[module] = lambda weight=weight: weight.theirs
                 self.weights.append(weight)
                 continue
-            theirs = module._parameters[name]
-            if theirs.device.type != "cpu":
-                raise EdBatchError(
-                    f"edbatch.torch: parameter {name!r} is on {theirs.device}; expected the module on the CPU"
-                )
-            with torch.no_grad():
-                if not theirs.is_contiguous():
-                    theirs.data = theirs.data.contiguous()
-            ours = collection.share(theirs.detach().numpy(), f"{name}_{number}", lookup=is_table)
+            ours = collection.share(np.empty(shape, self.dtype), f"{name}_{number}", lookup=is_table)  # see `follow`
             self.weights.append(Weight(ours, module, name))
 
 
@@ -186,9 +178,8 @@ class Batched(nn.Module):
                         f"{place}(..., replay=True): forward changes {found}, which it would not do again; expected it "
                         "outside of forward, or no replay"
                     )
-                if not results:
-                    return []
-                outputs, returned = outputs_of(place, results)
+            if not results:
+                return []
             self.last = graph
             for weight in bound.weights:
                 if weight.is_changed():
@@ -196,12 +187,9 @@ class Batched(nn.Module):
                         f"{place}: {weight} was written to, or replaced, while samples were recorded; expected it "
                         "between two calls"
                     )
-            tensors = Batch(graph, outputs, bound.weights, (), inputs, bound.sparse).tensors() if outputs else ()
+            return Batch(place, graph, bound.weights, (), inputs, bound.sparse).results(results, self.stack)
         finally:
             current.reset(token)
-        if self.stack and len(tensors) == 1 and returned[1] is None:
-            return tensors[0]
-        return in_place(returned, tensors)
 
     def _replayed(self, bound: _Bound, state: Any) -> Callable[..., Any]:
         """The same for samples that come again."""

@@ -12,7 +12,7 @@ from torch import nn
 
 import edbatch as eb
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.torch.boundary import Batch, drawn_seed, in_place, outputs_of, samples_of
+from edbatch.torch.boundary import Batch, drawn_seed, samples_of
 from edbatch.torch.inputs import Inputs, current
 from edbatch.torch.weights import Weight
 
@@ -106,6 +106,7 @@ class Module(nn.Module):
 
     def forward(self, *lists: Any, **named: Any) -> Any:
         """The results of n samples; see the class."""
+        place = "edbatch.torch.Module"
         self.last = None  # whose memory this call takes
         for weight in self._weights:
             weight.follow()
@@ -116,26 +117,19 @@ class Module(nn.Module):
                 eb.options(training=self.training),
                 eb.Graph(self.policy, self.collection.dtype, seed=drawn_seed()) as graph,
             ):
-                samples = samples_of("edbatch.torch.Module", lists, named)
+                samples = samples_of(place, lists, named)
                 results = [
                     self.function(*map(inputs.lifted, args), **{name: inputs.lifted(x) for name, x in more.items()})
                     for args, more in samples
                 ]
-                if not results:
-                    return []
-                outputs, returned = outputs_of("edbatch.torch.Module", results)
+            if not results:
+                return []
             self.last = graph
-            tensors = Batch(graph, outputs, self._weights, self._others(), inputs, self.sparse).tensors()
+            ours = {id(weight.theirs) for weight in self._weights}
+            others = [x for x in self.parameters() if id(x) not in ours]  # of modules that are ops of the function
+            return Batch(place, graph, self._weights, others, inputs, self.sparse).results(results, self.stack)
         finally:
             current.reset(token)
-        if self.stack and len(tensors) == 1 and returned[1] is None:
-            return tensors[0]
-        return in_place(returned, tensors)
-
-    def _others(self) -> list[nn.Parameter]:
-        """The parameters that are not the collection's: of modules that are ops of the function."""
-        ours = {id(weight.theirs) for weight in self._weights}
-        return [parameter for parameter in self.parameters() if id(parameter) not in ours]
 
     def __getstate__(self) -> dict[str, Any]:
         if isinstance(self.function, FunctionType):

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 import edbatch as eb
 from edbatch.torch.recording import lift, node
@@ -90,3 +91,13 @@ def einsum(equation: Any, *operands: Any) -> Any:
     for at in range(1, len(xs)):
         y, of = _product(y, of, xs[at], axes[at], {*wanted, *(axis for more in axes[at + 1 :] for axis in more)})
     return node(_ordered(y, of, *((axis,) for axis in wanted)))
+
+
+register(torch.outer, torch.ger, methods="outer ger")(lambda input, vec2: einsum("i,j->ij", input, vec2))
+
+
+@register(F.bilinear)
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """As `nn.Bilinear`."""
+    found = einsum("...i,oij,...j->...o", input1, weight, input2)
+    return found if bias is None else found + lift(bias)

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 import edbatch as eb
 from edbatch.torch.functions.elementwise import softplus
-from edbatch.torch.functions.index import integers, read
+from edbatch.torch.functions.index import integers
 from edbatch.torch.functions.reduce import distance
 from edbatch.torch.recording import lift, node, recording
 from edbatch.torch.registry import HANDLERS, expect_default, refused, register
@@ -229,14 +229,7 @@ _bound = signature(F.cross_entropy).bind
 @register(F.cross_entropy)
 def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     """One label alone, as in most losses of one sample, is one node."""
-    smoothing = given.get("label_smoothing", 0.0)
-    if target.__class__ is torch.Tensor and not target.ndim and not args and given.get("weight") is None:
-        recording().expect_constant(target)
-        label, shape = target.item(), node(input).spec.shape
-        if label.__class__ is int and len(shape) == 1 and label != given.get("ignore_index", -100):
-            if not 0 <= label < shape[0]:
-                raise IndexError(f"Target {label} is out of bounds.")
-            return eb.cross_entropy(node(input), label, smoothing)
+    x, smoothing = node(input), given.get("label_smoothing", 0.0)
     if isinstance(target, Unread) and target.shape:
         target = target.tensor
     elif not isinstance(target, torch.Tensor | Unread):
@@ -244,11 +237,15 @@ def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     if not isinstance(target, torch.Tensor | eb.Expression):  # an integer argument of a cell
         given = _bound(input, target, *args, **given).arguments
         _expect_plain(**given)
-        return eb.cross_entropy(node(input), target, given.get("label_smoothing", 0.0))
-    plain = not args and all(given.get(name) is None for name in ("weight", "size_average", "reduce"))
-    if plain and len(input.shape) == 2 and tuple(input.shape[:1]) == tuple(target.shape) == (1,):
-        label = read(target).item()
-        if label.__class__ is int and 0 <= label < input.shape[1] and label != given.get("ignore_index", -100):
-            found = eb.cross_entropy(eb.squeeze(node(input), 0), label, smoothing)
-            return eb.unsqueeze(found, 0) if given.get("reduction") == "none" else found
+        return eb.cross_entropy(x, target, given.get("label_smoothing", 0.0))
+    shape = x.spec.shape
+    is_plain = not args and all(given.get(name) is None for name in ("weight", "size_average", "reduce"))
+    if is_plain and target.__class__ is torch.Tensor and tuple(target.shape) == shape[:-1] and shape[:-1] in ((), (1,)):
+        recording().expect_constant(target)
+        label = target.item()
+        if label.__class__ is int and label != given.get("ignore_index", -100):
+            if not 0 <= label < shape[-1]:
+                raise IndexError(f"Target {label} is out of bounds.")
+            found = eb.cross_entropy(eb.squeeze(x, 0) if len(shape) > 1 else x, label, smoothing)
+            return eb.unsqueeze(found, 0) if len(shape) > 1 and given.get("reduction") == "none" else found
     return _of_many(input, target, *args, **given)

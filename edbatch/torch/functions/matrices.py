@@ -81,24 +81,6 @@ def inner(input: Any, other: Any) -> Any:
     return eb.matmul(a, b.T if len(b.shape) == 2 else b)
 
 
-@register(torch.outer, torch.ger, methods="outer ger")
-def outer(input: Any, vec2: Any) -> Any:
-    if len(input.shape) != 1 or len(vec2.shape) != 1:
-        raise refused(f"torch.outer of {list(input.shape)} and {list(vec2.shape)}", "expected vectors")
-    return eb.unsqueeze(node(input), 1) * eb.unsqueeze(node(vec2), 0)
-
-
-@register(F.bilinear)
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
-    a, b, W = node(input1), node(input2), node(weight)
-    size, rows, columns = W.spec.shape
-    # All products with `a` at once: [..., rows] by [rows, size * columns].
-    flat = eb.reshape(eb.transpose(W, (1, 0, 2)), (rows, size * columns))
-    y = eb.reshape(eb.matmul(a, flat), (*a.spec.shape[:-1], size, columns))
-    found = eb.sum(y * eb.unsqueeze(b, len(b.spec.shape) - 1), -1)
-    return found if bias is None else found + lift(bias)
-
-
 #: Whether `nn.TransformerEncoder` may go a way that is faster for several sequences.
 register(torch._nested_tensor_from_mask_left_aligned)(lambda *_: False)
 

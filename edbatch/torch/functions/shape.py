@@ -23,8 +23,12 @@ def listed(given: tuple[Any, ...]) -> Any:
 
 
 def axis_of(x: Any, dim: int, more: int = 0) -> int:
-    """An axis counted from the front."""
-    axes = max(len(x.spec.shape) + more, 1)
+    """An axis counted from the front, of as many as a tensor has and some more."""
+    return axis_among(max(len(x.spec.shape) + more, 1), dim)
+
+
+def axis_among(axes: int, dim: int) -> int:
+    """An axis of so many, counted from the front."""
     if not -axes <= dim < axes:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-axes}, {axes - 1}], but got {dim})")
     return dim % axes
