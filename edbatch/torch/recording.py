@@ -82,6 +82,9 @@ class Recording(TorchFunctionMode):
                     return kind.__torch_function__(func, types, args, kwargs)
         kwargs = kwargs or {}
         if handler is not None and self._has_parameter(args, kwargs):
+            if args and isinstance(args[0], torch.Tensor) and not args[0].numel():  # nor has the result entries
+                with torch.no_grad():
+                    return func(*args, **kwargs)
             return called(func, handler, args, kwargs)
         name = func.__name__
         is_writing = name in _WRITING or (name[-1] == "_" and name[-2] != "_")

@@ -49,6 +49,10 @@ class Unread:
         for kind in types:
             if issubclass(kind, eb.Expression | Recording.rows):
                 return kind.__torch_function__(func, types, args, kwargs)
+        parts = args[0] if func in (torch.stack, torch.cat) and args else ()
+        if parts and all(x.__class__ is cls and x.dtype is parts[0].dtype for x in parts):
+            joined = HANDLERS[func]([x.unread for x in parts], *args[1:], **(kwargs or {}))
+            return Unread(whole_of(joined), parts[0].dtype)
         return func(*values_of(list(args)), **values_of(kwargs or {}))
 
     @property

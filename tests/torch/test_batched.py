@@ -216,6 +216,12 @@ def both_losses(model, samples, module=None):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
+def test_indices_that_are_put_together_are_not_read():
+    module = Batched(Code(lambda self, h: (torch.stack([h.argmax(), h.argmin()]), torch.cat([h > 0, h < 0]))))
+    module(POINTS * 20)
+    assert module.last.report().batches < 12
+
+
 def test_trees_run_in_batches():
     model = TreeLSTM()
     module = Batched(model, stack=True)
@@ -478,6 +484,7 @@ class Code(nn.Module):
         self.norm = nn.BatchNorm1d(size, **FLOAT)
         self.drop = nn.Dropout(0.5)
         self.table = nn.Embedding(5, size, max_norm=1.0, **FLOAT)
+        self.plain = nn.Embedding(5, size, **FLOAT)
         self.function = function
 
     def forward(self, x):
@@ -539,6 +546,17 @@ RIGHT = {
     "weights alone": lambda self, h: h + (self.layer.weight**2).sum() + torch.cat([self.layer.bias[:2]] * 2),
     "a tensor of its own": lambda self, h: torch.ones(3) * 2,
     "truth values": lambda self, h: (h > 0, h.argmax()),
+    "slices of nothing": lambda self, h: [h[4:].sum() + h, torch.cat([h[:0], h]), h[[]], h.split([0, 4])[1], h[h > 99]],
+    "rows that begin as none": lambda self, h: torch.cat(
+        [torch.zeros(0, 4, **FLOAT), torch.cat([torch.tensor([]), h])[None]]
+    ),
+    "words of nothing": lambda self, h: (
+        self.layer(self.plain(torch.tensor([], dtype=torch.long))).sum()
+        + self.plain(torch.tensor([[]]).long()).sum()
+        + h
+    ),
+    "loops over nothing": lambda self, h: [h, *h[9:], *[x.sum() for x in h.view(2, 2)[2:]]],
+    "indices put together": lambda self, h: (torch.stack([h.argmax(), h.argmin()]), torch.cat([h > 0, h[:1] < 0])),
     "numbers of NumPy": lambda self, h: h * np.float64(2) + np.int64(1),
 }
 

@@ -24,7 +24,7 @@ def read(index: Any) -> Any:
     if isinstance(found, torch.Tensor):
         recording().expect_constant(found)
         found = found.item() if not found.ndim else found.numpy()
-    return np.asarray(found) if isinstance(found, list) else found
+    return np.asarray(found, None if found else int) if isinstance(found, list) else found
 
 
 def integers(index: Any) -> np.ndarray:
