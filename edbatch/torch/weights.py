@@ -96,14 +96,18 @@ class Computed(Weight):
     def __init__(self, collection: eb.ParameterCollection, of: ParametrizationList, place: str) -> None:
         self._of = of
         self._mode: bool | None = None  # in which it is known to be the same each time
-        ours = collection.share(self._computed(place).detach().numpy(), f"{place}_{len(collection)}")
-        super().__init__(ours, of, place)
+        self._values = self._computed(place).detach().clone()
+        super().__init__(collection.share(self._values.numpy(), f"{place}_{len(collection)}"), of, place)
 
     def follow(self) -> torch.Tensor:
         """Compute it; what has not changed is the same tensor for threads that share the model in inference."""
         found = self._computed(self._name)
-        if torch.is_grad_enabled() or self.theirs is None or not torch.equal(found, self.theirs):
-            self.theirs = found
+        if not (is_same := torch.equal(found, self._values)):
+            self._values.copy_(found.detach())  # cells are not linked anew, as they are where memory moves
+            self.ours.touch()
+        if torch.is_grad_enabled() or not is_same or self.theirs is None:
+            self.theirs = self._theirs = found
+            self._pointer, self._version = found.data_ptr(), found._version
         return super().follow()
 
     def _computed(self, place: str) -> torch.Tensor:
