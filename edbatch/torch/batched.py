@@ -47,14 +47,14 @@ class _Bound:
             )
         self.dtype = np.dtype(str(dtypes.pop()).removeprefix("torch."))
         collection = eb.ParameterCollection(dtype=self.dtype, device="cpu")
-        for number, (module, name, shape, _, is_table) in enumerate(places):
-            if isinstance(module, ParametrizationList) and name not in module._parameters:
-                weight = Computed(collection, module, name)
+        for module, name, path, shape, _, is_table in places:
+            if name:
+                ours = collection.share(np.empty(shape, self.dtype), path, lookup=is_table)  # see `follow`
+                self.weights.append(Weight(ours, module, name))
+            else:
+                weight = Computed(collection, module, path)
                 self.callers[module] = lambda weight=weight: weight.theirs
                 self.weights.append(weight)
-                continue
-            ours = collection.share(np.empty(shape, self.dtype), f"{name}_{number}", lookup=is_table)  # see `follow`
-            self.weights.append(Weight(ours, module, name))
 
 
 def _recorded(
@@ -213,12 +213,13 @@ class Batched(nn.Module):
             if isinstance(module, ParametrizationList) and module._parameters:
                 shapes = tuple([tuple(x.shape) for x in module.parameters()])
                 dtypes = {x.dtype for x in module.parameters()}
-                places += [(module, path.replace("parametrizations.", ""), shapes, *dtypes, False)]
+                places += [(module, "", path.replace("parametrizations.", ""), shapes, *dtypes, False)]
             sparse = getattr(module, "sparse", False) is True
             for name, theirs in module._parameters.items():
                 if theirs is not None and id(theirs) not in seen:
                     seen.add(id(theirs))
-                    places.append((module, name, tuple(theirs.shape), theirs.dtype, sparse))
+                    place = f"{path}.{name}" if path else name
+                    places.append((module, name, place, tuple(theirs.shape), theirs.dtype, sparse))
         bound = self.__dict__["_bound"]
         if bound is None or bound.places != places:
             bound = self.__dict__["_bound"] = _Bound(places)

@@ -61,7 +61,7 @@ class Weight:
         return theirs is not self._theirs or theirs._version != self._version or theirs.data_ptr() != self._pointer
 
     def __repr__(self) -> str:
-        return f"parameter {self._name!r} of a {type(self._module).__name__}"
+        return f"parameter {self.ours.name!r}"
 
     def _lie_with(self, theirs: nn.Parameter) -> None:
         place = f"edbatch.torch: {self}"
@@ -97,7 +97,7 @@ class Computed(Weight):
         self._of = of
         self._mode: bool | None = None  # in which it is known to be the same each time
         self._values = self._computed(place).detach().clone()
-        super().__init__(collection.share(self._values.numpy(), f"{place}_{len(collection)}"), of, place)
+        super().__init__(collection.share(self._values.numpy(), place), of, place)
 
     def follow(self) -> torch.Tensor:
         """Compute it; what has not changed is the same tensor for threads that share the model in inference."""

@@ -674,7 +674,7 @@ REFUSED = {
     "size_average": lambda self, h: F.mse_loss(h, h, size_average=False),
     "unexpected": lambda self, h: torch.tanh(h, out=h),
     "was written to, or replaced, while": written_between,
-    "parameter 'bias' of a Linear was written to, or replaced": lambda self, h: replaced(self, h),
+    "parameter 'layer.bias' was written to, or replaced": lambda self, h: replaced(self, h),
     "put what is computed in a list, and torch.stack": lambda self, h: torch.zeros(4, **FLOAT).copy_(h),
     "from_numpy.x.numpy... reads its values": lambda self, h: torch.multinomial(h.softmax(0), 1),
     "outside of torch.func": lambda self, h: torch.func.grad(lambda x: (h * x).sum())(torch.ones(4, **FLOAT)),

@@ -146,7 +146,7 @@ REFUSED = {
     "torch.autograd.Function": lambda self, h: checkpoint(self.below, h, use_reentrant=True),
     r"requires_grad_\(False\)": frozen,
     "mul_ where the tensor has views": halved,
-    "parameter 'weight' of a Linear was written to, or replaced, while": written,
+    "parameter 'below.weight' was written to, or replaced, while": written,
 }
 
 
