@@ -20,11 +20,10 @@ from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.torch.boundary import Batch, drawn_seed, samples_of
 from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
-from edbatch.torch.installed import installed
 from edbatch.torch.lazy import LazyTensor
 from edbatch.torch.recording import Recording, current
 from edbatch.torch.state import changed, holder_of_lazy, state_of
-from edbatch.torch.submodules import note_callers
+from edbatch.torch.submodules import installed, note_callers
 from edbatch.torch.unread import Kept
 from edbatch.torch.weights import Computed, Weight
 

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 import edbatch as eb
+from edbatch.errors import MissingAttributeError
 from edbatch.torch.functions import elementwise, index, matrices
 from edbatch.torch.recording import Recording, called, lift, without_gradient, written
-from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of, refused, refused_attribute
+from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of, refused
 from edbatch.torch.unread import Unread, values_of, values_of_sample
 
 
@@ -24,7 +25,7 @@ class Refused:
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         if owner is None:
             return self
-        raise refused_attribute(self._name)
+        raise refused(f"torch.Tensor.{self._name}", error=MissingAttributeError)
 
 
 class LazyTensor(eb.Expression, gc=False, eq=False):

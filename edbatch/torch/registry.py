@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from edbatch.errors import EdBatchError, MissingAttributeError
+from edbatch.errors import EdBatchError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -37,11 +37,6 @@ _INSTEAD = {
     **dict.fromkeys(("half", "bfloat16"), "one dtype is computed with, that of the parameters; convert the module"),
     "cuda": "modules run on the CPU here",
 }
-
-
-def _instead(what: str) -> str:
-    name = what.rpartition(".")[2]
-    return _INSTEAD.get(name) or (WRITTEN if name[-1:] == "_" and name[-2:] != "__" else _ELSE)
 
 
 def register(
@@ -76,21 +71,17 @@ def name_of(function: Any) -> str:
     return str(torch.overrides.resolve_name(function) or getattr(function, "__name__", function))
 
 
-def refused(what: str, instead: str | None = None) -> EdBatchError:
-    """The error about something that lazy tensors cannot be given to.
+def refused(what: str, instead: str | None = None, error: type[EdBatchError] = EdBatchError) -> EdBatchError:
+    """The error about something that lazy tensors cannot be given to, or have not.
 
     Args:
         what: its name, perhaps with arguments.
         instead: what to do; None: what is known of the name.
+        error: its class; PyTorch takes a `TypeError` for NotImplemented, so that Python tries other operators.
     """
-    # No `TypeError`, which PyTorch's operators take for NotImplemented, so that Python tries others.
-    return EdBatchError(f"edbatch.torch: {what} of a lazy tensor is not supported; {instead or _instead(what)}")
-
-
-def refused_attribute(name: str) -> MissingAttributeError:
-    """The error about an attribute that lazy tensors have not."""
-    what = f"torch.Tensor.{name}"
-    return MissingAttributeError(f"edbatch.torch: {what} of a lazy tensor is not supported; {_instead(what)}")
+    name = what.rpartition(".")[2]
+    instead = instead or _INSTEAD.get(name) or (WRITTEN if name[-1:] == "_" and name[-2:] != "__" else _ELSE)
+    return error(f"edbatch.torch: {what} of a lazy tensor is not supported; {instead}")
 
 
 def expect_default(name: str, given: Any, *defaults: Any) -> None:

@@ -66,7 +66,7 @@ def family_of(space, name, function):
         handler = METHODS.get(name.removesuffix("_"), METHODS.get(name, LazyTensor))
     if handler is None or handler is LazyTensor:
         return handler and ""
-    family = handler.__module__.rpartition(".")[2].replace("einsum", "matrices")
+    family = handler.__module__.rpartition(".")[2]
     return family if family in FAMILIES else "elementwise"
 
 
