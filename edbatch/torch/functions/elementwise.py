@@ -190,6 +190,12 @@ for _name, _long in _COMPARED.items():
     _comparison(_name, _long)
 
 
+#: Read where they are asked for, as comparisons are.
+register(torch.isnan, methods="isnan")(lambda input: Unread(eb.not_equal(lift(input), lift(input))))
+register(torch.isfinite, methods="isfinite")(lambda input: Unread(eb.less(eb.abs(lift(input)), math.inf)))
+register(torch.isinf, methods="isinf")(lambda input: Unread(eb.equal(eb.abs(lift(input)), math.inf)))
+
+
 def _truth(condition: Any) -> Any:
     if condition.dtype is not torch.bool:
         raise refused(f"a condition of dtype {condition.dtype}", "expected a comparison, or a tensor of bools")

@@ -75,10 +75,16 @@ def getitem(input: Any, key: Any) -> Any:
             raise refused(f"x[{one}]", "expected integers, slices, or a comparison")
         else:
             found.append(one)
-    x = node(x)
-    if sum([isinstance(one, np.ndarray) for one in found]) > 1:
+    x, arrays = node(x), [one for one in found if isinstance(one, np.ndarray)]
+    shape = None
+    if any(one.ndim > 1 for one in arrays):  # which index by their entries, in order
+        shape = np.broadcast_to(0.0, x.spec.shape)[tuple(found)].shape
+        flat = map(np.ravel, np.broadcast_arrays(*arrays))
+        found = [next(flat) if isinstance(one, np.ndarray) else one for one in found]
+    if len(arrays) > 1:
         x, found = _one_index(x, found)
-    return at(x, 0, tuple(found) if len(found) != 1 else found[0])
+    y = at(x, 0, tuple(found) if len(found) != 1 else found[0])
+    return y if shape is None else torch.reshape(y, shape)
 
 
 def _one_index(x: Any, key: list[Any]) -> tuple[Any, list[Any]]:
@@ -122,6 +128,21 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     x = node(input)
     return eb.scatter_add(x, integers(index), node(src), axis_of(x, dim))
+
+
+@register(torch.index_add, methods="index_add")
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
+    x, more = node(input), node(source)
+    axis = axis_of(x, dim)
+    each = integers(index).reshape([-1 if one == axis else 1 for one in range(len(x.spec.shape))])
+    return eb.scatter_add(x, np.broadcast_to(each, more.spec.shape), more if alpha == 1 else more * alpha, axis)
+
+
+@register(torch.repeat_interleave, methods="repeat_interleave")
+def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: Any = None) -> Any:
+    x = eb.reshape(node(input), (-1,)) if dim is None else node(input)
+    axis = axis_of(x, dim or 0)
+    return at(x, axis, np.repeat(np.arange(x.spec.shape[axis]), integers(repeats)))
 
 
 @register(torch.topk, methods="topk")
