@@ -41,7 +41,8 @@ class Batch:
         Raises:
             EdBatchError: a sample has returned something else.
         """
-        is_flat = isinstance(recorded[0], eb.Expression) or hasattr(recorded[0], "is_lazy")
+        alone = (eb.Expression, torch.Tensor, Kept)
+        is_flat = all(isinstance(x, alone) or hasattr(x, "is_lazy") for x in recorded)
         leaves, tree = (recorded, None) if is_flat else tree_flatten(recorded)
         found = [x.result() if x.__class__ is Kept else whole_of(x) for x in leaves]
         groups: dict[Any, list[int]] = {}
@@ -61,6 +62,8 @@ class Batch:
             for at, one in zip(places, tensor.unbind(0), strict=True):
                 found[at] = one
         found = [leaf.tensor if isinstance(leaf, Unread) else leaf for leaf in found]
+        if stack and is_flat and len({(x.shape, x.dtype) for x in found}) == 1:
+            return torch.stack(found)
         return found if tree is None else tree_unflatten(found, tree)
 
     def _run(self) -> tuple[torch.Tensor, ...]:

@@ -216,6 +216,23 @@ def both_losses(model, samples, module=None):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
+STACKED = {
+    "argmax": lambda self, h: h.argmax(),
+    "comparison": lambda self, h: h > 0,
+    "rows": lambda self, h: torch.stack([h, h * 2]),
+    "tensor": lambda self, h: torch.ones(2),
+    "some": lambda self, h: h if h.sum() > 0 else torch.zeros(4, **FLOAT),
+}
+
+
+@pytest.mark.parametrize(("name", "replay"), [*[(name, False) for name in STACKED], ("argmax", True), ("rows", True)])
+def test_results_that_are_stacked(name, replay):
+    model = Code(STACKED[name])
+    found = Batched(model, stack=True, replay=replay)(POINTS)
+    torch.testing.assert_close(found, torch.stack([model(x) for x in POINTS]))
+    assert isinstance(Batched(Code(lambda self, h: h[h > 0]), stack=True)(POINTS), list)
+
+
 def test_indices_that_are_put_together_are_not_read():
     module = Batched(Code(lambda self, h: (torch.stack([h.argmax(), h.argmin()]), torch.cat([h > 0, h < 0]))))
     module(POINTS * 20)
