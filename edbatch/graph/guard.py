@@ -176,8 +176,9 @@ def expect_unchanged(guards: Iterable[Noted]) -> None:
     for guard, owner, static, besides in guards:
         change = None if guard.holds(owner, static) else guard.change(owner, static, besides)
         if change is not None:
+            path = "self" + change.path.rpartition(".__self__")[2] if ".__self__." in change.path else change.path
             raise EdBatchError(
-                f"{guard.of} reads {change.path}, which was {change.old or 'something else'} when it was first called "
+                f"{guard.of} reads {path}, which was {change.old or 'something else'} when it was first called "
                 f"in this graph, and is {change} now: calls in between may have been recorded with the wrong one. "
                 "Pass it as an argument, or as a keyword-only parameter (`def f(x, *, k)`), or change it outside of "
                 "the graph's `with` block"

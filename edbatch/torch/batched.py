@@ -11,20 +11,21 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.utils.parametrize import ParametrizationList
 from torch.utils._pytree import tree_map
 
 import edbatch as eb
 import edbatch.torch.functions.by_rows
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.torch.boundary import Batch, drawn_seed, in_place, outputs_of, samples_of
+from edbatch.torch.boundary import Batch, drawn_seed, samples_of
 from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
-from edbatch.torch.installed import installed
 from edbatch.torch.lazy import LazyTensor
-from edbatch.torch.recording import Recording, current, whole_of
-from edbatch.torch.state import state_of
-from edbatch.torch.submodules import note_callers
-from edbatch.torch.weights import Weight
+from edbatch.torch.recording import Recording, current
+from edbatch.torch.state import changed, holder_of_lazy, state_of
+from edbatch.torch.submodules import installed, note_callers
+from edbatch.torch.unread import Kept
+from edbatch.torch.weights import Computed, Weight
 
 
 class _Bound:
@@ -40,28 +41,27 @@ class _Bound:
         dtypes = {place[-2] for place in places} or {torch.float32}
         if not dtypes <= {torch.float32, torch.float64} or len(dtypes) > 1:
             raise EdBatchError(
-                f"edbatch.torch.Batched: parameters of {', '.join(map(str, dtypes))}: expected one of "
-                "float32 and float64 for all"
+                f"edbatch.torch.Batched: parameters of {', '.join(sorted(map(str, dtypes)))}: expected one of "
+                "float32 and float64 for all, as model.float() gives them"
             )
         self.dtype = np.dtype(str(dtypes.pop()).removeprefix("torch."))
         collection = eb.ParameterCollection(dtype=self.dtype, device="cpu")
-        for number, (module, name, _, _, is_table) in enumerate(places):
-            theirs = module._parameters[name]
-            if theirs.device.type != "cpu":
-                raise EdBatchError(f"edbatch.torch: parameter {name!r} is on {theirs.device}: expected it on the CPU")
-            with torch.no_grad():
-                if not theirs.is_contiguous():
-                    theirs.data = theirs.data.contiguous()
-            ours = collection.share(theirs.detach().numpy(), f"{name}_{number}", lookup=is_table)
-            self.weights.append(Weight(ours, module, name))
+        for module, name, path, shape, _, is_table in places:
+            if name:
+                ours = collection.share(np.empty(shape, self.dtype), path, lookup=is_table)  # see `follow`
+                self.weights.append(Weight(ours, module, name))
+            else:
+                weight = Computed(collection, module, path)
+                self.callers[module] = lambda weight=weight: weight.theirs
+                self.weights.append(weight)
 
 
 def _recorded(
-    recording: Recording, call: Callable[..., Any], samples: list[tuple[Any, ...]], replays: bool
+    recording: Recording, call: Callable[..., Any], samples: list[tuple[Any, Any]], replays: bool
 ) -> list[Any]:
     """What samples return; coroutines run side by side."""
     with nullcontext() if replays else recording:  # it is on where a sample is recorded, not where it is compared
-        results = [call(*one) for one in samples]
+        results = [call(*args, **named) for args, named in samples]
         if not results or not all(map(iscoroutine, results)):
             return results
         try:
@@ -76,7 +76,7 @@ class Batched(nn.Module):
 
     `Batched(model)(samples)` calls the model with each sample and computes what all of them have recorded in batches;
     it returns a list with the result of each: ordinary tensors, with gradients. Of a `forward` of several arguments,
-    `batched(xs, ys)` takes a list for each. Parameters are the model's own.
+    `batched(xs, mask=masks)` takes a list for each. Parameters are the model's own.
 
     In `forward`, what is computed of parameters is a lazy tensor: it has shape and dtype, and functions, methods and
     operators of tensors have PyTorch's meaning for it, or say that they are not supported. Reading one (`item()`,
@@ -140,13 +140,15 @@ class Batched(nn.Module):
         self.last = None
         self.__dict__["_bound"] = None
 
-    def forward(self, *lists: Any) -> Any:
+    def forward(self, *lists: Any, **named: Any) -> Any:
         """The results of n samples; see the class."""
         place = "edbatch.torch.Batched"
         if current.get(None) is not None:
-            raise EdBatchError(f"{place}: expected no call inside of another's module")
+            raise EdBatchError(f"{place}: a call inside of another's module; expected that of the model itself")
         if torch.is_autocast_enabled("cpu"):
-            raise EdBatchError(f"{place}: torch.autocast is on, which is not supported; expected one dtype")
+            raise EdBatchError(
+                f"{place}: torch.autocast is on; expected a call in torch.autocast('cpu', enabled=False)"
+            )
         self.last = None  # whose memory this call takes
         bound = self._followed()
         inputs = Inputs(bound.dtype, self)
@@ -160,31 +162,42 @@ class Batched(nn.Module):
                 eb.Graph(self.policy, bound.dtype, seed=drawn_seed(), expression_class=LazyTensor) as graph,
             ):
                 recording.graph = graph
-                call = self._replayed(bound) if self.replay else self.model
+                state: Any = state_of(self.model, False) if self.replay else None
+                call = self._replayed(bound, state) if self.replay else self.model
                 with installed():
-                    results = _recorded(recording, call, samples_of(place, lists), self.replay)
+                    try:
+                        results = _recorded(recording, call, samples_of(place, lists, named), self.replay)
+                    except EdBatchError as error:
+                        if "of another graph" in str(error):
+                            raise EdBatchError(f"{place}: {holder_of_lazy(self.model)}") from error
+                        raise
                 cells.expect_unchanged()
-                if not results:
-                    return []
-                outputs, returned = outputs_of(place, results)
+                if self.replay and (found := changed(self.model, self.model, state, True)):
+                    raise EdBatchError(
+                        f"{place}(..., replay=True): forward changes {found}, which it would not do again; expected it "
+                        "outside of forward, or no replay"
+                    )
+            if not results:
+                return []
             self.last = graph
-            if any(weight.is_changed() for weight in bound.weights):
-                raise EdBatchError(f"{place}: a parameter was written to while samples were recorded")
-            tensors = Batch(graph, outputs, bound.weights, (), inputs, bound.sparse).tensors() if outputs else ()
+            for weight in bound.weights:
+                if weight.is_changed():
+                    raise EdBatchError(
+                        f"{place}: {weight} was written to, or replaced, while samples were recorded; expected it "
+                        "between two calls"
+                    )
+            return Batch(place, graph, bound.weights, (), inputs, bound.sparse).results(results, self.stack)
         finally:
             current.reset(token)
-        if self.stack and len(tensors) == 1 and returned[1] is None:
-            return tensors[0]
-        return in_place(returned, tensors)
 
-    def _replayed(self, bound: _Bound) -> Callable[..., Any]:
+    def _replayed(self, bound: _Bound, state: Any) -> Callable[..., Any]:
         """The same for samples that come again."""
-        state = state_of(self.model, False), torch.is_grad_enabled()
+        state = state, torch.is_grad_enabled()
         kept = bound.replays
         if state not in kept:
 
-            def recorded(*args: Any) -> Any:
-                return tree_map(whole_of, current.get().keep(self.model, args))
+            def recorded(*args: Any, **named: Any) -> Any:
+                return tree_map(Kept.of, current.get().keep(self.model, args, named))
 
             kept[state] = eb.replay(update_wrapper(recorded, self.model.forward))
             while len(kept) > STATES:
@@ -193,13 +206,19 @@ class Batched(nn.Module):
 
     def _followed(self) -> _Bound:
         """The model's parameters as they are now."""
-        places, seen = [], set()
-        for module in self.model.modules():
+        places: list[Any] = []
+        seen = set()
+        for path, module in self.model.named_modules():
+            if isinstance(module, ParametrizationList) and module._parameters:
+                shapes = tuple([tuple(x.shape) for x in module.parameters()])
+                dtypes = {x.dtype for x in module.parameters()}
+                places += [(module, "", path.replace("parametrizations.", ""), shapes, *dtypes, False)]
             sparse = getattr(module, "sparse", False) is True
             for name, theirs in module._parameters.items():
                 if theirs is not None and id(theirs) not in seen:
                     seen.add(id(theirs))
-                    places.append((module, name, tuple(theirs.shape), theirs.dtype, sparse))
+                    place = f"{path}.{name}" if path else name
+                    places.append((module, name, place, tuple(theirs.shape), theirs.dtype, sparse))
         bound = self.__dict__["_bound"]
         if bound is None or bound.places != places:
             bound = self.__dict__["_bound"] = _Bound(places)

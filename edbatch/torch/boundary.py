@@ -14,33 +14,59 @@ from edbatch.errors import EdBatchError, shown
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.recording import whole_of
 from edbatch.torch.tapes import Gathered, gathering
-from edbatch.torch.unread import Unread
+from edbatch.torch.unread import Kept, Unread
 from edbatch.torch.weights import Weight
 
 
 class Batch:
-    """A graph of n samples that has run.
+    """What n samples have recorded in a graph.
 
     Args:
-        outputs: arrays of expressions, of a shape each.
+        place: for errors.
         weights, inputs: what it computes with; others: parameters that ops compute with, see `edbatch.torch.op`.
         sparse: whether gradients of tables are sparse tensors.
     """
 
     def __init__(
-        self, graph: eb.Graph, outputs: Sequence[Any], weights: Sequence[Weight], others: Sequence[torch.Tensor],
-        inputs: Inputs, sparse: bool,
+        self, place: str, graph: eb.Graph, weights: Sequence[Weight], others: Sequence[torch.Tensor], inputs: Inputs,
+        sparse: bool,
     ) -> None:  # fmt: skip
-        self._graph = graph
-        self._outputs = outputs
-        self._weights = weights
-        self._others = others
-        self._inputs = inputs
-        self._sparse = sparse
+        self._place, self._graph, self._weights, self._inputs, self._sparse = place, graph, weights, inputs, sparse
+        self._tensors = [*inputs.tensors, *(weight.theirs for weight in weights), *others]
+        self._outputs: list[Any] = []
 
-    def tensors(self) -> tuple[torch.Tensor, ...]:
-        """The values, as tensors that take part in autograd."""
-        self._tensors = [*self._inputs.tensors, *(weight.theirs for weight in self._weights), *self._others]
+    def results(self, recorded: list[Any], stack: bool) -> Any:
+        """What the samples return, with tensors that take part in autograd; `stack`: as one, if they are of one shape.
+
+        Raises:
+            EdBatchError: a sample has returned something else.
+        """
+        alone = (eb.Expression, torch.Tensor, Kept)
+        is_flat = all(isinstance(x, alone) or hasattr(x, "is_lazy") for x in recorded)
+        leaves, tree = (recorded, None) if is_flat else tree_flatten(recorded)
+        found = [x.result() if x.__class__ is Kept else whole_of(x) for x in leaves]
+        groups: dict[Any, list[int]] = {}
+        for at, leaf in enumerate(found):
+            if isinstance(leaf, eb.Expression) and not isinstance(leaf, eb.ExpressionArray):
+                groups.setdefault(leaf.spec, []).append(at)
+            elif leaf is not None and not isinstance(leaf, bool | int | float | str | torch.Tensor | Unread):
+                raise EdBatchError(
+                    f"{self._place}: a sample gave {shown(leaf)}; expected tensors, expressions, numbers and texts, "
+                    "also in tuples, lists and dictionaries"
+                )
+        self._outputs = [eb.array([found[at] for at in places]) for places in groups.values()]
+        tensors = self._run() if groups else ()
+        if stack and is_flat and [len(found)] == list(map(len, groups.values())):
+            return tensors[0]
+        for places, tensor in zip(groups.values(), tensors, strict=True):
+            for at, one in zip(places, tensor.unbind(0), strict=True):
+                found[at] = one
+        found = [leaf.tensor if isinstance(leaf, Unread) else leaf for leaf in found]
+        if stack and is_flat and len({(x.shape, x.dtype) for x in found}) == 1:
+            return torch.stack(found)
+        return found if tree is None else tree_unflatten(found, tree)
+
+    def _run(self) -> tuple[torch.Tensor, ...]:
         needs = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in self._tensors)
         with torch.set_grad_enabled(needs):  # for ops
             self._graph.run(saving=needs)
@@ -98,46 +124,25 @@ class _Node(torch.autograd.Function):
         return None, *ctx.saved_tensors[0].batch.gradients(gradients, ctx.needs_input_grad[1:])
 
 
-def outputs_of(place: str, results: list[Any]) -> tuple[list[Any], Any]:
-    """Group the results of n samples by shape.
-
-    Returns:
-        Arrays of expressions; and what puts tensors in their place (see `in_place`).
-
-    Raises:
-        EdBatchError: a sample has returned something that is neither an expression nor a constant.
-    """
-    leaves, tree = (results, None) if isinstance(results[0], eb.Expression) else tree_flatten(results)
-    leaves = [whole_of(x) for x in leaves]
-    groups: dict[Any, list[int]] = {}
-    for at, leaf in enumerate(leaves):
-        if isinstance(leaf, eb.Expression) and not isinstance(leaf, eb.ExpressionArray):
-            groups.setdefault(leaf.spec, []).append(at)
-        elif leaf is not None and not isinstance(leaf, bool | int | float | str | torch.Tensor | Unread):
-            raise EdBatchError(f"{place}: a sample gave {shown(leaf)}: expected expressions, in tuples, lists or dicts")
-    return [eb.array([leaves[at] for at in places]) for places in groups.values()], (leaves, tree, groups)
-
-
-def in_place(returned: Any, tensors: Sequence[torch.Tensor]) -> Any:
-    """Put tensors in the places of expressions in the results of n samples."""
-    leaves, tree, groups = returned
-    found = list(leaves)
-    for places, tensor in zip(groups.values(), tensors, strict=True):
-        for at, one in zip(places, tensor.unbind(0), strict=True):
-            found[at] = one
-    found = [leaf.tensor if isinstance(leaf, Unread) else leaf for leaf in found]
-    return found if tree is None else tree_unflatten(found, tree)
-
-
-def samples_of(place: str, lists: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """The arguments of each call of a function of one sample."""
-    try:
-        found = [list(one) for one in lists]
-    except TypeError:
-        raise EdBatchError(f"{place}: expected lists of samples, got {', '.join(map(shown, lists))}") from None
+def samples_of(
+    place: str, lists: tuple[Any, ...], named: dict[str, Any]
+) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """The arguments of each call of a function of one sample, by place and by name."""
+    found = []
+    for name, one in (*enumerate(lists, 1), *named.items()):
+        try:
+            if isinstance(one, str | bytes | dict | set):  # whose parts are no samples
+                raise TypeError
+            found.append(list(one))
+        except TypeError:
+            raise EdBatchError(
+                f"{place}: argument {name}: expected a list of samples, got {shown(one)}; of what is the same for all, "
+                "[x] * n"
+            ) from None
     if len(set(map(len, found))) != 1:
         raise EdBatchError(f"{place}: expected lists of as many samples, got {[len(x) for x in found]}")
-    return list(zip(*found, strict=True))
+    n = len(lists)
+    return [(one[:n], dict(zip(named, one[n:], strict=True))) for one in zip(*found, strict=True)]
 
 
 def drawn_seed() -> int:

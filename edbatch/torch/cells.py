@@ -18,7 +18,7 @@ from edbatch.errors import EdBatchError, shown
 from edbatch.torch.operands import built, count_of, operands_of
 from edbatch.torch.purity import functions_of
 from edbatch.torch.recording import Recording, current, without_gradient
-from edbatch.torch.state import is_users, parts_of, state_of
+from edbatch.torch.state import changed, is_users, parts_of, state_of
 
 #: States of a module (see `state_of`) of which cells are kept at a time.
 STATES = 4
@@ -38,6 +38,7 @@ class Cells:
 
     Attributes:
         usual: of modules that are called with lazy tensors alone, the cell.
+        recorded: the cells that were called.
     """
 
     def __init__(self, kept: dict[Any, dict[Any, TracedCell]], module: nn.Module, automatic: bool) -> None:
@@ -45,7 +46,8 @@ class Cells:
         self.usual: dict[nn.Module, TracedCell] = {}
         self._kept, self._module = kept, module
         self._found: dict[Any, TracedCell] = {}
-        self._states: dict[tuple[int, bool], tuple[Any, Any]] = {}
+        self.recorded: set[TracedCell] = set()
+        self._states: dict[tuple[int, bool], Any] = {}
         self._buffers: set[int] | None = None
 
     def of(self, function: Callable[..., Any], owner: Any, form: Any, is_marked: bool) -> TracedCell:
@@ -55,8 +57,8 @@ class Cells:
         if found is None:
             at = id(owner), is_marked
             if at not in self._states:
-                self._states[at] = owner, state_of(owner, not is_marked)
-            kept, state = self._kept.setdefault(key, {}), self._states[at][1]
+                self._states[at] = state_of(owner, not is_marked)
+            kept, state = self._kept.setdefault(key, {}), self._states[at]
             made = kept.get(state) or kept.setdefault(state, TracedCell(function, owner, form, is_marked))
             self._found[key] = found = made
             while len(kept) > STATES:
@@ -84,13 +86,13 @@ class Cells:
         Raises:
             EdBatchError: one is not.
         """
-        for (_, is_marked), (owner, (own, parts)) in self._states.items():
-            now, parts_now = state_of(owner, not is_marked)
-            if parts_now != parts or (is_marked and now != own):  # else calls have seen it
+        for (owner, is_marked), cell in {(cell.owner, cell.is_marked): cell for cell in self.recorded}.items():
+            found = changed(self._module, owner, self._states[id(owner), is_marked], is_marked)
+            if found:
                 raise EdBatchError(
-                    f"edbatch.torch.Batched: an attribute of a {type(owner).__name__}, or of one of its parts, was "
-                    "changed between calls, which were recorded as cells with what it was first; expected it to be "
-                    'changed between mini-batches, or Batched(..., cells="marked") and no mark'
+                    f"edbatch.torch.Batched: {found} was changed while samples were recorded, but calls of {cell.name} "
+                    "are cells, and were recorded with what it was first; expected it changed between mini-batches, "
+                    'given as an argument, or Batched(..., cells="marked") and no mark'
                 )
 
 
@@ -98,6 +100,7 @@ class TracedCell:
     """A function that is traced for arguments of one form.
 
     Attributes:
+        owner, name, is_marked: whose function it is, and whether it was asked for.
         call: takes the operands (see `operands_of`), in their order.
         calls, traces: how many there were.
         failures: how often it could not be traced; after two, calls are recorded function by function.
@@ -109,31 +112,31 @@ class TracedCell:
         self.calls = self.traces = self.failures = 0
         self.shares = False
         self._function = function if owner is None else MethodType(function, owner)
-        self._owner, self._form = owner, form
+        self.owner, self.name, self.is_marked, self._form = owner, function.__qualname__, is_marked, form
         self.count = len(form[0]) if not any(form[0]) and None not in form[0] else -1
         own = vars(owner) if owner is not None else {}
         self._size, self._attributes = len(own), [(name, x) for name, x in own.items() if name not in _INTERNAL]
-        self.call = eb.cell(self._of_operands(is_marked))
+        self.call = eb.cell(self._of_operands())
 
     def is_as_it_was(self) -> bool:
         """Whether attributes of the owner are those that the cell was made for."""
-        now = self._owner.__dict__
+        now = self.owner.__dict__
         for name, value in self._attributes:
             if now.get(name) is not value:
                 return False
         return len(now) == self._size
 
-    def _of_operands(self, is_marked: bool) -> Callable[..., Any]:
+    def _of_operands(self) -> Callable[..., Any]:
         """The function of operands, which leads EdBatch to the code that it depends on."""
         function: Any = lambda *operands, **static: self._traced(operands, static)  # noqa: E731
         # Of the owner itself, what the function names: what its other methods keep in it is no part of that.
-        parts = parts_of(self._owner)
-        classes = dict.fromkeys([type(part) for part in parts[int(is_marked) :] if is_users(type(part))])
-        first = self._owner is None or is_users(type(self._owner))
-        if is_marked:
+        parts = parts_of(self.owner)
+        classes = dict.fromkeys([type(part) for part in parts[int(self.is_marked) :] if is_users(type(part))])
+        first = self.owner is None or is_users(type(self.owner))
+        if self.is_marked:
             code = [self._function, *[part for kind in classes for part in (kind, kind.forward)]]
         else:  # calls look at the owner's attributes by themselves
-            functions = functions_of(self._owner)
+            functions = functions_of(self.owner)
             self.failures = 0 if functions is not None else 2
             code = [*classes, *(functions or ())]
         function.__wrapped__ = tuple(code)
@@ -157,7 +160,7 @@ class TracedCell:
         recording = current.get()
         before, recording.origins = recording.origins, {}
         self.traces += 1
-        attributes = [(vars(part), dict(vars(part))) for part in parts_of(self._owner)]
+        attributes = [(vars(part), dict(vars(part))) for part in parts_of(self.owner)]
         found: Any = None
         try:
             args, names = self._form
@@ -168,23 +171,25 @@ class TracedCell:
             self.shares = self.shares or _shared(found, operands, recording.origins)
         finally:
             recording.origins = before
-            is_changed = _set_back(attributes)
-        if is_changed:
-            raise EdBatchError("it changes attributes of its module; expected its caller to do so")
+            names = _set_back(attributes)
+        if names:
+            raise EdBatchError(
+                f"it changes {', '.join(names)} of its module, which would be done once for all calls; expected what "
+                "calls it to do so, with what it returns"
+            )
         return found
 
 
-def _set_back(attributes: list[tuple[dict[str, Any], dict[str, Any]]]) -> bool:
-    """Give modules their attributes back; whether some had others."""
-    changed = [
-        (now, held)
-        for now, held in attributes
-        if len(now) != len(held) or any(a is not b for a, b in zip(now.values(), held.values(), strict=True))
-    ]
-    for now, held in changed:
-        now.clear()
-        now.update(held)
-    return bool(changed)
+def _set_back(attributes: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[str]:
+    """Give modules their attributes back; the names of those that were others."""
+    names: list[str] = []
+    for now, held in attributes:
+        found = [name for name in now | held if name not in now or name not in held or now[name] is not held[name]]
+        if found:
+            names += found
+            now.clear()
+            now.update(held)
+    return names
 
 
 def _shared(found: Any, operands: tuple[Any, ...], origins: dict[int, int]) -> bool:
@@ -204,6 +209,7 @@ def record(recording: Recording, found: TracedCell, operands: list[Any], static:
     """Record a call of a cell."""
     made = found.call(*operands, **static)
     found.calls += 1
+    recording.cells.recorded.add(found)
     if found.shares:
         made = noted(recording, made, operands)
     return made if torch.is_grad_enabled() or not recording.grad else without_gradient(made)

@@ -46,13 +46,22 @@ class Inputs:
         if known is not None and tensor.requires_grad and self._grad:
             raise EdBatchError(
                 f"edbatch.torch: a tensor of shape {list(tensor.shape)} that requires a gradient was written to "
-                "between two uses; expected x = f(x), which makes another"
+                "between two uses in a mini-batch; expected x = f(x), which makes another"
             )
         if tensor.device.type != "cpu":
             raise EdBatchError(f"edbatch.torch: a tensor on {tensor.device}: expected it on the CPU, tensor.cpu()")
-        array = tensor.detach().numpy()
+        try:
+            array = tensor.detach().numpy()
+        except (RuntimeError, TypeError) as error:  # of a kind that has no memory, or that NumPy does not know
+            raise EdBatchError(
+                f"edbatch.torch: a {tensor.layout} tensor of {tensor.dtype}: {error}; expected a dense one, of "
+                "numbers, outside of torch.func"
+            ) from error
         if array.dtype != self.dtype and tensor.is_floating_point():
-            raise EdBatchError(f"edbatch.torch: a tensor of {tensor.dtype}: expected {self.dtype}, as the parameters")
+            raise EdBatchError(
+                f"edbatch.torch: a tensor of {tensor.dtype}, shape {list(tensor.shape)}: expected {self.dtype}, as the "
+                f"parameters: x.to(torch.{self.dtype}), or all of the other dtype"
+            )
         made = eb.input(array)
         self._known[id(tensor)] = tensor, _version(tensor), made
         if tensor.requires_grad and self._grad:

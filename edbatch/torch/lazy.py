@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 import edbatch as eb
+from edbatch.errors import MissingAttributeError
 from edbatch.torch.functions import elementwise, index, matrices
-from edbatch.torch.recording import WRITTEN, Recording, called, lift, without_gradient, written
-from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of, refused, refused_attribute
+from edbatch.torch.recording import Recording, called, lift, without_gradient, written
+from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of, refused
 from edbatch.torch.unread import Unread, values_of, values_of_sample
 
 
@@ -24,15 +25,7 @@ class Refused:
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         if owner is None:
             return self
-        instead = _INSTEAD.get(self._name) or (WRITTEN if self._name.endswith("_") else None)
-        raise refused_attribute(self._name, *([instead] if instead else []))
-
-
-_INSTEAD = {
-    "backward": "return it: gradients are computed of what the module returns",
-    **dict.fromkeys(("requires_grad", "grad", "grad_fn", "is_leaf"), "gradients are those of what the module returns"),
-    **dict.fromkeys(("register_hook", "retain_grad"), "hooks go to what the module returns, or to its parameters"),
-}
+        raise refused(f"torch.Tensor.{self._name}", error=MissingAttributeError)
 
 
 class LazyTensor(eb.Expression, gc=False, eq=False):
@@ -109,7 +102,7 @@ class LazyTensor(eb.Expression, gc=False, eq=False):
         return self.item() != 0
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise refused("x[...] = y", "write torch.cat or torch.stack of parts, torch.where, scatter or masked_fill")
+        raise refused("x[...] = y, torch.Tensor.__setitem__")
 
     def __getitem__(self, key: Any) -> Any:
         return called(torch.Tensor.__getitem__, index.getitem, (self, key), None)

@@ -12,7 +12,7 @@ from torch import nn
 
 import edbatch as eb
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.torch.boundary import Batch, drawn_seed, in_place, outputs_of, samples_of
+from edbatch.torch.boundary import Batch, drawn_seed, samples_of
 from edbatch.torch.inputs import Inputs, current
 from edbatch.torch.weights import Weight
 
@@ -22,8 +22,8 @@ class Module(nn.Module):
 
     `module(samples)` calls the function with each sample, runs what all of them have recorded in batches, and returns a
     list with the result of each: ordinary tensors, with gradients. Of a function of several arguments,
-    `module(xs, ys)` takes a list for each. The module's parameters are those of the collection, under their names, and
-    share their memory: whatever trains, saves, loads, clips or freezes parameters of PyTorch does so here.
+    `module(xs, mask=masks)` takes a list for each. The module's parameters are those of the collection, under their
+    names, and share their memory: whatever trains, saves, loads, clips or freezes parameters of PyTorch does so here.
 
     What a sample holds is given to the function as it is; but a tensor, also in a tuple, list or dictionary that is an
     argument, becomes an expression, to which gradients flow, one of integers becomes an array of NumPy or a number.
@@ -104,8 +104,9 @@ class Module(nn.Module):
             weights[-1].follow()
         self.__dict__["_weights"] = weights
 
-    def forward(self, *lists: Any) -> Any:
+    def forward(self, *lists: Any, **named: Any) -> Any:
         """The results of n samples; see the class."""
+        place = "edbatch.torch.Module"
         self.last = None  # whose memory this call takes
         for weight in self._weights:
             weight.follow()
@@ -116,22 +117,19 @@ class Module(nn.Module):
                 eb.options(training=self.training),
                 eb.Graph(self.policy, self.collection.dtype, seed=drawn_seed()) as graph,
             ):
-                results = [self.function(*map(inputs.lifted, one)) for one in samples_of("edbatch.torch.Module", lists)]
-                if not results:
-                    return []
-                outputs, returned = outputs_of("edbatch.torch.Module", results)
+                samples = samples_of(place, lists, named)
+                results = [
+                    self.function(*map(inputs.lifted, args), **{name: inputs.lifted(x) for name, x in more.items()})
+                    for args, more in samples
+                ]
+            if not results:
+                return []
             self.last = graph
-            tensors = Batch(graph, outputs, self._weights, self._others(), inputs, self.sparse).tensors()
+            ours = {id(weight.theirs) for weight in self._weights}
+            others = [x for x in self.parameters() if id(x) not in ours]  # of modules that are ops of the function
+            return Batch(place, graph, self._weights, others, inputs, self.sparse).results(results, self.stack)
         finally:
             current.reset(token)
-        if self.stack and len(tensors) == 1 and returned[1] is None:
-            return tensors[0]
-        return in_place(returned, tensors)
-
-    def _others(self) -> list[nn.Parameter]:
-        """The parameters that are not the collection's: of modules that are ops of the function."""
-        ours = {id(weight.theirs) for weight in self._weights}
-        return [parameter for parameter in self.parameters() if id(parameter) not in ours]
 
     def __getstate__(self) -> dict[str, Any]:
         if isinstance(self.function, FunctionType):

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.torch.inputs import Inputs
-from edbatch.torch.registry import HANDLERS, VIEWS, name_of, refused
+from edbatch.torch.registry import HANDLERS, VIEWS, WRITTEN, name_of, refused
 from edbatch.torch.weights import Weight
 
 #: Functions that make the same tensor of the same numbers: in a cell, a constant, as is what is computed of constants.
@@ -81,33 +82,49 @@ class Recording(TorchFunctionMode):
                     return kind.__torch_function__(func, types, args, kwargs)
         kwargs = kwargs or {}
         if handler is not None and self._has_parameter(args, kwargs):
+            if args and isinstance(args[0], torch.Tensor) and not args[0].numel():  # nor has the result entries
+                with torch.no_grad():
+                    return func(*args, **kwargs)
             return called(func, handler, args, kwargs)
         name = func.__name__
+        is_writing = name in _WRITING or (name[-1] == "_" and name[-2] != "_")
+        if self.origins is not None and is_writing and not self._is_constant_write(args):
+            raise EdBatchError(
+                f"edbatch.torch.cell: {name} writes to a tensor in a cell, which would be done once for all calls; "
+                "expected it outside, or functions that make another tensor"
+            )
         if name in _READING and args and (self.origins is not None or self.is_kept):
             self._expect_readable(args[0], name)
         found = func(*args, **kwargs)
+        if self.is_kept and isinstance(found, torch.Tensor) and self._has_parameter(args, kwargs):
+            raise self._changing(name_of(func))
         if self.origins is not None and isinstance(found, torch.Tensor) and not found.requires_grad:
             tensors = [x for x in args if isinstance(x, torch.Tensor)]
             if func in _CONSTANTS or (tensors and all(map(self._is_constant, tensors))):
                 self._constants[id(found)] = found
-        elif self._constants and args and (name in _WRITING or (name[-1] == "_" and name[-2] != "_")):
-            self._constants.pop(id(args[0]), None)
         return found
 
     def _expect_readable(self, x: Any, name: str) -> None:
         """Refuse to read numbers that are others when what is recorded is used again."""
         if id(x) in self.parameters or (isinstance(x, torch.Tensor) and x.requires_grad):
-            raise EdBatchError(f"edbatch.torch: {name} of a parameter, whose numbers change, in what is kept")
+            raise self._changing(name)
         if isinstance(x, torch.Tensor):
             self.expect_constant(x)
 
-    def keep(self, function: Any, args: Any) -> Any:
+    def _changing(self, name: str) -> EdBatchError:
+        where = "a cell" if self.origins is not None else "edbatch.torch.Batched(..., replay=True)"
+        return EdBatchError(
+            f"edbatch.torch: {name} of a parameter in {where}: its numbers change, and what is recorded is used again; "
+            "expected functions that are recorded (docs/torch-functions.md), or neither"
+        )
+
+    def keep(self, function: Any, args: Any, named: Any) -> Any:
         """Call a function in a graph that is kept."""
         graph: Any = eb.current_graph()
         before, self.graph, self.views, self.is_kept = (self.graph, self.views), graph, set(), True
         try:
             with self:
-                return function(*args)
+                return function(*args, **named)
         finally:
             (self.graph, self.views), self.is_kept = before, False
 
@@ -149,6 +166,11 @@ class Recording(TorchFunctionMode):
     def _is_constant(self, tensor: Any) -> bool:
         """Whether a tensor is the same in all calls of the cell that is traced."""
         return self._constants.get(id(tensor)) is tensor or bool(self.cells.is_buffer(tensor))
+
+    def _is_constant_write(self, args: Any) -> bool:
+        """Whether a tensor that the traced cell has made is written to, with what is the same in all calls."""
+        tensors = [x for x in tree_leaves(args) if isinstance(x, torch.Tensor)]
+        return all(map(self._is_constant, tensors)) and not self.cells.is_buffer(args[0])
 
     def promoted(self, tensor: torch.Tensor) -> Any:
         """The tensor with the dtype that PyTorch gives what is computed of it and of values of the graph's."""
@@ -255,10 +277,6 @@ def without_gradient(result: Any) -> Any:
     return eb.stop_gradient(result) if isinstance(result, eb.Expression) else result
 
 
-#: What to do where a tensor is written to.
-WRITTEN = "write x = f(x), which makes another"
-
-
 def written(x: Any, result: Any, name: str) -> Any:
     """Have a lazy tensor be another value from now on, wherever it is known.
 
@@ -267,7 +285,7 @@ def written(x: Any, result: Any, name: str) -> Any:
     """
     graph = eb.current_graph()
     if not isinstance(x, eb.Expression) or graph is not x.graph or recording().origins is not None:
-        raise refused(name, f"{WRITTEN} (tensors from outside cannot be written to)")
+        raise refused(name, f"{WRITTEN} (tensors from outside cannot be written to, parameters between calls)")
     if recording().grad and not torch.is_grad_enabled():
         raise refused(f"{name} in torch.no_grad()", WRITTEN)
     if x.id in recording().views:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from edbatch.errors import EdBatchError, MissingAttributeError
+from edbatch.errors import EdBatchError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -20,7 +20,23 @@ IN_PLACE: set[str] = set()
 #: Ours whose results share memory with their first operand in PyTorch, so that writing to one would change the other.
 VIEWS: set[Callable[..., Any]] = set()
 
-_INSTEAD = "compute it outside of the module, or write it with functions that are (docs/torch.md)"
+_ELSE = "compute it outside of the module, or write it with functions that are (docs/torch.md)"
+
+#: What to do where a tensor is written to.
+WRITTEN = "write x = f(x), which makes another"
+_PUT = "put what is computed in a list, and torch.stack or torch.cat that; or torch.where, scatter_add, masked_fill"
+_READ = "torch.from_numpy(x.numpy()) reads its values, for what has no gradient"
+_RETURNED = "gradients and hooks are those of what the module returns, or of its parameters"
+
+#: What to do instead of functions and methods, by the last part of their names.
+_INSTEAD = {
+    "backward": "return it: gradients are computed of what the module returns",
+    **dict.fromkeys(("__setitem__", "copy_", "index_put_", "index_put", "index_copy", "index_add", "scatter"), _PUT),
+    **dict.fromkeys(("multinomial", "bernoulli", "round", "floor", "ceil", "trunc", "long", "int", "nonzero"), _READ),
+    **dict.fromkeys(("requires_grad", "grad", "grad_fn", "is_leaf", "register_hook", "retain_grad"), _RETURNED),
+    **dict.fromkeys(("half", "bfloat16"), "one dtype is computed with, that of the parameters; convert the module"),
+    "cuda": "modules run on the CPU here",
+}
 
 
 def register(
@@ -55,20 +71,17 @@ def name_of(function: Any) -> str:
     return str(torch.overrides.resolve_name(function) or getattr(function, "__name__", function))
 
 
-def refused(what: str, instead: str = _INSTEAD) -> EdBatchError:
-    """The error about something that lazy tensors cannot be given to.
+def refused(what: str, instead: str | None = None, error: type[EdBatchError] = EdBatchError) -> EdBatchError:
+    """The error about something that lazy tensors cannot be given to, or have not.
 
     Args:
         what: its name, perhaps with arguments.
-        instead: what to do.
+        instead: what to do; None: what is known of the name.
+        error: its class; PyTorch takes a `TypeError` for NotImplemented, so that Python tries other operators.
     """
-    # No `TypeError`, which PyTorch's operators take for NotImplemented, so that Python tries others.
-    return EdBatchError(f"edbatch.torch: {what} of a lazy tensor is not supported; {instead}")
-
-
-def refused_attribute(name: str, instead: str = _INSTEAD) -> MissingAttributeError:
-    """The error about an attribute that lazy tensors have not."""
-    return MissingAttributeError(f"edbatch.torch: torch.Tensor.{name} of a lazy tensor is not supported; {instead}")
+    name = what.rpartition(".")[2]
+    instead = instead or _INSTEAD.get(name) or (WRITTEN if name[-1:] == "_" and name[-2:] != "__" else _ELSE)
+    return error(f"edbatch.torch: {what} of a lazy tensor is not supported; {instead}")
 
 
 def expect_default(name: str, given: Any, *defaults: Any) -> None:

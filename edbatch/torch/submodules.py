@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import Any
 
 import torch
 from torch import nn
 
 import edbatch as eb
+from edbatch.base.blocks import contextmanager
 from edbatch.errors import EdBatchError
 from edbatch.torch.cells import noted, record
 from edbatch.torch.operands import operands_of
 from edbatch.torch.recording import Recording, current, without_gradient
+from edbatch.torch.registry import refused
 from edbatch.torch.state import is_users
 
 #: A cell that comes by itself is given up where it is traced for more shapes than these, and hardly called.
@@ -126,9 +129,17 @@ def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]
     """Note what is called instead of parts of a module, for those that are new.
 
     Raises:
-        EdBatchError: one has hooks of the backward pass, which is not run module by module.
+        EdBatchError: one has hooks of the backward pass, which is not run module by module, or computes its weights in
+            hooks.
     """
     for part in module.modules():
+        for hook in part._forward_pre_hooks.values():
+            if type(hook).__module__ in ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm"):
+                old = type(hook).__module__
+                raise EdBatchError(
+                    f"edbatch.torch.Batched: {old} of a {type(part).__name__} is not supported; expected its "
+                    f"successor, torch.nn.utils.parametrizations.{old.rpartition('.')[2]}"
+                )
         if part._backward_hooks or part._backward_pre_hooks:
             raise EdBatchError(
                 f"edbatch.torch.Batched: a {type(part).__name__} has backward hooks, which are not supported; hooks of "
@@ -136,3 +147,43 @@ def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]
             )
         if part is not module and part not in callers and (_may_be_cell(part) or type(part) in _DIRECT):
             callers[part] = caller(part)
+
+
+# What PyTorch asks while a thread records: which calls of modules are ours, and whether lazy tensors pass by a tape.
+# It asks in Python; other threads are answered as ever, and the answers are put back where no thread records.
+
+_lock = Lock()
+_recording = [0]  # how many threads do
+_unwrapped = torch._functorch.utils.unwrap_dead_wrappers
+
+
+class _Dispatch:
+    """`nn.Module._compiled_call_impl`: what is called instead of a module; None: nothing."""
+
+    def __get__(self, module: Any, kind: Any = None) -> Any:
+        recording = current.get(None)
+        return None if recording is None or module is None else recording.callers.get(module)
+
+
+def _checked(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What `torch.autograd.Function.apply` is given: lazy tensors would pass by its gradient."""
+    if any(hasattr(x, "is_lazy") for x in args):
+        raise refused("a torch.autograd.Function", "write it with functions of PyTorch, or x + (f(x) - x).detach()")
+    return _unwrapped(args)
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Have PyTorch ask."""
+    with _lock:
+        _recording[0] += 1
+        nn.Module._compiled_call_impl = _Dispatch()
+        torch._functorch.utils.unwrap_dead_wrappers = _checked
+    try:
+        yield
+    finally:
+        with _lock:
+            _recording[0] -= 1
+            if not _recording[0]:
+                nn.Module._compiled_call_impl = None
+                torch._functorch.utils.unwrap_dead_wrappers = _unwrapped

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
-from edbatch.torch.recording import Recording, recording
+from edbatch.torch.recording import Recording, recording, whole_of
 from edbatch.torch.registry import HANDLERS
 
 
@@ -47,6 +49,10 @@ class Unread:
         for kind in types:
             if issubclass(kind, eb.Expression | Recording.rows):
                 return kind.__torch_function__(func, types, args, kwargs)
+        parts = args[0] if func in (torch.stack, torch.cat) and args else ()
+        if parts and all(x.__class__ is cls and x.dtype is parts[0].dtype for x in parts):
+            joined = HANDLERS[func]([x.unread for x in parts], *args[1:], **(kwargs or {}))
+            return Unread(whole_of(joined), parts[0].dtype)
         return func(*values_of(list(args)), **values_of(kwargs or {}))
 
     @property
@@ -102,6 +108,47 @@ class Unread:
     __hash__ = object.__hash__
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What a sample that is kept returns besides lazy tensors, as numbers and texts that tell whether it is the same.
+
+    Args:
+        dtype: by name, of NumPy's; or of an `Unread`.
+        shape: of a tensor; None of an `Unread`.
+        held: bytes, or what is unread.
+    """
+
+    dtype: str
+    shape: tuple[int, ...] | None
+    held: Any
+
+    @staticmethod
+    def of(result: Any) -> Any:
+        """A result, in this form if it is one of these.
+
+        Raises:
+            EdBatchError: it has numbers that change, as a parameter has.
+        """
+        if isinstance(result, Unread):
+            return Kept(str(result.dtype).removeprefix("torch."), None, result.unread)
+        if not isinstance(result, torch.Tensor):
+            return whole_of(result)
+        if result.requires_grad or isinstance(result, torch.nn.Parameter):
+            raise EdBatchError(
+                f"edbatch.torch.Batched(..., replay=True): forward returns a {type(result).__name__} of shape "
+                f"{list(result.shape)} whose numbers change, besides what is computed of it; expected x.clone() of a "
+                "parameter, x.detach() of a tensor of the sample's, or no replay"
+            )
+        array = result.numpy()
+        return Kept(array.dtype.str, array.shape, array.tobytes())
+
+    def result(self) -> Any:
+        """What it was."""
+        if self.shape is None:
+            return Unread(self.held, getattr(torch, self.dtype))
+        return torch.from_numpy(np.frombuffer(self.held, self.dtype).reshape(self.shape).copy())
+
+
 def values_of_sample(x: eb.Expression) -> Generator[Any, Any, torch.Tensor]:
     """The values of a lazy tensor, once all samples wait for some.
 
@@ -109,7 +156,9 @@ def values_of_sample(x: eb.Expression) -> Generator[Any, Any, torch.Tensor]:
         EdBatchError: others would run in this one's block of `torch.no_grad()`.
     """
     if recording().grad and not torch.is_grad_enabled():
-        raise EdBatchError("edbatch.torch: await in torch.no_grad(), which would hold for other samples, too")
+        raise EdBatchError(
+            "edbatch.torch: await in torch.no_grad(), which would hold for other samples, too; expected it behind"
+        )
     return torch.as_tensor((yield from eb.Expression.__await__(x)))
 
 

@@ -320,6 +320,7 @@ class Counting:
     (eb.cell(lambda x, seen=[]: eb.sum([x, *map(eb.tanh, [x] * len(seen)), seen.append(0) or x])), r"lts__\[0\]"),
     (Counting().step, r"self\.n changes while it runs"),
     (eb.replay(lambda x: eb.scalar(random.random()) * x), "called twice, it records two different things"),
+    (lambda x: eb.replay(lambda n: (eb.ones(2), random.random()))(1)[0] * x, "called twice, it records two different"),
 ])  # fmt: skip
 def test_what_keeps_state_is_refused(function, differs):
     with pytest.raises(eb.EdBatchError, match=f"keeps state: .*{differs}.*pass what is random, or another each time"):

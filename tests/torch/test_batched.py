@@ -216,6 +216,29 @@ def both_losses(model, samples, module=None):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
+STACKED = {
+    "argmax": lambda self, h: h.argmax(),
+    "comparison": lambda self, h: h > 0,
+    "rows": lambda self, h: torch.stack([h, h * 2]),
+    "tensor": lambda self, h: torch.ones(2),
+    "some": lambda self, h: h if h.sum() > 0 else torch.zeros(4, **FLOAT),
+}
+
+
+@pytest.mark.parametrize(("name", "replay"), [*[(name, False) for name in STACKED], ("argmax", True), ("rows", True)])
+def test_results_that_are_stacked(name, replay):
+    model = Code(STACKED[name])
+    found = Batched(model, stack=True, replay=replay)(POINTS)
+    torch.testing.assert_close(found, torch.stack([model(x) for x in POINTS]))
+    assert isinstance(Batched(Code(lambda self, h: h[h > 0]), stack=True)(POINTS), list)
+
+
+def test_indices_that_are_put_together_are_not_read():
+    module = Batched(Code(lambda self, h: (torch.stack([h.argmax(), h.argmin()]), torch.cat([h > 0, h < 0]))))
+    module(POINTS * 20)
+    assert module.last.report().batches < 12
+
+
 def test_trees_run_in_batches():
     model = TreeLSTM()
     module = Batched(model, stack=True)
@@ -411,6 +434,39 @@ def test_gradients_flow_into_tensors_of_samples():
         torch.testing.assert_close(a, b)
 
 
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(SIZE, SIZE, **FLOAT)
+
+    def forward(self, x, *, scale=2.0, mask=None, **more):
+        h = self.layer(x) * scale * more.get("again", 1.0)
+        return h if mask is None else h.masked_fill(mask, 0.0)
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_arguments_by_name(replay):
+    model, xs = Masked(), list(torch.randn(4, SIZE, **FLOAT))
+    given = {"mask": [x > 0 for x in xs], "scale": [1.0, 2.0, 3.0, torch.tensor(4.0, **FLOAT)], "again": range(4)}
+    module = Batched(model, stack=True, replay=replay)
+    for names in ((), ("mask",), ("scale", "mask"), ("again", "scale")):
+        some = {name: given[name] for name in names}
+        wanted = [model(x, **{name: of[at] for name, of in some.items()}) for at, x in enumerate(xs)]
+        for _ in range(2):
+            torch.testing.assert_close(module(xs, **some), torch.stack(wanted))
+            torch.testing.assert_close(module(**some, x=xs), torch.stack(wanted))
+    for wrong, message in (
+        ({"mask": True}, r"argument mask: expected a list of samples, got True; .* the same for all, \[x\] \* n"),
+        ({"scale": "mean"}, "argument scale: expected a list of samples, got 'mean'"),
+        ({"again": {1: 2}}, "argument again: expected a list of samples"),
+        ({"mask": [None]}, r"lists of as many samples, got \[4, 1\]"),
+    ):
+        with pytest.raises(eb.EdBatchError, match=message):
+            module(xs, **wrong)
+    with pytest.raises(TypeError, match="'x'"):
+        module(mask=given["mask"])
+
+
 def test_threads():
     torch.manual_seed(0)
     shared, failures = Batched(WithCells()), []
@@ -445,6 +501,7 @@ class Code(nn.Module):
         self.norm = nn.BatchNorm1d(size, **FLOAT)
         self.drop = nn.Dropout(0.5)
         self.table = nn.Embedding(5, size, max_norm=1.0, **FLOAT)
+        self.plain = nn.Embedding(5, size, **FLOAT)
         self.function = function
 
     def forward(self, x):
@@ -506,6 +563,17 @@ RIGHT = {
     "weights alone": lambda self, h: h + (self.layer.weight**2).sum() + torch.cat([self.layer.bias[:2]] * 2),
     "a tensor of its own": lambda self, h: torch.ones(3) * 2,
     "truth values": lambda self, h: (h > 0, h.argmax()),
+    "slices of nothing": lambda self, h: [h[4:].sum() + h, torch.cat([h[:0], h]), h[[]], h.split([0, 4])[1], h[h > 99]],
+    "rows that begin as none": lambda self, h: torch.cat(
+        [torch.zeros(0, 4, **FLOAT), torch.cat([torch.tensor([]), h])[None]]
+    ),
+    "words of nothing": lambda self, h: (
+        self.layer(self.plain(torch.tensor([], dtype=torch.long))).sum()
+        + self.plain(torch.tensor([[]]).long()).sum()
+        + h
+    ),
+    "loops over nothing": lambda self, h: [h, *h[9:], *[x.sum() for x in h.view(2, 2)[2:]]],
+    "indices put together": lambda self, h: (torch.stack([h.argmax(), h.argmin()]), torch.cat([h > 0, h[:1] < 0])),
     "numbers of NumPy": lambda self, h: h * np.float64(2) + np.int64(1),
 }
 
@@ -575,16 +643,23 @@ def written_between(self, h):
     return h
 
 
-def other_graph(self, h):
-    self.__dict__.setdefault("kept", []).append(h)
-    return self.kept[0] * h
+def replaced(self, h):
+    self.layer.bias = nn.Parameter(torch.zeros(4, **FLOAT))
+    return h
+
+
+def remembered(self, h):
+    self.h = getattr(self, "h", h)
+    return self.h * h
 
 
 REFUSED = {
-    "torch.sort": lambda self, h: torch.sort(h)[0],
-    "torch.Tensor.sort": lambda self, h: h.sort(),
-    "torch.prod": lambda self, h: torch.prod(h),
-    "einsum of a lazy tensor is not supported": lambda self, h: torch.einsum("i,i->", h, h),
+    "torch.median": lambda self, h: torch.median(h)[0],
+    "torch.Tensor.median": lambda self, h: h.median(),
+    "einsum with 'ii' for a tensor of shape .2, 2. .* once in an operand": lambda self, h: torch.einsum(
+        "ii", h.view(2, 2)
+    ),
+    "einsum of lists of axes .* expected an equation": lambda self, h: torch.einsum(h, [0], h, [0]),
     "torch.floor": lambda self, h: torch.floor(h),
     "rounding has no gradient": lambda self, h: h // 2,
     "rounding_mode='floor'": lambda self, h: torch.div(h, 2, rounding_mode="floor"),
@@ -598,9 +673,9 @@ REFUSED = {
     r"in torch.no_grad\(\)": lambda self, h: in_no_grad(h),
     "torch.Tensor.zero_ .* write x = f": lambda self, h: h.zero_(),
     "backward": lambda self, h: h.sum().backward(),
-    "gradients are those of": lambda self, h: h.grad,
+    "gradients and hooks are those of": lambda self, h: h.grad,
     "torch.Tensor.requires_grad": lambda self, h: h if h.requires_grad else 0,
-    "hooks go to": lambda self, h: h.register_hook(print),
+    "hooks are those of": lambda self, h: h.register_hook(print),
     "batch_norm in training": lambda self, h: self.norm(h[None]),
     "max_norm": lambda self, h: self.table(torch.tensor(1)) + h,
     "a deviation of 1 entries": lambda self, h: h[:1].std(),
@@ -614,9 +689,12 @@ REFUSED = {
     "a condition of dtype": lambda self, h: torch.where(h, h, h),
     "requires_grad_": lambda self, h: h.requires_grad_(False),
     "size_average": lambda self, h: F.mse_loss(h, h, size_average=False),
-    "all ignored": lambda self, h: F.cross_entropy(h[None], torch.tensor([-100])),
     "unexpected": lambda self, h: torch.tanh(h, out=h),
-    "was written to while": written_between,
+    "was written to, or replaced, while": written_between,
+    "parameter 'layer.bias' was written to, or replaced": lambda self, h: replaced(self, h),
+    "put what is computed in a list, and torch.stack": lambda self, h: torch.zeros(4, **FLOAT).copy_(h),
+    "from_numpy.x.numpy... reads its values": lambda self, h: torch.multinomial(h.softmax(0), 1),
+    "outside of torch.func": lambda self, h: torch.func.grad(lambda x: (h * x).sum())(torch.ones(4, **FLOAT)),
     "in training": lambda self, h: F.dropout2d(h[None, :, None], 0.5, True),
     "deepcopy": lambda self, h: copy.deepcopy(h),
     "an array|NumPy": lambda self, h: np.tanh(h),
@@ -645,12 +723,19 @@ def test_errors_of_pytorch(message):
         Batched(Code(ALSO_ERRORS_OF_PYTORCH[message]))(POINTS)
 
 
+def test_lazy_tensors_of_an_earlier_call():
+    module = Batched(Code(remembered))
+    module(POINTS)
+    with pytest.raises(eb.EdBatchError, match=r"of an earlier call is used, perhaps of Code.h; .*returned, and given"):
+        module(POINTS)
+
+
 def test_what_is_refused_of_models():
     with pytest.raises(eb.EdBatchError, match=r"expected an nn.Module of one sample"):
         Batched(lambda x: x)
     model = Code(lambda self, h: h)
     module = Batched(model)
-    for given, message in (((3,), "lists of samples"), ((POINTS, POINTS[:1]), r"\[2, 1\]")):
+    for given, message in (((3,), "argument 1: expected a list of samples"), ((POINTS, POINTS[:1]), r"\[2, 1\]")):
         with pytest.raises(eb.EdBatchError, match=message):
             module(*given)
     with pytest.raises(eb.EdBatchError, match=r"torch.float64: expected torch.float32"):
@@ -695,14 +780,44 @@ def test_what_cells_refuse():
             return h * x
 
         @edbatch.torch.cell
+        def built(self, h):
+            x = torch.zeros(4, **FLOAT)
+            x[1:] = torch.arange(3.0)
+            return h * x.masked_fill_(x > 1, 3.0)
+
+        @edbatch.torch.cell
+        def counting(self, h):
+            self.calls = 1
+            return h
+
+        @edbatch.torch.cell
+        def factor(self, h):
+            return h * self.number
+
+        @edbatch.torch.cell
         def labelled(self, h):
             return F.cross_entropy(h, self.given.long()[0])
 
+        @edbatch.torch.cell
+        def ignoring(self, h, label):
+            return F.cross_entropy(h, label, None, None, 2)
+
+        @edbatch.torch.cell
+        def ignoring_logs(self, h, label):
+            return F.nll_loss(h, label, ignore_index=1)
+
     for function, message in (
         (lambda self, h: self.read(h), "reads a value"),
+        (lambda self, h: self.counting(h), "counting: it changes calls of its module, .* expected what calls it"),
+        (
+            lambda self, h: setattr(self, "number", h) or setattr(self, "number", float(h[0])) or self.factor(h),
+            "cell .*factor reads self.number, which was .* when it was first called",
+        ),
+        (lambda self, h: self.ignoring(h, torch.tensor(2)), "ignore_index=2 of a lazy tensor is not supported"),
+        (lambda self, h: self.ignoring_logs(h, torch.tensor(2)), "ignore_index=1 of a lazy tensor"),
         (lambda self, h: self.hidden(h), "neither an argument nor a parameter"),
         (lambda self, h: self.changing(h), "cannot be written to"),
-        (lambda self, h: self.written(h), "neither an argument nor a parameter"),
+        (lambda self, h: self.written(h), "__setitem__ writes to a tensor in a cell"),
         (lambda self, h: self.labelled(h), "neither an argument nor a parameter"),
         (lambda self, h: self.read(h > 0), "expected tensors of floats"),
     ):
@@ -711,6 +826,7 @@ def test_what_cells_refuse():
         with pytest.raises(eb.EdBatchError, match=message):
             Batched(model)(POINTS)
     compared(Wrong(lambda self, h: self.constant(h)), POINTS)
+    compared(Wrong(lambda self, h: self.built(h)), POINTS)
     with pytest.raises(eb.EdBatchError, match="expected a function or a method"):
         edbatch.torch.cell(nn.Linear(2, 2))
 

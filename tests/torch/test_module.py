@@ -103,6 +103,7 @@ def test_one_tensor_of_several_samples_gets_all_its_gradients():
     samples = trees(0, 4)
     x = torch.ones(SIZE, dtype=torch.float64, requires_grad=True)
     results = module(samples, [x] * 4)
+    torch.testing.assert_close(module(samples, x=[x] * 4), results)
     assert isinstance(results, list)
     results[1].sum().backward(retain_graph=True)
     first = x.grad.clone()
@@ -354,14 +355,14 @@ def test_what_is_refused():
         loss.backward()
     network = Ours("float32")
     module = edbatch.torch.Module(network.scored_beside, network.model)
-    with refused("a tensor of torch.float64: expected float32"):
+    with refused(r"a tensor of torch.float64, shape \[6\]: expected float32"):
         module(trees(0, 1), [torch.ones(SIZE, dtype=torch.float64, requires_grad=True)])
     ours.double()
     ours.float()
     with refused(r"expected float64 of shape \(12, 12\), got float32"):
         ours(trees(0, 1))
     one = [torch.ones(SIZE)]
-    for given, message in (((3,), "lists of samples"), ((), "lists of as many"), ((trees(0, 2), one), r"\[2, 1\]")):
+    for given, message in (((3,), "a list of samples"), ((), "lists of as many"), ((trees(0, 2), one), r"\[2, 1\]")):
         with refused(message):
             module(*given)
     with refused("a sample gave"):

@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._pytree import tree_flatten
 
 import edbatch as eb
 from edbatch.torch import Batched, cell
@@ -247,12 +248,50 @@ def test_what_is_changed_while_samples_are_recorded():
         return self.part(self.part(x))
 
     model = Whole(lambda self, h: self.more(self.layer(h)), function)
-    with pytest.raises(eb.EdBatchError, match=r"an attribute of a Part, or of one of its parts, was changed between"):
+    with pytest.raises(eb.EdBatchError, match=r"Whole.part.more.0.p was changed .* Part.forward are cells"):
         Batched(model)(POINTS)
     model.part.more[0].p = 0.0
     model.eval()
     for a, b in zip(Batched(model, cells="marked")(POINTS), POINTS, strict=True):
         torch.testing.assert_close(a, model(b))
+
+
+def step(self, h):
+    self.scale += 1
+    return torch.tanh(self.layer(h)) * self.scale
+
+
+def test_buffers_that_are_written_to():
+    """By a part itself, which is no cell then, and by what calls one."""
+
+    def function(self, x):
+        h = self.part(x)
+        self.part.scale += 1
+        return h * self.part.scale
+
+    for of_part, options in ((step, {}), (lambda self, h: h.tanh() + self.scale, {"cells": "marked"})):
+        models = [Whole(of_part, function) for _ in range(2)]
+        for _ in range(2):
+            ours, theirs = Batched(models[0], **options)(POINTS), [models[1](x) for x in POINTS]
+            torch.testing.assert_close(ours, theirs)
+            torch.testing.assert_close(models[0].part.scale, models[1].part.scale)
+    model = Whole(lambda self, h: h.tanh() + self.scale, function)
+    with pytest.raises(eb.EdBatchError, match=r"a buffer of Whole.part was changed while .* given as an argument"):
+        Batched(model)(POINTS)
+    with pytest.raises(
+        eb.EdBatchError, match=r"replay=True\): forward changes a buffer of Whole.part, .* or no replay"
+    ):
+        Batched(Whole(lambda self, h: h * 2, lambda self, x: (self.part.scale.add_(1), x)[1]), replay=True)(POINTS)
+
+
+def replace_buffer(self, x):
+    self.part.scale = self.part.scale * 2
+    return self.part(x)
+
+
+def test_buffers_that_are_replaced():
+    with pytest.raises(eb.EdBatchError, match=r"a buffer of Whole.part was changed"):
+        Batched(Whole(lambda self, h: h.tanh() * self.scale, replace_buffer))(POINTS)
 
 
 def test_shapes_that_vary():
@@ -340,6 +379,39 @@ def test_replay():
     assert next(calls) == 2 * 4  # each is recorded twice, once
 
 
+class Returning(Whole):
+    calls = itertools.count()
+
+    def __init__(self):
+        super().__init__(lambda self, h: h)
+        self.tensor = torch.ones(2, **FLOAT)
+
+    def forward(self, x):
+        next(self.calls)
+        h = self.below(x)
+        found = {"loss": h.sum(), "best": h.argmax(), "right": h > 0, "sample": x * 2, "length": torch.tensor(len(x))}
+        return found, [x, self.part.scale, self.tensor, torch.zeros(0), x > 0], h.detach()
+
+
+def test_replay_keeps_tensors_that_are_returned():
+    model = Returning()
+    module = Batched(model, replay=True)
+    for epoch in range(4):
+        before = next(model.calls)
+        found = module(POINTS)
+        assert next(model.calls) - before - 1 == (0 if epoch in (1, 2) else 2 * len(POINTS))
+        for ours, x in zip(found, POINTS, strict=True):
+            for a, b in zip(tree_flatten(ours)[0], tree_flatten(model(x))[0], strict=True):
+                assert a.dtype == b.dtype
+                torch.testing.assert_close(a, b)
+            ours[1][2].fill_(7)  # it is the caller's
+        with torch.no_grad():
+            model.below.bias.add_(1)
+            if epoch == 2:
+                model.tensor.add_(1)
+                model.part.scale.add_(1)
+
+
 def test_replay_draws_dropout_anew():
     module = Batched(Words(0.5), replay=True, stack=True)
     found = [torch.stack([x for x, _ in module([(1, 2)] * 8, [1.0] * 8)]) for _ in range(2)]
@@ -356,11 +428,19 @@ def test_what_replay_refuses():
         (lambda self, h: h * x, POINTS[0], "a tensor that requires a gradient is used in a sample, which is kept"),
         (lambda self, h: h if h.sum() > 0 else -h, POINTS[0], "reads a value"),
         (lambda self, h: h * torch.rand(SIZE, **FLOAT), POINTS[0], "keeps state: called twice"),
+        (lambda self, h: (h, torch.rand(SIZE, **FLOAT)), POINTS[0], "keeps state: called twice"),
+        (lambda self, h: (h, self.below.bias), POINTS[0], r"a Parameter of shape \[4\] whose numbers .* x.clone"),
+        (lambda self, h: (h, x * 2), POINTS[0], r"returns a Tensor of shape \[4\] whose numbers change"),
+        (lambda self, h: h * norm_of(self), POINTS[0], "svdvals of a parameter in .*replay=True.: its numbers change"),
     ):
         with pytest.raises(eb.EdBatchError, match=message):
             Batched(Whole(lambda self, h: h, function), replay=True)([sample])
     with pytest.raises(eb.EdBatchError, match="Batched: replay: expected True or False"):
         Batched(Whole(lambda self, h: h), replay="yes")
+
+
+def norm_of(self):
+    return torch.linalg.svdvals(self.below.weight).detach()
 
 
 def test_cells_inside_of_cells():

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edbatch.base.exact import exact
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import array_graph
 from edbatch.graph.block import DRAW, NOTHING, BlockWriter, Pair
@@ -90,6 +91,7 @@ class Recording:
         return (
             self.block[:6] == other.block[:6]
             and self.arguments == other.arguments
+            and exact(self.form) == exact(other.form)  # with the numbers and texts that are returned
             and [x.spec for x in self.leaves] == [x.spec for x in other.leaves]
             and [x.tobytes() for x in self.inputs] == [x.tobytes() for x in other.inputs]
         )

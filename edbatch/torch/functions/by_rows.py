@@ -66,22 +66,13 @@ def _layer_norm(input: Any, normalized_shape: Any, *args: Any, **given: Any) -> 
     return stacked(layers.layer_norm(rows, normalized_shape, *args, **given))
 
 
-def _axis(x: LazyRows, dim: int, more: int = 0) -> int:
-    """An axis counted from the front."""
-    axes = len(x.shape) + more
-    if not -axes <= dim < axes:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-axes}, {axes - 1}], but got {dim})")
-    return dim % axes
-
-
 def _along(handler: Callable[..., Any], more: int = 0) -> Callable[..., Any]:
     """A function of an axis, if that is not the first; `more` axes are there behind it."""
 
     def of_rows(input: Any, dim: Any = None, *args: Any, **given: Any) -> Any:
         rows = rows_of(input)
-        if rows is None or not isinstance(dim, int) or _axis(input, dim, more) == 0:
-            return NotImplemented
-        return stacked(handler(rows, _axis(input, dim, more) - 1, *args, **given))
+        axis = shape.axis_among(len(input.shape) + more, dim) if rows is not None and isinstance(dim, int) else 0
+        return stacked(handler(rows, axis - 1, *args, **given)) if axis else NotImplemented
 
     return of_rows
 
@@ -108,7 +99,7 @@ def _cat(tensors: Any, dim: int = 0, **given: Any) -> Any:
     found = [rows_of(x) for x in tensors]
     if given or any(rows is None for rows in found):
         return NotImplemented
-    axis = _axis(tensors[0], dim)
+    axis = shape.axis_among(len(tensors[0].shape), dim)
     if axis == 0:
         return stacked(eb.array(found)) if len({rows.spec for rows in found}) == 1 else NotImplemented
     return stacked(eb.concatenate(found, axis - 1)) if len(set(map(len, found))) == 1 else NotImplemented

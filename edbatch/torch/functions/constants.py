@@ -16,7 +16,9 @@ from edbatch.torch.registry import refused, register
 def _like(function: Any) -> Any:
     """Of a lazy tensor's shape, an ordinary tensor."""
 
-    def handler(input: Any, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> Any:
+    def handler(
+        input: Any, *args: Any, dtype: Any = None, device: Any = None, memory_format: Any = None, **kwargs: Any
+    ) -> Any:
         return function(tuple(input.shape), *args, dtype=dtype or input.dtype, **kwargs)
 
     return handler
@@ -29,7 +31,7 @@ def _new(function: Any) -> Any:
     return handler
 
 
-for _name in ("zeros", "ones", "full", "rand", "randn"):
+for _name in ("zeros", "ones", "full", "rand", "randn", "empty"):
     register(getattr(torch, f"{_name}_like"))(_like(getattr(torch, _name)))
 for _name in ("zeros", "ones", "full", "tensor"):
     register(methods=f"new_{_name}")(_new(getattr(torch, _name)))

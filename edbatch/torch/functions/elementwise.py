@@ -28,6 +28,11 @@ _of_one(eb.neg, torch.negative)
 _of_one(eb.sigmoid, torch.special.expit)
 _of_one(eb.softsign, F.softsign)
 _of_one(eb.log_sigmoid, F.logsigmoid)
+_of_one(lambda x: eb.sin(x) / eb.cos(x), torch.tan, method="tan")
+_of_one(lambda x: eb.log(x) / math.log(2), torch.log2, method="log2")
+_of_one(lambda x: eb.log(x) / math.log(10), torch.log10, method="log10")
+_of_one(lambda x: eb.log(x + 1.0), torch.log1p, method="log1p")
+_of_one(lambda x: eb.tanh(x * 0.5) * (eb.exp(x) + 1.0), torch.expm1, method="expm1")
 _of_one(lambda x: eb.power(x, -0.5), torch.rsqrt, method="rsqrt")
 _of_one(lambda x: 1.0 / x, torch.reciprocal, method="reciprocal")
 _of_one(lambda x: eb.greater(x, 0.0) - eb.less(x, 0.0), torch.sign, method="sign")
@@ -130,6 +135,11 @@ _scaled(lambda a, b: eb.subtract(b, a), torch.rsub)
 _of_two(eb.multiply, torch.mul, torch.multiply, methods="mul multiply", in_place=True)
 _of_two(eb.divide, torch.true_divide, methods="true_divide", in_place=True)
 _of_two(eb.maximum, torch.maximum, methods="maximum")
+_of_two(
+    lambda a, b: eb.maximum(a, b) + eb.softplus(eb.where(eb.equal(a, b), 0.0, -eb.abs(a - b))),
+    torch.logaddexp,
+    methods="logaddexp",
+)
 _of_two(eb.minimum, torch.minimum, methods="minimum")
 
 
@@ -178,6 +188,12 @@ def _comparison(name: str, long: str) -> None:
 
 for _name, _long in _COMPARED.items():
     _comparison(_name, _long)
+
+
+#: Read where they are asked for, as comparisons are.
+register(torch.isnan, methods="isnan")(lambda input: Unread(eb.not_equal(lift(input), lift(input))))
+register(torch.isfinite, methods="isfinite")(lambda input: Unread(eb.less(eb.abs(lift(input)), math.inf)))
+register(torch.isinf, methods="isinf")(lambda input: Unread(eb.equal(eb.abs(lift(input)), math.inf)))
 
 
 def _truth(condition: Any) -> Any:

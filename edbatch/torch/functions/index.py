@@ -12,7 +12,7 @@ import torch
 import edbatch as eb
 from edbatch.torch.functions.shape import at, axis_of
 from edbatch.torch.recording import lift, node, recording
-from edbatch.torch.registry import expect_default, refused, register
+from edbatch.torch.registry import refused, register
 from edbatch.torch.unread import Unread, values_of
 
 _part = eb.Expression.__getitem__  # by EdBatch's own index
@@ -24,7 +24,7 @@ def read(index: Any) -> Any:
     if isinstance(found, torch.Tensor):
         recording().expect_constant(found)
         found = found.item() if not found.ndim else found.numpy()
-    return np.asarray(found) if isinstance(found, list) else found
+    return np.asarray(found, None if found else int) if isinstance(found, list) else found
 
 
 def integers(index: Any) -> np.ndarray:
@@ -75,10 +75,16 @@ def getitem(input: Any, key: Any) -> Any:
             raise refused(f"x[{one}]", "expected integers, slices, or a comparison")
         else:
             found.append(one)
-    x = node(x)
-    if sum([isinstance(one, np.ndarray) for one in found]) > 1:
+    x, arrays = node(x), [one for one in found if isinstance(one, np.ndarray)]
+    shape = None
+    if any(one.ndim > 1 for one in arrays):  # which index by their entries, in order
+        shape = np.broadcast_to(0.0, x.spec.shape)[tuple(found)].shape
+        flat = map(np.ravel, np.broadcast_arrays(*arrays))
+        found = [next(flat) if isinstance(one, np.ndarray) else one for one in found]
+    if len(arrays) > 1:
         x, found = _one_index(x, found)
-    return at(x, 0, tuple(found) if len(found) != 1 else found[0])
+    y = at(x, 0, tuple(found) if len(found) != 1 else found[0])
+    return y if shape is None else torch.reshape(y, shape)
 
 
 def _one_index(x: Any, key: list[Any]) -> tuple[Any, list[Any]]:
@@ -124,9 +130,48 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     return eb.scatter_add(x, integers(index), node(src), axis_of(x, dim))
 
 
+@register(torch.index_add, methods="index_add")
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
+    x, more = node(input), node(source)
+    axis = axis_of(x, dim)
+    each = integers(index).reshape([-1 if one == axis else 1 for one in range(len(x.spec.shape))])
+    return eb.scatter_add(x, np.broadcast_to(each, more.spec.shape), more if alpha == 1 else more * alpha, axis)
+
+
+@register(torch.repeat_interleave, methods="repeat_interleave")
+def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: Any = None) -> Any:
+    x = eb.reshape(node(input), (-1,)) if dim is None else node(input)
+    axis = axis_of(x, dim or 0)
+    return at(x, axis, np.repeat(np.arange(x.spec.shape[axis]), integers(repeats)))
+
+
 @register(torch.topk, methods="topk")
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    expect_default("largest", largest, True)
-    x = node(input)
-    values, numbers = eb.top_k(x, k, axis_of(x, dim))
-    return torch.return_types.topk((values, Unread(numbers, torch.int64)))
+    return torch.return_types.topk(_in_order(node(input), k, dim, largest))
+
+
+def _in_order(x: Any, k: int | None, dim: int, largest: bool) -> tuple[Any, Unread]:
+    """The largest or smallest entries, or all, and their numbers."""
+    axis = axis_of(x, dim)
+    values, numbers = eb.top_k(x if largest else -x, x.spec.shape[axis] if k is None else k, axis)
+    return values if largest else -values, Unread(numbers, torch.int64)
+
+
+@register(torch.sort, methods="sort")
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    return torch.return_types.sort(_in_order(node(input), None, dim, descending))
+
+
+@register(torch.argsort, methods="argsort")
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    return _in_order(node(input), None, dim, descending)[1]
+
+
+@register(torch.diagonal, methods="diagonal")
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    x = torch.movedim(node(input), (dim1, dim2), (0, 1))
+    n, k = x.shape[:2]
+    return torch.movedim(getitem(x, np.eye(n, k, offset).nonzero()), 0, -1)
+
+
+register(torch.trace, methods="trace")(lambda input: eb.sum(diagonal(input)))

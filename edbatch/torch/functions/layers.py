@@ -40,7 +40,9 @@ def embedding(
         return rows(input.item())
     if isinstance(input, torch.Tensor | Unread):
         numbers = integers(input)
-        if numbers.ndim != 1 or not numbers.size:
+        if not numbers.size:
+            return torch.zeros(*numbers.shape, table.shape[1], dtype=weight.dtype)
+        if numbers.ndim != 1:
             return rows(numbers.tolist())
         if padding is None and isinstance(table, eb.Parameter):
             return stacked(eb.lookup(table, numbers))

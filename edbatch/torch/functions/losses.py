@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 import edbatch as eb
 from edbatch.torch.functions.elementwise import softplus
-from edbatch.torch.functions.index import integers, read
+from edbatch.torch.functions.index import integers
 from edbatch.torch.functions.reduce import distance
 from edbatch.torch.recording import lift, node, recording
 from edbatch.torch.registry import HANDLERS, expect_default, refused, register
@@ -178,8 +178,6 @@ def _of_labels(logs: Any, target: Any, weight: Any, ignore: int, smoothing: floa
     kept = np.asarray(labels != ignore)
     if ((labels < 0) | (labels >= classes))[kept].any():
         raise IndexError(f"Target {labels[kept]} is out of bounds.")
-    if not kept.any():
-        raise refused("a loss of labels that are all ignored", "its mean would be NaN")
     places = np.asarray(labels * kept)
     if weight is None and not smoothing and kept.all():  # the usual, and fast
         return -eb.squeeze(eb.gather(logs, places[..., None], labels.ndim), labels.ndim), float(labels.size)
@@ -190,17 +188,22 @@ def _of_labels(logs: Any, target: Any, weight: Any, ignore: int, smoothing: floa
     right = eb.gather(logs, places[..., None], labels.ndim)
     found = -(eb.squeeze(right, labels.ndim) * lift(chosen))
     if smoothing:
-        spread = eb.sum(logs * lift(weights), -1) * lift(torch.from_numpy(kept))
-        found = found * (1 - smoothing) - spread * (smoothing / classes)
-    return found, float(chosen.sum())
+        found = found * (1 - smoothing) - eb.sum(logs * lift(weights), -1) * (smoothing / classes)
+    return eb.where(kept, found, 0.0), float(chosen.sum())  # what is left out may be infinite
+
+
+def _expect_plain(weight: Any = None, ignore_index: int = -100, **_: Any) -> None:
+    """Refuse what depends on a label's number where that is an integer argument of a cell."""
+    expect_default("weight", weight)
+    expect_default("ignore_index", ignore_index, -100)
 
 
 @_loss(F.nll_loss)
 def _likelihood(input: Any, target: Any, weight: Any = None, ignore_index: int = -100) -> Any:
     if isinstance(target, torch.Tensor):
         return _of_labels(node(input), target, weight, ignore_index)
-    expect_default("weight", weight)
-    return -eb.pick(node(input), target)  # an integer argument of a cell
+    _expect_plain(weight, ignore_index)
+    return -eb.pick(node(input), target)
 
 
 @_loss(F.cross_entropy)
@@ -220,30 +223,29 @@ def _entropy(
 
 
 _of_many = HANDLERS[F.cross_entropy]
+_bound = signature(F.cross_entropy).bind
 
 
 @register(F.cross_entropy)
 def cross_entropy(input: Any, target: Any, *args: Any, **given: Any) -> Any:
     """One label alone, as in most losses of one sample, is one node."""
-    smoothing = given.get("label_smoothing", 0.0)
-    if target.__class__ is torch.Tensor and not target.ndim and not args and given.get("weight") is None:
-        recording().expect_constant(target)
-        label, shape = target.item(), node(input).spec.shape
-        if label.__class__ is int and len(shape) == 1 and label != given.get("ignore_index", -100):
-            if not 0 <= label < shape[0]:
-                raise IndexError(f"Target {label} is out of bounds.")
-            return eb.cross_entropy(node(input), label, smoothing)
+    x, smoothing = node(input), given.get("label_smoothing", 0.0)
     if isinstance(target, Unread) and target.shape:
         target = target.tensor
     elif not isinstance(target, torch.Tensor | Unread):
         target = lift(target)  # rows of several numbers, or an integer
     if not isinstance(target, torch.Tensor | eb.Expression):  # an integer argument of a cell
-        expect_default("weight", given.get("weight"))
-        return eb.cross_entropy(node(input), target, smoothing)
-    plain = not args and all(given.get(name) is None for name in ("weight", "size_average", "reduce"))
-    if plain and len(input.shape) == 2 and tuple(input.shape[:1]) == tuple(target.shape) == (1,):
-        label = read(target).item()
-        if label.__class__ is int and 0 <= label < input.shape[1] and label != given.get("ignore_index", -100):
-            found = eb.cross_entropy(eb.squeeze(node(input), 0), label, smoothing)
-            return eb.unsqueeze(found, 0) if given.get("reduction") == "none" else found
+        given = _bound(input, target, *args, **given).arguments
+        _expect_plain(**given)
+        return eb.cross_entropy(x, target, given.get("label_smoothing", 0.0))
+    shape = x.spec.shape
+    is_plain = not args and all(given.get(name) is None for name in ("weight", "size_average", "reduce"))
+    if is_plain and target.__class__ is torch.Tensor and tuple(target.shape) == shape[:-1] and shape[:-1] in ((), (1,)):
+        recording().expect_constant(target)
+        label = target.item()
+        if label.__class__ is int and label != given.get("ignore_index", -100):
+            if not 0 <= label < shape[-1]:
+                raise IndexError(f"Target {label} is out of bounds.")
+            found = eb.cross_entropy(eb.squeeze(x, 0) if len(shape) > 1 else x, label, smoothing)
+            return eb.unsqueeze(found, 0) if len(shape) > 1 and given.get("reduction") == "none" else found
     return _of_many(input, target, *args, **given)

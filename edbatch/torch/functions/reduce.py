@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 import edbatch as eb
-from edbatch.torch.functions.shape import axis_of
+from edbatch.torch.functions.shape import at, axis_of
 from edbatch.torch.recording import lift, node
 from edbatch.torch.registry import expect_default, refused, register
 from edbatch.torch.unread import Unread
@@ -114,7 +114,10 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     return _norm(node(input), p, dim, keepdim)
 
 
-register(torch.linalg.vector_norm)(lambda x, ord=2, dim=None, keepdim=False: _norm(node(x), ord, dim, keepdim))
+@register(torch.linalg.vector_norm)
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    expect_default("dtype", dtype)
+    return _norm(node(x), ord, dim, keepdim)
 
 
 @register(torch.pairwise_distance)
@@ -134,6 +137,30 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 
 # --- along an axis
+
+
+@register(torch.prod, methods="prod")
+def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    x = node(input)
+    expect_default("dtype", dtype, x.dtype)
+    if dim is None:
+        return prod(eb.reshape(x, (-1,)), 0)
+    axis, shape = axis_of(x, dim), x.spec.shape
+    while (n := x.spec.shape[axis] if shape else 1) > 1:  # pair by pair
+        pairs = at(x, axis, slice(n // 2)) * at(x, axis, slice(n // 2, n // 2 * 2))
+        x = eb.concatenate([pairs, at(x, axis, slice(n - 1, n))], axis) if n % 2 else pairs
+    return copy.copy(x) if keepdim or not shape else eb.squeeze(x, axis)
+
+
+@register(torch.cumprod, methods="cumprod")
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    x, far = node(input), 1
+    expect_default("dtype", dtype, x.dtype)
+    axis = axis_of(x, dim)
+    while x.spec.shape and far < x.spec.shape[axis]:  # each entry is then of twice as many before it
+        before = at(x, axis, slice(-far))
+        x, far = x * eb.pad(before, [(far * (one == axis), 0) for one in range(len(x.spec.shape))], 1.0), far * 2
+    return copy.copy(x)
 
 
 def _along(function: Callable[..., Any], *functions: Any, methods: str = "") -> None:

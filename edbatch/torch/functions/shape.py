@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 
 import edbatch as eb
+from edbatch.errors import EdBatchError
 from edbatch.torch.recording import lift, node, stacked
 from edbatch.torch.registry import expect_default, refused, register
 
@@ -23,8 +24,12 @@ def listed(given: tuple[Any, ...]) -> Any:
 
 
 def axis_of(x: Any, dim: int, more: int = 0) -> int:
-    """An axis counted from the front."""
-    axes = max(len(x.spec.shape) + more, 1)
+    """An axis counted from the front, of as many as a tensor has and some more."""
+    return axis_among(max(len(x.spec.shape) + more, 1), dim)
+
+
+def axis_among(axes: int, dim: int) -> int:
+    """An axis of so many, counted from the front."""
     if not -axes <= dim < axes:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-axes}, {axes - 1}], but got {dim})")
     return dim % axes
@@ -125,6 +130,9 @@ def _split(x: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_si
         if sizes < count and not count % sizes:  # the usual, and fast
             return tuple(eb.split(x, count // sizes, axis))
         sizes = [min(sizes, count - at) for at in range(0, count, sizes)]
+    if 0 in sizes:
+        ends = np.cumsum(sizes).tolist()
+        return tuple([at(x, axis, slice(end - size, end)) for end, size in zip(ends, sizes, strict=True)])
     return (copy.copy(x),) if list(sizes) == [count] else tuple(eb.split(x, list(sizes), axis))
 
 
@@ -138,8 +146,15 @@ def _chunk(x: Any, chunks: int, dim: int = 0) -> Any:
 
 
 def at(x: Any, axis: int, key: Any) -> Any:
-    """Part of an expression along an axis, by EdBatch's own index."""
-    return eb.Expression.__getitem__(x, (*(slice(None) for _ in range(axis)), key) if axis else key)
+    """Part of an expression along an axis, by EdBatch's own index; of none it is PyTorch's, to which none flows."""
+    whole = (*(slice(None) for _ in range(axis)), key) if axis else key
+    try:
+        return eb.Expression.__getitem__(x, whole)
+    except EdBatchError:
+        shape = np.broadcast_to(np.zeros((), x.spec.dtype), x.spec.shape)[whole].shape
+        if 0 not in shape:
+            raise
+        return torch.zeros(shape, dtype=x.dtype)
 
 
 # --- that are no views
@@ -147,7 +162,7 @@ def at(x: Any, axis: int, key: Any) -> Any:
 
 @register(torch.cat, torch.concat, torch.concatenate)
 def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Any:
-    xs = [lift(x) for x in tensors]
+    xs = [lift(x) for x in tensors if 0 not in x.shape]
     if not all(len(x.spec.shape) == len(xs[0].spec.shape) > 0 for x in xs):
         raise refused(f"torch.cat of shapes {[list(x.shape) for x in xs]}", "expected as many axes, at least one")
     return eb.concatenate(xs, axis_of(xs[0], dim if axis is None else axis))
@@ -195,6 +210,18 @@ def flip(input: Any, *dims: Any) -> Any:
     for axis in axes:
         x = eb.flip(x, axis)
     return x
+
+
+@register(torch.roll, methods="roll")
+def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+    x = node(input)
+    if dims is None:
+        return eb.reshape(roll(eb.reshape(x, (-1,)), shifts, 0), x.spec.shape)
+    for shift, dim in zip(*(one if isinstance(one, tuple | list) else (one,) for one in (shifts, dims)), strict=True):
+        axis = axis_of(x, dim)
+        first = -shift % x.spec.shape[axis]
+        x = eb.concatenate([at(x, axis, slice(first, None)), at(x, axis, slice(first))], axis) if first else x
+    return copy.copy(x)
 
 
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
