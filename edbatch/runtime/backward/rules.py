@@ -37,6 +37,7 @@ from edbatch.runtime.compile.list_program import ListProgram, derivative_of
 from edbatch.runtime.type_columns import BoundType, DerivedType
 from edbatch.runtime.type_table import TypeTable
 
+_NO_FLAGS = np.zeros(0, np.bool_)
 _NOWHERE = Computed(-1, 0, 0)
 MOST = 256
 
@@ -134,7 +135,8 @@ class Rules:
             stopped = np.zeros(len(columns), np.bool_)
             of_views = self._table.view_windows[: len(view_stops)]
             stopped[of_views[view_stops[: len(of_views)] & (of_views >= 0)]] = True
-            of_gradients = np.array(windows.of_gradients, np.bool_)
+            before = _NO_FLAGS if known is None else known.tables.of_gradients
+            of_gradients = np.append(before, np.array(windows.of_gradients[len(before) :], np.bool_))
             rules, given, computed = self._rules.entries, self._given.entries, self._computed.entries
             known = self._directory = Directory(RuleTables(rules, given, computed, columns, stopped, of_gradients))
             self._windows = columns
