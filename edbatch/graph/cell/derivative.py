@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
 from operator import itemgetter
@@ -357,7 +357,7 @@ class _Sweep:
             values, index = _summed(body, value) if view is None else ([value], None)
             summed.append((len(outputs), len(outputs) + len(values), index))
             outputs += values
-        body = replace(body, outputs=tuple(outputs))
+        body = body._replace(outputs=tuple(outputs))
         body = prepare_for_kernels(prepare_for_batching(body, self.plain), self.plain)
         saved = {at: number for at, (kind, number) in enumerate(self.given) if kind is Given.SAVED}
         body, columns, width, places = in_a_row(body, saved)

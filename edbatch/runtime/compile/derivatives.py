@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from edbatch.graph.cell.body import Body, Node, Value
@@ -111,7 +110,9 @@ def _saved(type: NodeType) -> tuple[int, ...]:
     """The nodes of a type's body that are worth saving."""
     if not _has_body(type):
         return ()  # its one value is its result
-    return made_for(type, "saved", lambda of: worth_saving(*body_of_type(of)))
+    if type.saved is None:
+        type.saved = worth_saving(*body_of_type(type))
+    return type.saved
 
 
 def _has_body(type: NodeType) -> bool:
@@ -192,5 +193,5 @@ def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:
 
 def _saving_body(type: NodeType) -> tuple[Body, tuple[int, ...]]:
     body, (places, _) = body_of_type(type)[0], _places(type)
-    body = replace(body, outputs=(*body.outputs, *map(Value, places)))
+    body = body._replace(outputs=(*body.outputs, *map(Value, places)))
     return body, (*columns_of_type(type), *(column for column, _ in places.values()))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from edbatch.graph.cell.body import Body, Node
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS
@@ -47,4 +45,4 @@ def join_biases(body: Body, fuse: bool) -> Body:
         ):
             type = node_type(OPS["affine"], (), (weight, product.type.operands[1], bias))
             nodes[number] = Node(type, product.operands, cuts=node.cuts)
-    return replace(body, nodes=tuple(nodes))
+    return body._replace(nodes=tuple(nodes))

@@ -8,7 +8,6 @@ parameter that is stored by columns has no view in another shape.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of
 from edbatch.graph.cell.passes.fuse import is_contiguous
@@ -37,12 +36,12 @@ def rows_for_steps(body: Body) -> Body:
         elif name == "matmul_stack":
             made.add(number, made.node(name, [made.rows(x) for x in operands]))
         elif node.type.op.call is not None:
-            made.add(number, replace(node, operands=tuple(made.rows(x) for x in operands)))
+            made.add(number, node.of(tuple([made.rows(x) for x in operands])))
         else:
             given = tuple(x for x in operands if isinstance(x, Value))
-            made.add(number, replace(node, operands=given) if given else node)
+            made.add(number, node.of(given) if given else node)
     outputs = [made.row(made.readable(value)) for value in body.outputs]
-    return replace(body, nodes=tuple(made.nodes), outputs=tuple(outputs))
+    return body._replace(nodes=tuple(made.nodes), outputs=tuple(outputs))
 
 
 def parameter_matrix(nodes: Sequence[Node], operand: Operand) -> tuple[ParameterSpec, bool] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of, rebuilt, with_nodes
@@ -92,7 +91,7 @@ def parameters_as_values(body: Body) -> Body:
         values = tuple(x for x in operands if isinstance(x, Value))
         if len(values) > len(node.operands):
             specs = tuple(nodes.spec(x) if isinstance(x, Value) else x for x in operands)
-            node = replace(node, type=node_type(node.type.op, node.type.attributes, specs), operands=values)
+            node = node._replace(type=node_type(node.type.op, node.type.attributes, specs), operands=values)
         new[number] = nodes.add(node).node
     return rebuilt(body, nodes, new)
 
