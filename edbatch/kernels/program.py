@@ -248,11 +248,16 @@ SLOT, ARGUMENT_OF, POSITION, EXTENT, TASK, STEP = (
     )
 )
 
+_STEP_FIELDS: tuple[str, ...] = STEP.names or ()
+_COLUMNS_OF = {form: np.array([_STEP_FIELDS.index(name) for name in form._fields]) for form in _STEPS}
+
 
 def step_table(steps: Sequence[Step]) -> np.ndarray:
     """Steps as an array of records."""
-    assert STEP.names is not None
-    return np.array([tuple(getattr(step, name, 0) for name in STEP.names) for step in steps], STEP)
+    rows = np.zeros((len(steps), len(_STEP_FIELDS)), np.int64)
+    for row, step in zip(rows, steps, strict=True):
+        row[_COLUMNS_OF[step.__class__]] = step
+    return np.frombuffer(rows.reshape(-1), STEP)
 
 
 # In the place of a program: none, of sources and of what is not ready; rows that are added to those of an operand (of a

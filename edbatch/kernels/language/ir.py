@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 #: Distances between neighbours along an axis, in entries: the value is the same for all; they are neighbours in memory;
 #: the distance is given when the kernel runs.
@@ -213,6 +214,15 @@ class Kernel:
     dtype: str = "float32"
     index_bits: int = 32
     long: bool = False
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Of all that it is made of: it is asked for whenever something is looked up of a kernel."""
+        counts = self.outer, self.inner, self.list_axis, self.index_bits, self.long
+        return hash((*counts, self.places, self.instructions, self.stores, self.dtype))
 
     @property
     def axes(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.entries import Strides, along
 from edbatch.graph.cell.passes.fuse import Run, reads
-from edbatch.graph.cell.passes.goes_through import goes_through
+from edbatch.graph.cell.passes.goes_through import GoesThrough, goes_through
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import RUN, SAME, Count, Index, Integer, Kernel, Load, LoadAt, Place, Store, Whole
@@ -56,6 +56,7 @@ class _Making:
 
     def __init__(self, body: Body, run: Run, parts: Parts, link: Any) -> None:
         self.body, self.run, self.parts, self.link = body, run, parts, link
+        self.through: dict[int, GoesThrough] = {}
         self.integers: dict[int, int] = {}  # of calls, those that the kernel takes
         self.places: dict[Whose, int] = {}
         self.columns: dict[_Access | int, int] = {}  # of accesses; or integers, the same for all rows
@@ -69,7 +70,7 @@ class _Making:
         stores = {node: self._store(node) for node in run.stores}
         numbers = [
             self._along_all(through.size, through.shape, strides)
-            for through in (goes_through(body, body.nodes[node]) for node in run.nodes if body.nodes[node].payload)
+            for through in (run.through[node] for node in run.nodes if body.nodes[node].payload)
             for strides in through.numbers.values()
         ]
         axes = self._joined([*(access.strides for access in (*loads.values(), *stores.values()) if access), *numbers])
@@ -118,7 +119,7 @@ class _Making:
     def _value(self, make: Builder, number: int, operands: list[int], axes: list[tuple[int, int]]) -> int:
         """What a node computes."""
         node = self.body.nodes[number]
-        type, through = node.type, goes_through(self.body, node)
+        type, through = node.type, self.run.through[number]
         if type.op.scalar:
             values = dict(zip("xyz", operands, strict=False))
             numbers = [(name, value) for name, value in type.attributes if isinstance(value, float)]
@@ -186,7 +187,7 @@ class _Making:
         operand = operands_of(node)[slot]
         if _number(self.body, operand) is not None:
             return None
-        through = goes_through(self.body, node, self.link.strides)
+        through = self._through(number)
         strides = self._along_all(through.size, through.shape, through.strides[slot])
         whose, column = (operand, 0) if isinstance(operand, ParameterSpec) else self.parts.whole(operand.node)
         column += through.firsts[slot]
@@ -199,6 +200,14 @@ class _Making:
         if at >= 0:
             return _Access(whose, column + at * through.along, strides)
         return _Access(whose, column, strides, through.along, at)
+
+    def _through(self, number: int) -> GoesThrough:
+        """How a node goes through its operands, as parameters lie."""
+        if number not in self.through:
+            node, through = self.body.nodes[number], self.run.through[number]
+            reads = any(self.link.array(operand) is not None for operand in operands_of(node))
+            self.through[number] = goes_through(self.body, node, self.link.strides) if reads else through
+        return self.through[number]
 
     def _store(self, number: int) -> _Access:
         size = self.body.nodes[number].type.out.size

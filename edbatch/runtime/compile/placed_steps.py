@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from edbatch.graph.cell.body import Body, Value, operands_of
-from edbatch.graph.cell.passes.entries import Strides, along, breaks, by_rows, divided, parts_shown, shown
+from edbatch.graph.cell.passes.entries import Strides, along, breaks, by_rows, divided, parts_shown, seen, shown
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.ops.shape import INDEX
 from edbatch.graph.spec import ParameterSpec, Shape
@@ -66,12 +66,11 @@ def _filled(body: Body, number: int, fill: float) -> CellStep:
 def _lies_at(body: Body, operand: Operand, link: Any) -> tuple[Operand, Strides, int]:
     """Of what an operand is seen, and where its entries lie there: strides along its axes, and the first."""
     root: Operand = operand
-    look = None
+    view = None
     if isinstance(operand, Value):
-        root = Value(operand.node)
-        look = None if operand.view is None else operand.view.look
+        root, view = Value(operand.node), operand.view
     spec = root if isinstance(root, ParameterSpec) else body.nodes[root.node].type.out
-    _, lies, first = shown(look, spec.shape, link.strides(operand))
+    _, lies, first = seen(view, spec.shape, link.strides(operand))
     return root, lies, first
 
 

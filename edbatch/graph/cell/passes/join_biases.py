@@ -15,6 +15,8 @@ def join_biases(body: Body, fuse: bool) -> Body:
         fuse: leave those that only element-wise ops read: there the bias is added in the fused kernel, and not in
             memory.
     """
+    if all(node.type.op is not OPS["add"] or len(node.operands) != 1 for node in body.nodes):
+        return body
     uses = [0] * len(body.nodes)
     kept = [not fuse] * len(body.nodes)  # as `affine`
     for value in body.outputs:

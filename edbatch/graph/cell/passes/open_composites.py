@@ -25,7 +25,9 @@ def open_composites(body: Body) -> Body:
 
 def open_lists(body: Body) -> Body:
     """Put what other ops are made of when they are computed in their places: of reductions of lists, chains of ops."""
-    return open_composites(_opened(body, [node.type.op.unrolled for node in body.nodes]))
+    if any(node.type.op.unrolled is not None for node in body.nodes):
+        body = _opened(body, [node.type.op.unrolled for node in body.nodes])
+    return open_composites(body)
 
 
 def _body_of(node: Node, function: Callable[..., Any]) -> Body:

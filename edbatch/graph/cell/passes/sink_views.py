@@ -20,6 +20,9 @@ def sink_views(body: Body, named: bool = False) -> Body:
     Args:
         named: each result keeps its gradient, see `prepare_for_batching`: what is read of it is read there.
     """
+    read = [value for node in body.nodes for value in node.operands]
+    if not any(value.view is not None and body.nodes[value.node].type.op.elementwise for value in read):
+        return body
     returned = {value.node for value in body.outputs} if named else set()
     nodes = Nodes()
     new: dict[int, int] = {}
