@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.body import Body, Steps, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
@@ -44,8 +43,7 @@ class Given(IntEnum):
     GRADIENT = 3  # the gradient of the row of its outputs
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """A sum over calls that is a parameter's gradient, or a part of it.
 
     Args:
@@ -63,8 +61,7 @@ class Term:
     view: View | None = None
 
 
-@dataclass(frozen=True)
-class Derivative:
+class Derivative(NamedTuple):
     """The derivative of a body.
 
     Args:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from edbatch.graph.cell.body import Body, Value, spec_of_value, with_nodes
 from edbatch.graph.spec import Spec
@@ -13,8 +12,7 @@ from edbatch.graph.spec import Spec
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a value lies: the column it begins at in a row, and its spec."""
 
     column: int

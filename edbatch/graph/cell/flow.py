@@ -33,7 +33,7 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
     for number in outputs:
         value = body.outputs[number]
         if not stops(value.view):
-            found[value.node][_parts(body, value)] = True
+            found[value.node][slice(None) if value.view is None else _parts(body, value)] = True
     for number in range(len(body.nodes) - 1, -1, -1):
         node = body.nodes[number]
         if not found[number].any() or node.type.op.gradient is no_gradient:
@@ -42,7 +42,10 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
         placed = entries is not None and node.type.op.places is not None  # then parts are its operands
         for value, part in zip(node.operands, found[number] if placed else repeat(True), strict=False):
             if part and not stops(value.view):
-                if entries is None and value.view is not None and body.nodes[value.node].type.op is ARGUMENT:
+                if entries is None and value.view is None:
+                    found[value.node][:] = True
+                    continue
+                if entries is None and body.nodes[value.node].type.op is ARGUMENT:
                     # Marked where it is: windows that overlap show more entries than can be listed.
                     value.view.look(found[value.node].reshape(1, *value.view.root.shape))[...] = True
                     continue

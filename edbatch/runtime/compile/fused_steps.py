@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -35,8 +34,7 @@ def fused_step(body: Body, run: Run, parts: Parts) -> CellStep:
     return CellStep(encode, loaded, run.stores)
 
 
-@dataclass(frozen=True)
-class _Access:
+class _Access(NamedTuple):
     """What is read or written: whose, from which column on, and how far apart along the axes of the run."""
 
     whose: Whose

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.fuse import is_fusible
@@ -11,8 +11,7 @@ from edbatch.graph.op import Kind
 from edbatch.runtime.compile.steps import PRODUCTS, CellStep, columns_of
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Rows in a scratch buffer: of m calls, from entry m * begin on, `stride` entries apart, at `column` of each."""
 
     begin: int
@@ -20,8 +19,7 @@ class Place:
     stride: int
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """Values that are computed, or gathered, right where they are wanted.
 
     Attributes:

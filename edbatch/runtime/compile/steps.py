@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +23,7 @@ Operand = Value | ParameterSpec
 PRODUCTS = ("matmul", "affine", "matmul_stack")
 
 
-@dataclass(frozen=True)
-class CellStep:
+class CellStep(NamedTuple):
     """A step that reads operands and computes nodes; `encode`: makes its record, given the `Link` that knows places."""
 
     encode: Callable[[Any], Step]
