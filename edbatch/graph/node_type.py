@@ -38,7 +38,7 @@ class NodeType:
         calls: whether it calls functions of the user's, also inside a cell.
         device: of these; None: it reads none, and runs anywhere.
         body: of a composite that has been opened, what it is made of: it is traced while its parameters are there.
-        saved: the nodes of its body whose values a forward run keeps for the derivative, once they are known.
+        saved: what `cell.derivative.worth_saving` says of its body, once it is known.
         sizes: its structure and sizes, once they are known; see `runtime.compile.structure`.
     """
 
@@ -54,7 +54,7 @@ class NodeType:
         self.operands = operands
         self.out = out
         self.body: Any = None
-        self.saved: tuple[int, ...] | None = None
+        self.saved: Any = None
         self.sizes: Any = None
         self.lists = len(operands) - op.singles if op.variadic else 0
         self._name = ""

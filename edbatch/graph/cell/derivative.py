@@ -122,8 +122,11 @@ def output_gradients(
     return traced(sweep.trace, lambda: sweep.run([True] * len(body.arguments), of_outputs=True))
 
 
-def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[int, ...]:
-    """The nodes whose values the derivative reads and would have to compute again by more than element-wise ops."""
+def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[tuple[int, ...], Derivative | None]:
+    """The nodes whose values the derivative reads and would have to compute again by more than element-wise ops.
+
+    Also the derivative, of all arguments and outputs, if these are given to it; None: it has not been made.
+    """
     returned = {value.node for _, value in joined(body, _returned(body, steps)) if value.view is None}
     costly = [
         number
@@ -133,7 +136,7 @@ def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[int, ...]
     found = derivative(body, row, steps, [True] * len(body.arguments), costly)
     read = {number for kind, number in found.given if kind is Given.SAVED}
     read |= {part.node for term in found.terms for part in term.parts if isinstance(part, Value)}
-    return tuple(sorted(read))
+    return tuple(sorted(read)), found if sorted(read) == costly else None
 
 
 class _Sweep:

@@ -16,7 +16,7 @@ from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.node_type import parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
-from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.spec import ParameterSpec, name_of
 from edbatch.kernels.backend import Backend
 from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.ir import Kernel
@@ -57,7 +57,7 @@ class Link:
     @property
     def dtype(self) -> str:
         """Of all values, by name."""
-        return self._body.dtype.name
+        return name_of(self._body.dtype)
 
     def linked(self) -> Linked:
         """The program as parameters lie now."""

@@ -154,14 +154,14 @@ def vectors_side_by_side(type: NodeType) -> Linked | None:
     return Linked(slots, arguments, step_table([]), places, 0, type.out.size, 1, type.out.dtype.itemsize, fixed)
 
 
-_number_rows: WeakValueDictionary[tuple[Backend, str, bytes], Any] = WeakValueDictionary()
+_number_rows: WeakValueDictionary[tuple[Backend, np.dtype, bytes], Any] = WeakValueDictionary()
 
 
 def number_row(numbers: Iterable[float], dtype: np.dtype, backend: Backend) -> Any:
     """An array [1, k] of numbers that kernels read: one for all that read the same. It is not written to."""
     with np.errstate(over="ignore"):
         row = np.array([[*numbers]]).astype(dtype)
-    key = backend, dtype.name, row.tobytes()
+    key = backend, dtype, row.tobytes()
     found = _number_rows.get(key)
     if found is None:
         found = _number_rows[key] = backend.from_host(row, "C")

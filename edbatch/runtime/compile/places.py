@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.fuse import is_fusible
+from edbatch.graph.cell.passes.rows_for_steps import PRODUCTS
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.op import Kind
-from edbatch.runtime.compile.steps import PRODUCTS, CellStep, columns_of
+from edbatch.runtime.compile.steps import CellStep, columns_of
 
 
 class Place(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from edbatch.graph.cell.body import Body, Node, Value, operands_of, spec_of_value
 from edbatch.graph.cell.passes.fuse import is_contiguous
-from edbatch.graph.cell.passes.rows_for_steps import parameter_matrix
+from edbatch.graph.cell.passes.rows_for_steps import PRODUCTS, parameter_matrix
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.ops.place import CONCATENATE, STACK
@@ -20,7 +20,6 @@ from edbatch.kernels.row_kernels import copy_rows
 from edbatch.memory.plan.windows import contiguous_columns
 
 Operand = Value | ParameterSpec
-PRODUCTS = ("matmul", "affine", "matmul_stack")
 
 
 class CellStep(NamedTuple):

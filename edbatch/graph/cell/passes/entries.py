@@ -132,7 +132,9 @@ def breaks(shape: Sequence[int], accesses: Collection[Sequence[int]]) -> list[in
         >>> breaks((2, 3, 4), [(12, 4, 1), (1, 0, 0)])
         [12]
     """
-    found = []
+    found: list[int] = []
+    if len(shape) < 2:
+        return found
     axes = [axis for axis, size in enumerate(shape) if size != 1]
     for outer, inner in pairwise(axes):
         if any(strides[outer] != strides[inner] * shape[inner] for strides in accesses):
@@ -147,6 +149,8 @@ def divided(sizes: Sequence[int], breaks: Collection[int]) -> list[list[int]] | 
         >>> divided((2, 12), [4]), divided((2, 12), [3, 4])
         ([[2], [3, 4]], None)
     """
+    if not breaks:
+        return [[size] for size in sizes]
     found: list[list[int]] = []
     after = 1
     for size in reversed(sizes):

@@ -19,10 +19,14 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, spec_of
 
 Operand = Value | ParameterSpec
+PRODUCTS = ("matmul", "affine", "matmul_stack")
 
 
 def rows_for_steps(body: Body) -> Body:
     """Copy, once a call, what products, and the row of the result, are made of and does not lie in rows."""
+    copies = any(_may_copy(node) for node in body.nodes)
+    if not copies and all(is_contiguous(body.nodes, value) for value in body.outputs):
+        return body
     made = _Copies()
     for number, node in enumerate(body.nodes):
         name, specs = node.type.op.name, node.type.operands
@@ -42,6 +46,12 @@ def rows_for_steps(body: Body) -> Body:
             made.add(number, node.of(given) if given else node)
     outputs = [made.row(made.readable(value)) for value in body.outputs]
     return body._replace(nodes=tuple(made.nodes), outputs=tuple(outputs))
+
+
+def _may_copy(node: Node) -> bool:
+    """Whether a node may read copies."""
+    op = node.type.op
+    return op.call is not None or op.name in PRODUCTS or (op is PARAMETER and len(node.type.out.shape) == 2)
 
 
 def parameter_matrix(nodes: Sequence[Node], operand: Operand) -> tuple[ParameterSpec, bool] | None:
