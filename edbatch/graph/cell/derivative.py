@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.body import Body, Steps, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
 from edbatch.graph.cell.derivative_row import Place, in_a_row, without_unread
-from edbatch.graph.cell.flow import reached
+from edbatch.graph.cell.flow import every, reached
 from edbatch.graph.cell.gradient_sum import fit, only, stops, total
 from edbatch.graph.cell.passes import prepare_for_batching, prepare_for_kernels
 from edbatch.graph.cell.stacking import some_rows
@@ -186,7 +186,7 @@ class _Sweep:
         totals: dict[int, Expression] = {}
         for number in reversed(range(len(self.body.nodes))):
             node = self.body.nodes[number]
-            if node.type.op is PARAMETER and not of_outputs and requires[number] and self.reached[number].all():
+            if node.type.op is PARAMETER and not of_outputs and requires[number] and every(self.reached[number]):
                 self._parts_of_parameter(node.type.attributes[0][1], self.flows[number])
             gradient = total(node.type.out, self.flows[number]) if requires[number] else None
             if gradient is None:
@@ -269,7 +269,7 @@ class _Sweep:
         if node.type.op.chooses and not all(x.node in self.told for x in node.operands):
             values = self._as_one(number)
             out = self._recorded(number, values)
-        if node.type.op.elementwise or node.type.op.places is not None or self.reached[number].all():
+        if node.type.op.elementwise or node.type.op.places is not None or every(self.reached[number]):
             self._flow(number, gradient, out, operands, requires, values)
             return
         for begin, end in self._runs(number):  # of a product, with the weights of some rows
@@ -314,7 +314,7 @@ class _Sweep:
         A gradient of zero is something else: weight decay and momentum go on with it.
         """
         node = self.body.nodes[number]
-        if self.reached[number].all() or spec.shape != node.type.out.shape:
+        if every(self.reached[number]) or spec.shape != node.type.out.shape:
             self.terms.append((spec, None, gradient))
         else:
             runs = self._runs(number)
@@ -329,7 +329,7 @@ class _Sweep:
 
     def _of_reached(self, number: int, flow: Expression | None) -> Expression | None:
         """What flows from a node that was merged of several: nothing from those of them that no gradient reaches."""
-        if flow is None or self.reached[number].all() or flow.shape != self.body.nodes[number].type.out.shape:
+        if flow is None or every(self.reached[number]) or flow.shape != self.body.nodes[number].type.out.shape:
             return flow
         return only(flow, self._runs(number))
 

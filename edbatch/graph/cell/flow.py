@@ -36,9 +36,9 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
             found[value.node][slice(None) if value.view is None else _parts(body, value)] = True
     for number in range(len(body.nodes) - 1, -1, -1):
         node = body.nodes[number]
-        if not found[number].any() or node.type.op.gradient is no_gradient:
+        if not some(found[number]) or node.type.op.gradient is no_gradient:
             continue
-        entries = None if found[number].all() else found[number][_parts(body, Value(number))]
+        entries = None if every(found[number]) else found[number][_parts(body, Value(number))]
         placed = entries is not None and node.type.op.places is not None  # then parts are its operands
         for value, part in zip(node.operands, found[number] if placed else repeat(True), strict=False):
             if part and not stops(value.view):
@@ -53,6 +53,16 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
                 aligned = entries is not None and node.type.op.elementwise and len(shown) == len(entries)
                 found[value.node][shown[entries] if aligned else shown] = True
     return found
+
+
+def some(flags: np.ndarray) -> bool:
+    """Whether one of them is true: NumPy takes seven times as long for a few."""
+    return 1 in flags.tobytes()
+
+
+def every(flags: np.ndarray) -> bool:
+    """Whether all of them are."""
+    return 0 not in flags.tobytes()
 
 
 def closed(body: Body, outputs: Collection[int]) -> frozenset[int]:

@@ -12,6 +12,7 @@ from edbatch.graph.cell.passes.entries import Strides, along
 from edbatch.graph.cell.passes.fuse import Run, reads
 from edbatch.graph.cell.passes.goes_through import GoesThrough, goes_through
 from edbatch.graph.op import Kind
+from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import NEXT, SAME, Count, Index, Integer, Kernel, Load, LoadAt, Place, Store, Whole
@@ -203,7 +204,9 @@ class _Making:
         """How a node goes through its operands, as parameters lie."""
         if number not in self.through:
             node, through = self.body.nodes[number], self.run.through[number]
-            reads = any(self.link.array(operand) is not None for operand in operands_of(node))
+            reads = node.type.parameters or any(
+                self.body.nodes[value.node].type.op is PARAMETER for value in node.operands
+            )
             self.through[number] = goes_through(self.body, node, self.link.strides) if reads else through
         return self.through[number]
 

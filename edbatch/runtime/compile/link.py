@@ -186,13 +186,9 @@ class Link:
         """Of the program."""
         return self._backend
 
-    def array(self, operand: Operand) -> Any:
-        """Of the parameter, or the constant, that an operand shows; None: it shows something else."""
-        return self._arrays.get(operand.node if isinstance(operand, Value) else operand)
-
     def strides(self, operand: Operand) -> tuple[int, ...]:
         """How the node that an operand shows, or a parameter, is stored: entries between neighbours on each axis."""
-        array = self.array(operand)
+        array = self._arrays.get(operand.node if isinstance(operand, Value) else operand)
         if array is not None:
             return tuple(stride // array.itemsize for stride in array.strides[1:])
         assert isinstance(operand, Value)

@@ -113,6 +113,9 @@ class _Growing:
 
     def take(self, number: int, node: Node, through: GoesThrough) -> bool:
         """Whether a node goes through the entries, or the groups, as the others do; then it is one of them."""
+        if through.is_plain and self.sizes == [through.size] and not self.reduced[0]:
+            self.nodes[number], self.through[number] = True, through
+            return True
         axes = axes_of(self.sizes, self.reduced, through.size)
         if math.prod(self.sizes[axis] for axis in axes) != through.size:
             return False

@@ -27,17 +27,18 @@ class GoesThrough:
             all.
         along: of an op that picks, the distance between what it may show.
         size: entries that it goes through.
+        is_plain: whether it is known to go through all operands entry by entry, as these are numbered.
     """
 
-    __slots__ = ("along", "breaks", "firsts", "numbers", "reduced", "shape", "size", "strides")
+    __slots__ = ("along", "breaks", "firsts", "is_plain", "numbers", "reduced", "shape", "size", "strides")
 
     def __init__(
         self, shape: Shape, reduced: tuple[bool, ...], strides: tuple[Strides, ...], firsts: tuple[int, ...],
-        numbers: dict[str, Strides], along: int = 0,
+        numbers: dict[str, Strides], along: int = 0, is_plain: bool = False,
     ) -> None:  # fmt: skip
         self.shape, self.reduced, self.strides, self.firsts = shape, reduced, strides, firsts
         self.numbers, self.along, self.size = numbers, along, math.prod(shape)
-        self.breaks = self._breaks()
+        self.is_plain, self.breaks = is_plain, [] if is_plain else self._breaks()
 
     def _breaks(self) -> list[int]:
         """Where axes have to be told apart; see `entries.breaks`."""
@@ -68,7 +69,11 @@ def goes_through(body: Body, node: Node, strides_of: Callable[[Operand], Strides
         strides_of: how the value that an operand is seen of, or a parameter, lies; by default as if nothing were known
             of parameters that are stored by columns, but which axes they have.
     """
-    type, operands = node.type, operands_of(node)
+    type = node.type
+    if type.op.scalar and not type.op.payload and _is_plain(body, node):
+        rows, count = by_rows(type.out.shape), len(node.operands)
+        return GoesThrough(type.out.shape, (False,) * len(rows), (rows,) * count, (0,) * count, {}, is_plain=True)
+    operands = operands_of(node)
     found = []
     for operand in operands:
         spec = operand if isinstance(operand, ParameterSpec) else body.nodes[operand.node].type.out
@@ -86,6 +91,14 @@ def goes_through(body: Body, node: Node, strides_of: Callable[[Operand], Strides
         tuple(first for *_, first in found),
         _numbers(op.scalar, shape) if op.payload else {},
     )
+
+
+def _is_plain(body: Body, node: Node) -> bool:
+    """Whether all operands are values of the result's shape, as they were computed."""
+    if len(node.operands) < len(node.type.operands) or any(view is not None for _, view in node.operands):
+        return False
+    types = [body.nodes[number].type for number, _ in node.operands]
+    return all(type.out.shape == node.type.out.shape and type.op is not PARAMETER for type in types)
 
 
 def _picked(seen: list[tuple[Shape, Strides, int]], axis: int = 0) -> GoesThrough:
