@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
 from operator import itemgetter
@@ -43,7 +44,8 @@ class Given(IntEnum):
     GRADIENT = 3  # the gradient of the row of its outputs
 
 
-class Term(NamedTuple):
+@dataclass(frozen=True)
+class Term:
     """A sum over calls that is a parameter's gradient, or a part of it.
 
     Args:

@@ -45,7 +45,7 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
                 if entries is None and value.view is None:
                     found[value.node][:] = True
                     continue
-                if entries is None and body.nodes[value.node].type.op is ARGUMENT:
+                if entries is None and value.view and body.nodes[value.node].type.op is ARGUMENT:
                     # Marked where it is: windows that overlap show more entries than can be listed.
                     value.view.look(found[value.node].reshape(1, *value.view.root.shape))[...] = True
                     continue
