@@ -42,7 +42,7 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
         placed = entries is not None and node.type.op.places is not None  # then parts are its operands
         for value, part in zip(node.operands, found[number] if placed else repeat(True), strict=False):
             if part and not stops(value.view):
-                if entries is None and value.view is None:
+                if len(found[value.node]) == 1 or (entries is None and value.view is None):
                     found[value.node][:] = True
                     continue
                 if entries is None and value.view and body.nodes[value.node].type.op is ARGUMENT:
