@@ -38,12 +38,13 @@ class NodeType:
         calls: whether it calls functions of the user's, also inside a cell.
         device: of these; None: it reads none, and runs anywhere.
         body: of a composite that has been opened, what it is made of: it is traced while its parameters are there.
+        saved: what `cell.derivative.worth_saving` says of its body, once it is known.
         sizes: its structure and sizes, once they are known; see `runtime.compile.structure`.
     """
 
     __slots__ = (
         "_name", "attributes", "body", "calls", "device", "id", "lists", "n_integers", "n_operands", "op", "operands",
-        "out", "parameters", "sizes",
+        "out", "parameters", "saved", "sizes",
     )  # fmt: skip
 
     def __init__(self, id: int, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> None:
@@ -53,6 +54,7 @@ class NodeType:
         self.operands = operands
         self.out = out
         self.body: Any = None
+        self.saved: Any = None
         self.sizes: Any = None
         self.lists = len(operands) - op.singles if op.variadic else 0
         self._name = ""

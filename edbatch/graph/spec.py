@@ -127,6 +127,12 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
 
 
 _NAMED: dict[object, np.dtype] = {known.name: known for known in FLOATS}
+_NAMES = {known: name for name, known in _NAMED.items()}
+
+
+def name_of(dtype: np.dtype) -> Any:
+    """The name of float32 or float64, which NumPy puts together whenever it is asked."""
+    return _NAMES[dtype]
 
 
 def float_dtype(dtype: object) -> np.dtype:

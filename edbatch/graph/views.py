@@ -39,6 +39,8 @@ class View:
         out: spec of what is seen.
         steps: the chain of view ops, with their attributes.
         look: from an array [rows, *root.shape] to the array [rows, *out.shape] on the same memory.
+        strides, first: where the entries lie in a row of the root: neighbours along each axis, and the first of all.
+        contiguous: whether they lie side by side, in order.
     """
 
     code: int
@@ -46,6 +48,14 @@ class View:
     out: Spec
     steps: tuple[tuple[Op, Attributes], ...]
     look: Callable[[Any], Any]
+    strides: tuple[int, ...]
+    first: int
+    contiguous: bool
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it shows all entries in their order, be it in another shape."""
+        return self.contiguous and self.first == 0 and self.out.size == self.root.size
 
 
 VIEWS: list[View | None] = [None]
@@ -75,9 +85,11 @@ def _new_view(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | N
     if parent is not None:
         root, steps, look = parent.root, (*parent.steps, *steps), _chain(parent.look, look)
     whole = np.empty((2, *root.shape), root.dtype)
-    if len(steps) > MAX_DEPTH or not np.may_share_memory(whole, look(whole)):
+    if len(steps) > MAX_DEPTH or not np.may_share_memory(whole, seen := look(whole)):
         return None
-    view = View(len(VIEWS), root, out, steps, look)
+    strides = tuple([stride // whole.itemsize for stride in seen.strides[1:]])
+    first = (seen.__array_interface__["data"][0] - whole.__array_interface__["data"][0]) // whole.itemsize
+    view = View(len(VIEWS), root, out, steps, look, strides, first, bool(seen[0].flags.c_contiguous))
     VIEWS.append(view)
     return view
 
@@ -98,11 +110,7 @@ def columns_of(view: View) -> tuple[int, int] | None:
 
     None if they do not lie side by side, in order.
     """
-    whole = np.empty(view.root.shape, np.int8)
-    seen = view.look(whole[None])  # with the axis of rows: a single entry would be a copy without it
-    if not seen.flags.c_contiguous:
-        return None
-    return seen.__array_interface__["data"][0] - whole.__array_interface__["data"][0], seen.size
+    return (view.first, view.out.size) if view.contiguous else None
 
 
 def look(x: Expression, op: Op, attributes: Attributes) -> Expression:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.base.records import record_type
+from edbatch.base.records import record_type, records
 
 
 class Storage(IntEnum):
@@ -249,11 +250,15 @@ SLOT, ARGUMENT_OF, POSITION, EXTENT, TASK, STEP = (
     )
 )
 
+_as_step = {  # given the fields of a step, and 0
+    form: itemgetter(*[form._fields.index(name) if name in form._fields else -1 for name in STEP.names or ()])
+    for form in _STEPS
+}
+
 
 def step_table(steps: Sequence[Step]) -> np.ndarray:
     """Steps as an array of records."""
-    assert STEP.names is not None
-    return np.array([tuple(getattr(step, name, 0) for name in STEP.names) for step in steps], STEP)
+    return records([_as_step[step.__class__]((*step, 0)) for step in steps], STEP)
 
 
 # In the place of a program: none, of sources and of what is not ready; rows that are added to those of an operand (of a

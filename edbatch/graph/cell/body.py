@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, v
 Steps = tuple[tuple[Op, Attributes], ...]  # views, one of the other
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A node of the body, or what a view shows of it."""
 
     node: int
@@ -42,8 +40,7 @@ class Value:
         return Value(new[self.node], self.view)
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """One operation.
 
     Args:
@@ -63,7 +60,15 @@ class Node:
 
     def moved(self, new: dict[int, int]) -> Node:
         """The same of operands that are other nodes now."""
-        return replace(self, operands=tuple(value.moved(new) for value in self.operands)) if self.operands else self
+        operands = self.operands
+        if not operands:
+            return self
+        moved = tuple([Value(new[node], view) for node, view in operands])
+        return self if moved == operands else self.of(moved)
+
+    def of(self, operands: tuple[Value, ...]) -> Node:
+        """The same of other operands."""
+        return Node(self.type, operands, self.payload, self.value, self.cuts)
 
 
 class Nodes(list[Node]):
@@ -90,8 +95,7 @@ class Nodes(list[Node]):
         return value
 
 
-@dataclass(frozen=True)
-class Body:
+class Body(NamedTuple):
     """What a cell computes: nodes in an order in which operands precede their users.
 
     Args:
@@ -116,12 +120,17 @@ def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:
     """Values and parameters in the order of the op's operands."""
     if node.type.op.variadic:
         return node.operands
+    specs = node.type.operands
+    if node.type.op.variadic or len(node.operands) == len(specs):
+        return node.operands
     values = iter(node.operands)
-    return tuple(operand if isinstance(operand, ParameterSpec) else next(values) for operand in node.type.operands)
+    return tuple([spec if spec.__class__ is ParameterSpec else next(values) for spec in specs])
 
 
 def with_nodes(body: Body, numbers: Sequence[int], instead: Mapping[int, int] | None = None) -> Body:
     """The body with nodes of these numbers only; `instead`: which of them stand for others."""
+    if len(numbers) == len(body.nodes):
+        return body
     new = {number: position for position, number in enumerate(numbers)}
     new |= {number: new[other] for number, other in (instead or {}).items()}
     return rebuilt(body, [body.nodes[number].moved(new) for number in numbers], new)
@@ -129,7 +138,7 @@ def with_nodes(body: Body, numbers: Sequence[int], instead: Mapping[int, int] | 
 
 def rebuilt(body: Body, nodes: Iterable[Node], new: dict[int, int]) -> Body:
     """The body of other nodes; `new`: which of them its nodes are now."""
-    return replace(body, nodes=tuple(nodes), outputs=tuple(value.moved(new) for value in body.outputs))
+    return body._replace(nodes=tuple(nodes), outputs=tuple([value.moved(new) for value in body.outputs]))
 
 
 def spec_of_value(body: Body, value: Value) -> Spec:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.body import Body, Steps, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
 from edbatch.graph.cell.derivative_row import Place, in_a_row, without_unread
-from edbatch.graph.cell.flow import reached
+from edbatch.graph.cell.flow import every, reached
 from edbatch.graph.cell.gradient_sum import fit, only, stops, total
 from edbatch.graph.cell.passes import prepare_for_batching, prepare_for_kernels
 from edbatch.graph.cell.stacking import some_rows
@@ -63,8 +63,7 @@ class Term:
     view: View | None = None
 
 
-@dataclass(frozen=True)
-class Derivative:
+class Derivative(NamedTuple):
     """The derivative of a body.
 
     Args:
@@ -125,8 +124,11 @@ def output_gradients(
     return traced(sweep.trace, lambda: sweep.run([True] * len(body.arguments), of_outputs=True))
 
 
-def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[int, ...]:
-    """The nodes whose values the derivative reads and would have to compute again by more than element-wise ops."""
+def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[tuple[int, ...], Derivative | None]:
+    """The nodes whose values the derivative reads and would have to compute again by more than element-wise ops.
+
+    Also the derivative, of all arguments and outputs, if these are given to it; None: it has not been made.
+    """
     returned = {value.node for _, value in joined(body, _returned(body, steps)) if value.view is None}
     costly = [
         number
@@ -136,7 +138,7 @@ def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[int, ...]
     found = derivative(body, row, steps, [True] * len(body.arguments), costly)
     read = {number for kind, number in found.given if kind is Given.SAVED}
     read |= {part.node for term in found.terms for part in term.parts if isinstance(part, Value)}
-    return tuple(sorted(read))
+    return tuple(sorted(read)), found if sorted(read) == costly else None
 
 
 class _Sweep:
@@ -186,7 +188,7 @@ class _Sweep:
         totals: dict[int, Expression] = {}
         for number in reversed(range(len(self.body.nodes))):
             node = self.body.nodes[number]
-            if node.type.op is PARAMETER and not of_outputs and requires[number] and self.reached[number].all():
+            if node.type.op is PARAMETER and not of_outputs and requires[number] and every(self.reached[number]):
                 self._parts_of_parameter(node.type.attributes[0][1], self.flows[number])
             gradient = total(node.type.out, self.flows[number]) if requires[number] else None
             if gradient is None:
@@ -269,7 +271,7 @@ class _Sweep:
         if node.type.op.chooses and not all(x.node in self.told for x in node.operands):
             values = self._as_one(number)
             out = self._recorded(number, values)
-        if node.type.op.elementwise or node.type.op.places is not None or self.reached[number].all():
+        if node.type.op.elementwise or node.type.op.places is not None or every(self.reached[number]):
             self._flow(number, gradient, out, operands, requires, values)
             return
         for begin, end in self._runs(number):  # of a product, with the weights of some rows
@@ -314,7 +316,7 @@ class _Sweep:
         A gradient of zero is something else: weight decay and momentum go on with it.
         """
         node = self.body.nodes[number]
-        if self.reached[number].all() or spec.shape != node.type.out.shape:
+        if every(self.reached[number]) or spec.shape != node.type.out.shape:
             self.terms.append((spec, None, gradient))
         else:
             runs = self._runs(number)
@@ -329,7 +331,7 @@ class _Sweep:
 
     def _of_reached(self, number: int, flow: Expression | None) -> Expression | None:
         """What flows from a node that was merged of several: nothing from those of them that no gradient reaches."""
-        if flow is None or self.reached[number].all() or flow.shape != self.body.nodes[number].type.out.shape:
+        if flow is None or every(self.reached[number]) or flow.shape != self.body.nodes[number].type.out.shape:
             return flow
         return only(flow, self._runs(number))
 
@@ -357,7 +359,7 @@ class _Sweep:
             values, index = _summed(body, value) if view is None else ([value], None)
             summed.append((len(outputs), len(outputs) + len(values), index))
             outputs += values
-        body = replace(body, outputs=tuple(outputs))
+        body = body._replace(outputs=tuple(outputs))
         body = prepare_for_kernels(prepare_for_batching(body, self.plain), self.plain)
         saved = {at: number for at, (kind, number) in enumerate(self.given) if kind is Given.SAVED}
         body, columns, width, places = in_a_row(body, saved)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
@@ -35,7 +34,7 @@ def in_a_row(body: Body, given: Mapping[int, int]) -> tuple[Body, tuple[int, ...
     *columns, width = accumulate((spec.size for spec in specs), initial=0)
     found = dict(zip(outputs, map(Place, columns, specs), strict=True))
     places = [Value(given[value.node], value.view) if value.node in given else found[value] for value in body.outputs]
-    return replace(body, outputs=outputs), tuple(columns), width, places
+    return body._replace(outputs=outputs), tuple(columns), width, places
 
 
 def without_unread(body: Body, given: Sequence[T]) -> tuple[Body, tuple[T, ...]]:
@@ -44,5 +43,5 @@ def without_unread(body: Body, given: Sequence[T]) -> tuple[Body, tuple[T, ...]]
     chosen = [number for number in range(len(body.nodes)) if number in read or number >= len(body.arguments)]
     kept = [number for number in chosen if number < len(body.arguments)]
     body = with_nodes(body, chosen)
-    body = replace(body, arguments=tuple(node.type.out for node in body.nodes[: len(kept)]))
+    body = body._replace(arguments=tuple(node.type.out for node in body.nodes[: len(kept)]))
     return body, tuple(given[number] for number in kept)

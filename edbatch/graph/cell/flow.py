@@ -33,16 +33,19 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
     for number in outputs:
         value = body.outputs[number]
         if not stops(value.view):
-            found[value.node][_parts(body, value)] = True
+            found[value.node][slice(None) if value.view is None else _parts(body, value)] = True
     for number in range(len(body.nodes) - 1, -1, -1):
         node = body.nodes[number]
-        if not found[number].any() or node.type.op.gradient is no_gradient:
+        if not some(found[number]) or node.type.op.gradient is no_gradient:
             continue
-        entries = None if found[number].all() else found[number][_parts(body, Value(number))]
+        entries = None if every(found[number]) else found[number][_parts(body, Value(number))]
         placed = entries is not None and node.type.op.places is not None  # then parts are its operands
         for value, part in zip(node.operands, found[number] if placed else repeat(True), strict=False):
             if part and not stops(value.view):
-                if entries is None and value.view is not None and body.nodes[value.node].type.op is ARGUMENT:
+                if len(found[value.node]) == 1 or (entries is None and value.view is None):
+                    found[value.node][:] = True
+                    continue
+                if entries is None and value.view and body.nodes[value.node].type.op is ARGUMENT:
                     # Marked where it is: windows that overlap show more entries than can be listed.
                     value.view.look(found[value.node].reshape(1, *value.view.root.shape))[...] = True
                     continue
@@ -50,6 +53,16 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
                 aligned = entries is not None and node.type.op.elementwise and len(shown) == len(entries)
                 found[value.node][shown[entries] if aligned else shown] = True
     return found
+
+
+def some(flags: np.ndarray) -> bool:
+    """Whether one of them is true: NumPy takes seven times as long for a few."""
+    return 1 in flags.tobytes()
+
+
+def every(flags: np.ndarray) -> bool:
+    """Whether all of them are."""
+    return 0 not in flags.tobytes()
 
 
 def closed(body: Body, outputs: Collection[int]) -> frozenset[int]:

@@ -7,7 +7,6 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from edbatch.graph.cell.passes.entries import along, by_rows, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import gradient_of
@@ -104,9 +103,7 @@ def _shaped(gradient: Expression, shape: Shape) -> Expression:
 
 def _interval(view: View) -> tuple[int, int] | None:
     """The entries [begin, end) that a view shows, in their order; None if they are not consecutive."""
-    size = view.out.size
-    shape, strides, first = shown(view.look, view.root.shape, by_rows(view.root.shape))
-    return (first, first + size) if size == 1 or along(shape, strides, (size,)) == (1,) else None
+    return (view.first, view.first + view.out.size) if view.contiguous else None
 
 
 def _through(view: View, gradient: Expression) -> Expression:

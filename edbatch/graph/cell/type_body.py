@@ -21,11 +21,13 @@ def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
         body = type.op.body
         returned = [spec_of_value(body, value) for value in body.outputs]
         return body, type.out, [step_to(type.out, *at) for at in zip(type.op.columns, returned, strict=True)]
-    specs = tuple(operand for operand in type.operands if not isinstance(operand, ParameterSpec))
+    if type.body is not None:
+        return type.body, type.out, [0]
+    specs = tuple([operand for operand in type.operands if not isinstance(operand, ParameterSpec)])
     arguments = [Node(argument_type(at, spec), ()) for at, spec in enumerate(specs)]
-    node = Node(type, tuple(map(Value, range(len(specs)))), tuple(-1 - at for at in range(type.op.payload)))
-    body = type.body or Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload)
-    if type.op.composite is not None and type.body is None:
+    node = Node(type, tuple(map(Value, range(len(specs)))), tuple([-1 - at for at in range(type.op.payload)]))
+    body = Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload)
+    if type.op.composite is not None:
         body = type.body = prepare_for_kernels(body, named=True)
     return body, type.out, [0]
 

@@ -158,6 +158,11 @@ class Analysis:
         below = {value for one in around for value in operands_of(self.kernel.instructions[one])}
         return (below | set(roots)) & computed
 
+    @property
+    def scratch_rows(self) -> int:
+        """How many numbers a CPU keeps for each entry of the largest group from one pass to the next."""
+        return len(self.kept) * (COLUMNS if self.columns else 1)
+
     def _vector_axis(self) -> int | None:
         """The axis along which most of what is read and written are neighbours; of equals, the last."""
         accesses, axes = self.kernel.accesses, range(self.kernel.axes)
@@ -169,9 +174,3 @@ class Analysis:
 def analysis_of(kernel: Kernel) -> Analysis:
     """What is found out about a kernel."""
     return Analysis(kernel)
-
-
-def scratch_rows(kernel: Kernel) -> int:
-    """How many numbers a CPU keeps for each entry of the largest group from one pass to the next."""
-    analysis = analysis_of(kernel)
-    return len(analysis.kept) * (COLUMNS if analysis.columns else 1)

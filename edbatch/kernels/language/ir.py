@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 #: Distances between neighbours along an axis, in entries: the value is the same for all; they are neighbours in memory;
 #: the distance is given when the kernel runs.
@@ -20,7 +21,7 @@ SAME, NEXT, RUN = 0, 1, 2
 Strides = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Place:
     """Rows in memory, given when the kernel runs: row i begins at base + (list[i], if there is one, else i) * distance.
 
@@ -35,7 +36,7 @@ class Place:
     once: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Load:
     """An entry of a place.
 
@@ -53,7 +54,7 @@ class Load:
     entry: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class LoadAt:
     """The same, and `along` (NEXT or RUN) times a value further: a label's score, a picked entry.
 
@@ -67,42 +68,42 @@ class LoadAt:
     column: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Constant:
     """A number, written as `float.hex` writes it: kernels are keys, which 0.0 and -0.0 have to tell apart."""
 
     number: str
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Integer:
     """The row's integer of this number: an index, a label, a seed."""
 
     number: int
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Whole:
     """An integer that is the same for all rows, given when the kernel runs: the number of a column that says it."""
 
     column: int
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Index:
     """The number of the entry along an axis."""
 
     axis: int
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Count:
     """How many entries there are along an axis."""
 
     axis: int
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Compute:
     """A function of `FUNCTIONS`; operands are positions of earlier instructions."""
 
@@ -110,7 +111,7 @@ class Compute:
     operands: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Reduce:
     """All values of a group in one.
 
@@ -128,7 +129,7 @@ Instruction = Load | LoadAt | Constant | Integer | Whole | Index | Count | Compu
 REDUCTIONS = ("sum", "max", "min", "first")
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Store:
     """The value of an instruction, written to a place, or (`add`) added to what is there.
 
@@ -147,7 +148,7 @@ class Store:
         return (self.value,)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class StoreAt(Store):
     """The same, and `along` (NEXT or RUN) times another value further: what a gather's gradient adds to.
 
@@ -172,7 +173,7 @@ class StoreAt(Store):
 Access = Load | LoadAt | Store
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class StoreLargest(Store):
     """The numbers of the largest entries of a group, the largest first.
 
@@ -213,6 +214,15 @@ class Kernel:
     dtype: str = "float32"
     index_bits: int = 32
     long: bool = False
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Of all that it is made of: it is asked for whenever something is looked up of a kernel."""
+        counts = self.outer, self.inner, self.list_axis, self.index_bits, self.long
+        return hash((*counts, self.places, self.instructions, self.stores, self.dtype))
 
     @property
     def axes(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -72,7 +71,13 @@ def compiled(
 
     def found(of: NodeType) -> Derivative:
         placed = placed_derivative(of, needed)
-        return placed or derivative(*body_of_type(of), needed, _saved(of) if saving else (), live, plain)
+        if placed is not None:
+            return placed
+        body, row, steps = body_of_type(of)
+        saved, known = _saved(of) if saving else ((), None)
+        if known is not None and not plain and all(needed) and len(live) == len(body.outputs):
+            return known
+        return derivative(body, row, steps, needed, saved, live, plain)
 
     key = (tuple(needed), saving, live, plain)
     return _known(type, key, lambda: _compiled(type.type, key, found, backend))
@@ -107,11 +112,14 @@ def compiled_outputs(type: BoundType, live: frozenset[int], backend: Backend) ->
     return _known(type, key, lambda: _compiled(type.type, key, found, backend))
 
 
-def _saved(type: NodeType) -> tuple[int, ...]:
-    """The nodes of a type's body that are worth saving."""
+def _saved(type: NodeType) -> tuple[tuple[int, ...], Derivative | None]:
+    """The nodes of a type's body that are worth saving; and the derivative, if that is known from this."""
     if not _has_body(type):
-        return ()  # its one value is its result
-    return made_for(type, "saved", lambda of: worth_saving(*body_of_type(of)))
+        return (), None  # its one value is its result
+    if type.saved is None:
+        type.saved = worth_saving(*body_of_type(type))
+    found: tuple[tuple[int, ...], Derivative | None] = type.saved
+    return found
 
 
 def _has_body(type: NodeType) -> bool:
@@ -150,8 +158,7 @@ def _compiled(
 
     def both(of: NodeType) -> tuple[CompiledDerivative, Linked | None]:
         found = made(of)
-        specs = [x for node in found.body.nodes for x in (*node.type.operands, *dict(node.type.attributes).values())]
-        reads = frozenset(spec for spec in specs if isinstance(spec, ParameterSpec))
+        reads = frozenset([spec for node in found.body.nodes for spec in node.type.parameters])
         how = CompiledDerivative(found.width, found.given, found.operands, found.terms, reads)
         return how, program.linked(of) if found.body.outputs else None
 
@@ -170,7 +177,7 @@ def _saving(type: NodeType, what: Hashable, backend: Backend) -> Saving | None:
     program = Program(type, SAVING, _saving_body, backend)
 
     def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Linked] | None:
-        return (*_places(of), program.linked(of)) if _saved(of) else None
+        return (*_places(of), program.linked(of)) if _saved(of)[0] else None
 
     found = made_for(type, what, all_of, backend, lambda found: found is None or found[2].is_right())
     if found is None:
@@ -184,7 +191,7 @@ def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:
     """Where saved nodes lie in a row, and its width."""
     body, width = body_of_type(type)[0], 0
     places = {}
-    for number in _saved(type):
+    for number in _saved(type)[0]:
         spec = body.nodes[number].type.out
         places[number] = width, spec
         width += spec.size
@@ -193,5 +200,5 @@ def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:
 
 def _saving_body(type: NodeType) -> tuple[Body, tuple[int, ...]]:
     body, (places, _) = body_of_type(type)[0], _places(type)
-    body = replace(body, outputs=(*body.outputs, *map(Value, places)))
+    body = body._replace(outputs=(*body.outputs, *map(Value, places)))
     return body, (*columns_of_type(type), *(type.out.size + column for column, _ in places.values()))

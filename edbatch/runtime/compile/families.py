@@ -16,6 +16,7 @@ import numpy as np
 
 from edbatch.base.forms import Form, form_of, made_of
 from edbatch.errors import EdBatchError
+from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.node_type import NodeType
 from edbatch.runtime.compile.line import LEAST, NOTHING, Line, Sample
 from edbatch.runtime.compile.structure import Structure, structure_of
@@ -44,7 +45,7 @@ def made_for(
         backend: for which; None: it is the same for all.
         is_right: whether what was found is right now; else all that was compiled is forgotten.
     """
-    if not enabled or len(type.operands) > MOST_OPERANDS:
+    if not enabled or len(type.operands) > MOST_OPERANDS or _is_cell_of_vectors(type):
         return make(type)
     structure, sizes = structure_of(type)
     if not structure.is_ours:
@@ -64,6 +65,11 @@ def made_for(
     made = make(type)
     family.add(sizes, made)
     return made
+
+
+def _is_cell_of_vectors(type: NodeType) -> bool:
+    """Whether it is a cell's that is hardly ever called with other sizes; to look at its whole body takes a while."""
+    return isinstance(type.op, CellOp) and all(len(spec.shape) < 2 for spec in type.operands)
 
 
 def _compiled_at(structure: Structure, sizes: tuple[int, ...], make: Callable[[NodeType], Any], family: Family) -> bool:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.entries import Strides, along
 from edbatch.graph.cell.passes.fuse import Run, reads
-from edbatch.graph.cell.passes.goes_through import goes_through
+from edbatch.graph.cell.passes.goes_through import GoesThrough, goes_through
+from edbatch.graph.op import Kind
+from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.language.build import Builder
-from edbatch.kernels.language.ir import RUN, SAME, Count, Index, Integer, Kernel, Load, LoadAt, Place, Store, Whole
+from edbatch.kernels.language.ir import NEXT, SAME, Count, Index, Integer, Kernel, Load, LoadAt, Place, Store, Whole
 from edbatch.kernels.program import KernelStep
 from edbatch.runtime.compile.placed_steps import kinds
 from edbatch.runtime.compile.places import Parts, Row
@@ -27,16 +29,16 @@ NUMBERS: Literal["numbers"] = "numbers"
 
 def fused_step(body: Body, run: Run, parts: Parts) -> CellStep:
     """The step of a run."""
-    loaded = tuple(operand for operand in reads(body, run)[0] if _number(body, operand) is None)
+    operands, places = reads(body, run)
+    loaded = tuple([operand for operand in operands if _number(body, operand) is None])
 
     def encode(link: Any) -> KernelStep:
-        return _Making(body, run, parts, link).step()
+        return _Making(body, run, parts, link).step(places)
 
     return CellStep(encode, loaded, run.stores)
 
 
-@dataclass(frozen=True)
-class _Access:
+class _Access(NamedTuple):
     """What is read or written: whose, from which column on, and how far apart along the axes of the run."""
 
     whose: Whose
@@ -48,7 +50,7 @@ class _Access:
 
     def along(self, axes: list[tuple[int, int]]) -> Strides:
         """Strides along the axes of the kernel."""
-        return tuple(self.strides[axis] for axis, _ in axes)
+        return tuple([self.strides[axis] for axis, _ in axes])
 
 
 class _Making:
@@ -56,27 +58,35 @@ class _Making:
 
     def __init__(self, body: Body, run: Run, parts: Parts, link: Any) -> None:
         self.body, self.run, self.parts, self.link = body, run, parts, link
+        self.through: dict[int, GoesThrough] = {}
+        self.lies: dict[tuple[int, tuple[int, ...], Strides], Strides] = {}  # what `_along_all` has found
         self.integers: dict[int, int] = {}  # of calls, those that the kernel takes
         self.places: dict[Whose, int] = {}
         self.columns: dict[_Access | int, int] = {}  # of accesses; or integers, the same for all rows
         self.numbers: dict[str, int] = {}  # by their text: kernels that differ in these alone are one
 
-    def step(self) -> KernelStep:
-        """The step."""
+    def step(self, inputs: Iterable[tuple[int, int]]) -> KernelStep:
+        """The step; `inputs`: the operands that it reads from outside, as (node, operand slot)."""
         body, run, link = self.body, self.run, self.link
-        _, inputs = reads(body, run)
         loads = {place: self._load(*place) for place in inputs}
         stores = {node: self._store(node) for node in run.stores}
         numbers = [
             self._along_all(through.size, through.shape, strides)
-            for through in (goes_through(body, body.nodes[node]) for node in run.nodes if body.nodes[node].payload)
+            for through in (run.through[node] for node in run.nodes if body.nodes[node].payload)
             for strides in through.numbers.values()
         ]
         axes = self._joined([*(access.strides for access in (*loads.values(), *stores.values()) if access), *numbers])
         make, columns = Builder(), self.columns
+        accessed: dict[_Access, tuple[int, Strides, int]] = {}
+        runs: list[int] = []  # strides of what is read, as the kernel's instructions are, and then of what is written
 
         def of(access: _Access) -> tuple[int, Strides, int]:
-            return self._place(access.whose), kinds(access.along(axes)), columns.setdefault(access, len(columns))
+            if access not in accessed:
+                strides = access.along(axes)
+                runs.extend([stride for stride in (*strides, access.more) if stride not in (SAME, NEXT)])
+                column = columns.setdefault(access, len(columns))
+                accessed[access] = self._place(access.whose), kinds(strides), column
+            return accessed[access]
 
         computed: dict[int, int] = {}
         for node in run.nodes:
@@ -95,22 +105,12 @@ class _Making:
                     assert number is not None
                     operands.insert(0, make.number(number) if number in (0, 1) else self._number(make, number, axes))
             computed[node] = self._value(make, node, operands, axes)
-        written = tuple(
-            Store(computed[node], place, strides, column=column)
-            for node, (place, strides, column) in ((node, of(access)) for node, access in stores.items())
-        )
+        accessed.clear()  # what is written where it is read has its strides once more
+        of_stores = {node: of(access) for node, access in stores.items()}
+        written = tuple([Store(computed[node], *of[:2], column=of[2]) for node, of in of_stores.items()])
         outer = sum(not run.reduced[axis] for axis, _ in axes)
         places = tuple(Place(once=whose == NUMBERS) for whose in self.places)
-        kernel = Kernel(outer, len(axes) - outer, places, make.instructions, written, dtype=body.dtype.name)
-        of_column = {column: access for access, column in columns.items() if isinstance(access, _Access)}
-        runs: list[int] = []
-        for one in kernel.accesses:
-            if one.column is None:  # it is a number
-                continue
-            access = of_column[one.column]
-            strides = (*access.along(axes), access.more)
-            given = (*one.strides, one.along if isinstance(one, LoadAt) else SAME)
-            runs += [stride for stride, kind in zip(strides, given, strict=True) if kind == RUN]
+        kernel = Kernel(outer, len(axes) - outer, places, make.instructions, written, dtype=link.dtype)
         positions = [self._position(whose) for whose in self.places]
         begins = [access.column if isinstance(access, _Access) else access for access in columns]
         return link.kernel_step(kernel, [size for _, size in axes], positions, [*runs, *begins], [*self.integers])
@@ -118,7 +118,7 @@ class _Making:
     def _value(self, make: Builder, number: int, operands: list[int], axes: list[tuple[int, int]]) -> int:
         """What a node computes."""
         node = self.body.nodes[number]
-        type, through = node.type, goes_through(self.body, node)
+        type, through = node.type, self.run.through[number]
         if type.op.scalar:
             values = dict(zip("xyz", operands, strict=False))
             numbers = [(name, value) for name, value in type.attributes if isinstance(value, float)]
@@ -188,7 +188,7 @@ class _Making:
         operand = operands_of(node)[slot]
         if _number(self.body, operand) is not None:
             return None
-        through = goes_through(self.body, node, self.link.strides)
+        through = self._through(number)
         strides = self._along_all(through.size, through.shape, through.strides[slot])
         whose, column = (operand, 0) if isinstance(operand, ParameterSpec) else self.parts.whole(operand.node)
         column += through.firsts[slot]
@@ -202,6 +202,16 @@ class _Making:
             return _Access(whose, column + at * through.along, strides)
         return _Access(whose, column, strides, through.along, at)
 
+    def _through(self, number: int) -> GoesThrough:
+        """How a node goes through its operands, as parameters lie."""
+        if number not in self.through:
+            node, through = self.body.nodes[number], self.run.through[number]
+            reads = node.type.parameters or any(
+                self.body.nodes[value.node].type.op is PARAMETER for value in node.operands
+            )
+            self.through[number] = goes_through(self.body, node, self.link.strides) if reads else through
+        return self.through[number]
+
     def _store(self, number: int) -> _Access:
         size = self.body.nodes[number].type.out.size
         whose, column = self.parts.whole(number)
@@ -209,12 +219,15 @@ class _Making:
 
     def _along_all(self, entries: int, shape: tuple[int, ...], strides: Strides) -> Strides:
         """Strides along the run's axes; what has one number for each group is the same along the others."""
-        run = self.run
-        axes = run.axes_of(entries)
-        found = along(shape, strides, [run.sizes[axis] for axis in axes])
-        assert found is not None
-        known = dict(zip(axes, found, strict=True))
-        return tuple(known.get(axis, 0) for axis in range(len(run.sizes)))
+        key = entries, shape, strides
+        if key not in self.lies:
+            run = self.run
+            axes = run.axes_of(entries)
+            found = along(shape, strides, [run.sizes[axis] for axis in axes])
+            assert found is not None
+            known = dict(zip(axes, found, strict=True))
+            self.lies[key] = tuple([known.get(axis, 0) for axis in range(len(run.sizes))])
+        return self.lies[key]
 
     def _joined(self, accesses: list[Strides]) -> list[tuple[int, int]]:
         """The axes of the kernel, those of groups last: the last axis of the run that is one of it, and the size."""
@@ -235,6 +248,8 @@ def _number(body: Body, operand: Operand) -> float | None:
     """The number that a constant operand is, None if it is none."""
     if isinstance(operand, Value):
         node = body.nodes[operand.node]
+        if node.type.op.kind is not Kind.SOURCE:
+            return None
         if node.type.op.name in ("zeros", "ones"):
             return float(node.type.op.name == "ones")
         if node.value is not None and np.ndim(node.value) == 0:

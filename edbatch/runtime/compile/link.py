@@ -9,14 +9,16 @@ from weakref import ref
 
 import numpy as np
 
+from edbatch.base.records import records
 from edbatch.graph.cell.body import Body, Value
 from edbatch.graph.cell.passes.entries import by_rows
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.node_type import parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
-from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.spec import ParameterSpec, name_of
 from edbatch.kernels.backend import Backend
+from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import (
     ARGUMENT_OF,
@@ -31,13 +33,11 @@ from edbatch.kernels.program import (
     Move,
     Multiply,
     MultiplyEach,
-    Position,
     Slot,
     Step,
     Storage,
     step_table,
 )
-from edbatch.memory.plan.windows import contiguous_columns
 from edbatch.runtime.compile.linked import Fixed, Linked, number_row, shape_of
 from edbatch.runtime.compile.places import Parts, Place, Row
 from edbatch.runtime.compile.steps import CellStep, Operand
@@ -59,7 +59,7 @@ class Link:
     @property
     def dtype(self) -> str:
         """Of all values, by name."""
-        return self._body.dtype.name
+        return name_of(self._body.dtype)
 
     def linked(self) -> Linked:
         """The program as parameters lie now."""
@@ -67,7 +67,7 @@ class Link:
         self._slots: list[Slot] = []
         self._slot_of: dict[Any, int] = {}
         self._kernels: dict[Any, int] = {}
-        self._place_list: list[Position] = []
+        self._place_list: list[tuple[int, int]] = []
         self._fixed: list[Any] = []
         self._arrays: dict[Any, Any] = {}
         constants: list[int] = []
@@ -104,10 +104,10 @@ class Link:
             arguments.append(Argument(slot, spec.size, move))
         addresses = [self._backend.address(array) for array in self._fixed]
         made = Linked(
-            np.array(self._slots, SLOT),
-            np.array(arguments, ARGUMENT_OF),
+            records(self._slots, SLOT),
+            records(arguments, ARGUMENT_OF),
             step_table([step._replace(lanes=0) if isinstance(step, KernelStep) else step for step in steps]),
-            np.array(self._place_list, POSITION),
+            records(self._place_list, POSITION),
             *self._widths,
             body.dtype.itemsize,
             Fixed(
@@ -127,8 +127,7 @@ class Link:
             return self._fixed_slot(operand), 0
         column = 0
         if operand.view is not None:
-            whole = np.empty((2, *operand.view.root.shape), np.float32)
-            column = contiguous_columns(whole, operand.view.look(whole))[0]
+            column = operand.view.first if operand.view.contiguous else 0
         return self._slot(operand.node), column
 
     def result(self, column: int) -> tuple[int, int]:
@@ -177,15 +176,16 @@ class Link:
         """
         numbers = [*sizes, *words, *integers]
         first = len(self._place_list)
-        self._place_list += [Position(*one) for one in (*places, *((0, number) for number in numbers))]
-        number = self._kernels.setdefault(kernel, len(self._kernels))
+        self._place_list += [*places, *[(0, number) for number in numbers]]
+        analysis = analysis_of(kernel)
+        number = self._kernels.setdefault(analysis.kernel, len(self._kernels))
         counts = len(places), len(sizes), len(words), len(integers)
-        return KernelStep(number, first, *counts, *shape_of(kernel, sizes))
+        return KernelStep(number, first, *counts, *shape_of(analysis, sizes))
 
     def call_step(self, call: object, places: Sequence[tuple[int, int]]) -> KernelStep:
         """The step that calls an object of Python, which somebody holds as long as there may be graphs."""
         first = len(self._place_list)
-        self._place_list += [Position(*one) for one in (*places, (0, id(call)))]
+        self._place_list += [*places, (0, id(call))]
         return KernelStep(0, first, len(places), 0, 1, 0, 1, 1, 0, 0, code=Code.CALL)
 
     @property

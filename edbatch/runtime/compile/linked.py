@@ -13,7 +13,7 @@ from edbatch.base.records import words_of
 from edbatch.graph.node_type import parameter_array
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
-from edbatch.kernels.language.analysis import analysis_of, scratch_rows
+from edbatch.kernels.language.analysis import Analysis, analysis_of
 from edbatch.kernels.language.cuda import lanes_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import KERNEL, STEP
@@ -134,23 +134,22 @@ class Linked(NamedTuple):
         )  # fmt: skip
 
 
-_number_rows: WeakValueDictionary[tuple[Backend, str, bytes], Any] = WeakValueDictionary()
+_number_rows: WeakValueDictionary[tuple[Backend, np.dtype, bytes], Any] = WeakValueDictionary()
 
 
 def number_row(numbers: Iterable[float], dtype: np.dtype, backend: Backend) -> Any:
     """An array [1, k] of numbers that kernels read: one for all that read the same. It is not written to."""
     with np.errstate(over="ignore"):
         row = np.array([[*numbers]]).astype(dtype)
-    key = backend, dtype.name, row.tobytes()
+    key = backend, dtype, row.tobytes()
     found = _number_rows.get(key)
     if found is None:
         found = _number_rows[key] = backend.from_host(row, "C")
     return found
 
 
-def shape_of(kernel: Kernel, sizes: Sequence[int]) -> tuple[int, int, int, int]:
+def shape_of(analysis: Analysis, sizes: Sequence[int]) -> tuple[int, int, int, int]:
     """`groups`, `entries`, `scratch` and `lanes` of a `KernelStep`, given the sizes of a kernel's axes."""
-    analysis = analysis_of(kernel)
-    groups = math.prod(sizes[: kernel.outer]) if analysis.grouped else 1
+    groups = math.prod(sizes[: analysis.kernel.outer]) if analysis.grouped else 1
     entries = math.prod(sizes) // groups
-    return groups, entries, scratch_rows(kernel), lanes_of(analysis, groups, entries)
+    return groups, entries, analysis.scratch_rows, lanes_of(analysis, groups, entries)

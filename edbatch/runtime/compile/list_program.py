@@ -27,6 +27,7 @@ from edbatch.kernels.equations import (
     entries,
     lines_of,
 )
+from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.program import (
     ARGUMENT_OF,
     POSITION,
@@ -140,7 +141,8 @@ class ListProgram:
         over = Over.CALLS
         if kernel.list_axis is not None:
             over = Over.LISTS if kernel.list_axis >= kernel.outer else Over.ELEMENTS
-        shape = shape_of(kernel, [entries([axis], self._sizes) for axis in one.axes])  # a list counts as one
+        sizes = [entries([axis], self._sizes) for axis in one.axes]  # a list counts as one
+        shape = shape_of(analysis_of(kernel), sizes)
         return KernelStep(number, first, len(one.names), len(one.axes), len(one.strides), 0, *shape, over)
 
 

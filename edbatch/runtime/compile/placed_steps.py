@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from edbatch.graph.cell.body import Body, Value, operands_of
-from edbatch.graph.cell.passes.entries import Strides, along, breaks, by_rows, divided, parts_shown, shown
+from edbatch.graph.cell.passes.entries import Strides, along, breaks, by_rows, divided, parts_shown, seen, shown
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.ops.shape import INDEX
 from edbatch.graph.spec import ParameterSpec, Shape
@@ -48,15 +48,15 @@ def placed_steps(body: Body, number: int) -> list[CellStep] | None:
 
 def kinds(strides: Strides) -> Strides:
     """What a kernel knows of strides."""
-    return tuple({0: SAME, 1: NEXT}.get(stride, RUN) for stride in strides)
+    return tuple([stride if stride in (SAME, NEXT) else RUN for stride in strides])
 
 
 def _filled(body: Body, number: int, fill: float) -> CellStep:
     """Write one number to all entries of a node's value."""
     places, load, store = (Place(once=True), Place()), Load(0, (SAME,)), Store(0, 1, (NEXT,))
-    kernel = Kernel(1, 0, places, (load,), (store,), dtype=body.dtype.name)
 
     def encode(link: Any) -> KernelStep:
+        kernel = Kernel(1, 0, places, (load,), (store,), dtype=link.dtype)
         positions = [link.numbers([fill]), link.at(Value(number))]
         return link.kernel_step(kernel, [body.nodes[number].type.out.size], positions, [])
 
@@ -66,12 +66,11 @@ def _filled(body: Body, number: int, fill: float) -> CellStep:
 def _lies_at(body: Body, operand: Operand, link: Any) -> tuple[Operand, Strides, int]:
     """Of what an operand is seen, and where its entries lie there: strides along its axes, and the first."""
     root: Operand = operand
-    look = None
+    view = None
     if isinstance(operand, Value):
-        root = Value(operand.node)
-        look = None if operand.view is None else operand.view.look
+        root, view = Value(operand.node), operand.view
     spec = root if isinstance(root, ParameterSpec) else body.nodes[root.node].type.out
-    _, lies, first = shown(look, spec.shape, link.strides(operand))
+    _, lies, first = seen(view, spec.shape, link.strides(operand))
     return root, lies, first
 
 
@@ -86,7 +85,7 @@ def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, i
         assert source is not None
         assert target is not None
         load, store = Load(0, kinds(source), 0), Store(0, 1, kinds(target), column=1)
-        kernel = Kernel(len(sizes), 0, (Place(), Place()), (load,), (store,), dtype=body.dtype.name)
+        kernel = Kernel(len(sizes), 0, (Place(), Place()), (load,), (store,), dtype=link.dtype)
         runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
         positions = [link.at(root), link.at(Value(number))]
         return link.kernel_step(kernel, sizes, positions, [*runs, first, begin])
@@ -119,7 +118,7 @@ def _at_index(body: Body, number: int) -> CellStep:
         store = StoreAt(value, len(operands), kinds(strides), adds, index=named, along=along)
         runs += [stride for stride in (*strides, into[axis]) if kinds((stride,)) == (RUN,)]
         places = (Place(),) * (len(operands) + 1)
-        kernel = Kernel(len(axes) - 1, 1, places, make.instructions, (store,), dtype=body.dtype.name)
+        kernel = Kernel(len(axes) - 1, 1, places, make.instructions, (store,), dtype=link.dtype)
         sizes, words = [shape[at] for at in axes], [*runs, *firsts, out.shape[axis]]
         return link.kernel_step(kernel, sizes, [*positions, link.at(Value(number))], words)
 
@@ -139,7 +138,7 @@ def _largest(body: Body, number: int) -> CellStep:
         source, target = tuple(lies[at] for at in axes), tuple(into[at] for at in axes)
         store = StoreLargest(0, 1, kinds(target), count=1)
         places = (Place(), Place())
-        kernel = Kernel(len(axes) - 1, 1, places, (Load(0, kinds(source), 0),), (store,), dtype=body.dtype.name)
+        kernel = Kernel(len(axes) - 1, 1, places, (Load(0, kinds(source), 0),), (store,), dtype=link.dtype)
         runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
         positions, words = [link.at(root), link.at(Value(number))], [*runs, first, attributes["k"]]
         return link.kernel_step(kernel, [shape[at] for at in axes], positions, words)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.fuse import is_fusible
+from edbatch.graph.cell.passes.rows_for_steps import PRODUCTS
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.op import Kind
-from edbatch.runtime.compile.steps import PRODUCTS, CellStep, columns_of
+from edbatch.runtime.compile.steps import CellStep, columns_of
 
 Row = Literal["result", "saved"]  # of a cell's call
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Rows in a scratch buffer: of m calls, from entry m * begin on, `stride` entries apart, at `column` of each."""
 
     begin: int
@@ -23,8 +22,7 @@ class Place:
     stride: int
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """Values that are computed, or gathered, right where they are wanted.
 
     Attributes:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from edbatch.graph.cell.body import Body, Node, Value, operands_of, spec_of_value
 from edbatch.graph.cell.passes.fuse import is_contiguous
-from edbatch.graph.cell.passes.rows_for_steps import parameter_matrix
+from edbatch.graph.cell.passes.rows_for_steps import PRODUCTS, parameter_matrix
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import ADD, LEFT, RIGHT, TRANSPOSED, KernelStep, Multiply, MultiplyEach, Step
@@ -18,11 +17,9 @@ from edbatch.kernels.row_kernels import copy_rows
 from edbatch.memory.plan.windows import contiguous_columns
 
 Operand = Value | ParameterSpec
-PRODUCTS = ("matmul", "affine", "matmul_stack")
 
 
-@dataclass(frozen=True)
-class CellStep:
+class CellStep(NamedTuple):
     """A step that reads operands and computes nodes; `encode`: makes its record, given the `Link` that knows places."""
 
     encode: Callable[[Any], Step]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from edbatch.kernels.language.analysis import scratch_rows
+from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.given import filled
 from edbatch.kernels.language.ir import (
     NEXT,
@@ -246,6 +246,6 @@ def given(kernel, call, address=lambda array: array.ctypes.data):
         for p in call.places
     ]
     entries = int(np.prod(call.sizes[kernel.outer :]))
-    scratch = np.full(scratch_rows(kernel) * entries + 1, np.nan, kernel.dtype)
+    scratch = np.full(analysis_of(kernel).scratch_rows * entries + 1, np.nan, kernel.dtype)
     integers = [(address(x), x.itemsize) for x in call.integers]
     return filled(kernel, sizes, places, call.strides, call.columns, integers, address(scratch)), scratch

@@ -27,7 +27,11 @@ def by_rows(shape: Sequence[int]) -> Strides:
         >>> by_rows((2, 3, 4))
         (12, 4, 1)
     """
-    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    strides, size = [], 1
+    for n in reversed(shape):
+        strides.append(size)
+        size *= n
+    return tuple(strides[::-1])
 
 
 def with_gaps(shape: Shape) -> Strides:
@@ -42,16 +46,23 @@ def with_gaps(shape: Shape) -> Strides:
     return tuple(math.prod(2 * size + 1 for size in shape[:axis]) for axis in range(len(shape)))
 
 
-def shown(look: Callable[[Any], Any] | None, shape: Shape, strides: Strides) -> tuple[Shape, Strides, int]:
+def shown(look: Callable[[Any], Any], shape: Shape, strides: Strides) -> tuple[Shape, Strides, int]:
     """What a look at a value shows: shape and strides, and how far from the value's first entry the first one is.
 
     Args:
-        look: of views, which take no copy of what lies so; None: the value as it is.
+        look: takes no copy of what lies so.
         shape, strides: of the value.
     """
-    if look is None:
-        return shape, strides, 0
     return parts_shown(lambda whole: [look(whole)], shape, strides)[0]
+
+
+def seen(view: View | None, shape: Shape, strides: Strides) -> tuple[Shape, Strides, int]:
+    """The same of a view of a value; None: the value as it is."""
+    if view is None:
+        return shape, strides, 0
+    if strides == by_rows(shape):
+        return view.out.shape, view.strides, view.first
+    return shown(view.look, shape, strides)
 
 
 def parts_shown(looks: Callable[[Any], list[Any]], shape: Shape, strides: Strides) -> list[tuple[Shape, Strides, int]]:
@@ -64,11 +75,7 @@ def parts_shown(looks: Callable[[Any], list[Any]], shape: Shape, strides: Stride
 
 def in_order(view: View | None) -> bool:
     """Whether a view shows all entries in their order, be it in another shape."""
-    if view is None:
-        return True
-    shape, strides, first = shown(view.look, view.root.shape, by_rows(view.root.shape))
-    size = view.root.size
-    return first == 0 and view.out.size == size and along(shape, strides, (size,)) == ((1,) if size > 1 else (0,))
+    return view is None or view.in_order
 
 
 def broadcast(shape: Shape, strides: Strides, to: Shape) -> Strides:
@@ -125,7 +132,9 @@ def breaks(shape: Sequence[int], accesses: Collection[Sequence[int]]) -> list[in
         >>> breaks((2, 3, 4), [(12, 4, 1), (1, 0, 0)])
         [12]
     """
-    found = []
+    found: list[int] = []
+    if len(shape) < 2:
+        return found
     axes = [axis for axis, size in enumerate(shape) if size != 1]
     for outer, inner in pairwise(axes):
         if any(strides[outer] != strides[inner] * shape[inner] for strides in accesses):
@@ -140,6 +149,8 @@ def divided(sizes: Sequence[int], breaks: Collection[int]) -> list[list[int]] | 
         >>> divided((2, 12), [4]), divided((2, 12), [3, 4])
         ([[2], [3, 4]], None)
     """
+    if not breaks:
+        return [[size] for size in sizes]
     found: list[list[int]] = []
     after = 1
     for size in reversed(sizes):

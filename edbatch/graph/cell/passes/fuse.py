@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from edbatch.graph.cell.body import Body, Node, Value, operands_of
 from edbatch.graph.cell.passes.entries import along, by_rows, divided
 from edbatch.graph.cell.passes.goes_through import GoesThrough, goes_through
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
-from edbatch.graph.spec import ParameterSpec, Shape, Spec
+from edbatch.graph.spec import ParameterSpec, Shape
 
 #: Words that a run's kernel may be given: CUDA before 12.1 passes 4,096 bytes.
 MOST_WORDS = 512
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """Nodes that one kernel computes: of values of one size, and of one number for each group of their entries.
 
     Args:
@@ -30,12 +26,14 @@ class Run:
         sizes: of the axes along which entries are numbered, row by row.
         reduced: per axis, whether the entries along it are of one group; the other axes number the groups.
         stores: those of the nodes whose values something outside the run reads.
+        through: per node, how it goes through its operands.
     """
 
     nodes: tuple[int, ...]
     sizes: Shape
     reduced: tuple[bool, ...]
     stores: tuple[int, ...]
+    through: Mapping[int, GoesThrough]
 
     def axes_of(self, entries: int) -> list[int]:
         """The axes of a value of so many entries: all, or those that number the groups."""
@@ -80,7 +78,7 @@ def fuse(body: Body) -> list[Run | int]:
     for stage in sorted({*others, *runs}):
         order += others[stage]
         for run in runs[stage]:
-            order += _runs(body, readers, tuple(run.nodes), tuple(run.sizes), tuple(run.reduced))
+            order += _runs(body, readers, run, tuple(run.nodes))
     return order
 
 
@@ -89,7 +87,7 @@ def alone(body: Body, number: int) -> Run:
     node = body.nodes[number]
     through = goes_through(body, node)
     run = _begun(number, node, through, stage=0)
-    return Run((number,), tuple(run.sizes), tuple(run.reduced), (number,))
+    return Run((number,), tuple(run.sizes), tuple(run.reduced), (number,), run.through)
 
 
 def is_fusible(node: Node) -> bool:
@@ -103,17 +101,21 @@ class _Growing:
 
     Attributes:
         stage: see `fuse`.
-        nodes, sizes, reduced: of the run; axes are divided as its nodes need it.
+        nodes, sizes, reduced, through: of the run; axes are divided as its nodes need it.
     """
 
     def __init__(self, stage: int, size: int) -> None:
         self.stage = stage
         self.nodes: dict[int, bool] = {}  # whether there is one number for each entry
+        self.through: dict[int, GoesThrough] = {}
         self.sizes = [size]
         self.reduced = [False]
 
     def take(self, number: int, node: Node, through: GoesThrough) -> bool:
         """Whether a node goes through the entries, or the groups, as the others do; then it is one of them."""
+        if through.is_plain and self.sizes == [through.size] and not self.reduced[0]:
+            self.nodes[number], self.through[number] = True, through
+            return True
         axes = axes_of(self.sizes, self.reduced, through.size)
         if math.prod(self.sizes[axis] for axis in axes) != through.size:
             return False
@@ -141,6 +143,7 @@ class _Growing:
         self.sizes, self.reduced = sizes, reduced
         grouped = any(reduced) and (any(through.reduced) or through.size != math.prod(sizes))
         self.nodes[number] = not grouped
+        self.through[number] = through
         return True
 
     def _in_registers(self, below: int, through: GoesThrough, slot: int, sizes: list[int], reduced: list[bool]) -> bool:
@@ -164,18 +167,15 @@ def _begun(number: int, node: Node, through: GoesThrough, stage: int) -> _Growin
     return run
 
 
-def _runs(
-    body: Body, readers: list[set[int]], nodes: tuple[int, ...], sizes: Shape, reduced: tuple[bool, ...]
-) -> list[Run]:
-    """One run, or as many as it takes."""
+def _runs(body: Body, readers: list[set[int]], grown: _Growing, nodes: tuple[int, ...]) -> list[Run]:
+    """Of these nodes one run, or as many as it takes."""
     inside = set(nodes)
-    stores = tuple(number for number in sorted(inside) if not readers[number] <= inside)
-    run = Run(nodes, sizes, reduced, stores)
+    stores = tuple([number for number in sorted(inside) if not readers[number] <= inside])
+    run = Run(nodes, tuple(grown.sizes), tuple(grown.reduced), stores, grown.through)
     if len(nodes) == 1 or _words(body, run) <= MOST_WORDS:
         return [run]
     half = len(nodes) // 2
-    first = _runs(body, readers, nodes[:half], sizes, reduced)
-    return first + _runs(body, readers, nodes[half:], sizes, reduced)
+    return _runs(body, readers, grown, nodes[:half]) + _runs(body, readers, grown, nodes[half:])
 
 
 def _words(body: Body, run: Run) -> int:
@@ -185,7 +185,7 @@ def _words(body: Body, run: Run) -> int:
     more = 3 + len(run.sizes) + 5  # a place with all numbers; and the number of rows and scratch, among others
     for number in run.nodes:
         node = body.nodes[number]
-        through = goes_through(body, node)
+        through = run.through[number]
         for operand, first, strides in zip(operands_of(node), through.firsts, through.strides, strict=True):
             if not (isinstance(operand, Value) and operand.node in inside):
                 accesses.add((operand, first, strides, node.payload))
@@ -210,10 +210,7 @@ def is_contiguous(nodes: Sequence[Node], value: Value) -> bool:
     node = nodes[value.node]
     if node.type.op is PARAMETER and len(node.type.out.shape) == 2:  # stored by columns
         return False
-    if value.view is None:
-        return True
-    root: Spec = value.view.root
-    return bool(value.view.look(np.empty((2, *root.shape), np.float32))[0].flags.c_contiguous)
+    return value.view is None or value.view.contiguous
 
 
 def reads(body: Body, run: Run) -> tuple[list[Value | ParameterSpec], dict[tuple[int, int], int]]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 from edbatch.graph.cell.body import Body, Node, Value, operands_of
-from edbatch.graph.cell.passes.entries import Strides, along, breaks, broadcast, by_rows, shown, with_gaps
+from edbatch.graph.cell.passes.entries import Strides, along, breaks, broadcast, by_rows, seen, shown, with_gaps
 from edbatch.graph.op import Kind
 from edbatch.graph.ops.shape import RESHAPE
 from edbatch.graph.sources import PARAMETER
@@ -18,11 +15,10 @@ from edbatch.graph.spec import ParameterSpec, Shape
 Operand = Value | ParameterSpec
 
 
-@dataclass(frozen=True)
 class GoesThrough:
     """How a node goes through its operands.
 
-    Args:
+    Attributes:
         shape: the axes that it goes along.
         reduced: per axis, whether it makes one number of the entries along it.
         strides: per operand, where its entries lie along these axes.
@@ -30,22 +26,21 @@ class GoesThrough:
         numbers: strides of what else tells entries apart: "index", their number on the first axis, "position", that of
             all.
         along: of an op that picks, the distance between what it may show.
+        size: entries that it goes through.
+        is_plain: whether it is known to go through all operands entry by entry, as these are numbered.
     """
 
-    shape: Shape
-    reduced: tuple[bool, ...]
-    strides: tuple[Strides, ...]
-    firsts: tuple[int, ...]
-    numbers: dict[str, Strides]
-    along: int = 0
+    __slots__ = ("along", "breaks", "firsts", "is_plain", "numbers", "reduced", "shape", "size", "strides")
 
-    @property
-    def size(self) -> int:
-        """Entries that it goes through."""
-        return math.prod(self.shape)
+    def __init__(
+        self, shape: Shape, reduced: tuple[bool, ...], strides: tuple[Strides, ...], firsts: tuple[int, ...],
+        numbers: dict[str, Strides], along: int = 0, is_plain: bool = False,
+    ) -> None:  # fmt: skip
+        self.shape, self.reduced, self.strides, self.firsts = shape, reduced, strides, firsts
+        self.numbers, self.along, self.size = numbers, along, math.prod(shape)
+        self.is_plain, self.breaks = is_plain, [] if is_plain else self._breaks()
 
-    @cached_property
-    def breaks(self) -> list[int]:
+    def _breaks(self) -> list[int]:
         """Where axes have to be told apart; see `entries.breaks`."""
         told = [*self.strides, *self.numbers.values()]
         return breaks(self.shape, [*told, self._kept] if any(self.reduced) else told)
@@ -74,24 +69,36 @@ def goes_through(body: Body, node: Node, strides_of: Callable[[Operand], Strides
         strides_of: how the value that an operand is seen of, or a parameter, lies; by default as if nothing were known
             of parameters that are stored by columns, but which axes they have.
     """
-    type, operands = node.type, operands_of(node)
-    seen = []
+    type = node.type
+    if type.op.scalar and not type.op.payload and _is_plain(body, node):
+        rows, count = by_rows(type.out.shape), len(node.operands)
+        return GoesThrough(type.out.shape, (False,) * len(rows), (rows,) * count, (0,) * count, {}, is_plain=True)
+    operands = operands_of(node)
+    found = []
     for operand in operands:
         spec = operand if isinstance(operand, ParameterSpec) else body.nodes[operand.node].type.out
         lies = _guess(body, operand, spec.shape) if strides_of is None else strides_of(operand)
-        seen.append(shown(_look(operand, node), spec.shape, lies))
+        found.append(_seen(operand, node, spec.shape, lies))
     op = type.op
     if op.picks:
-        return _picked(seen, **dict(type.attributes))
-    shape = type.out.shape if op.scalar or (op.kind is Kind.VIEW and op is not RESHAPE) else seen[0][0]
+        return _picked(found, **dict(type.attributes))
+    shape = type.out.shape if op.scalar or (op.kind is Kind.VIEW and op is not RESHAPE) else found[0][0]
     axes = dict(type.attributes)["axes"] if op.reduction else ()
     return GoesThrough(
         shape,
         tuple(axis in axes and size > 1 for axis, size in enumerate(shape)),
-        tuple(broadcast(of, strides, shape) for of, strides, _ in seen),
-        tuple(first for *_, first in seen),
+        tuple(broadcast(of, strides, shape) for of, strides, _ in found),
+        tuple(first for *_, first in found),
         _numbers(op.scalar, shape) if op.payload else {},
     )
+
+
+def _is_plain(body: Body, node: Node) -> bool:
+    """Whether all operands are values of the result's shape, as they were computed."""
+    if len(node.operands) < len(node.type.operands) or any(view is not None for _, view in node.operands):
+        return False
+    types = [body.nodes[number].type for number, _ in node.operands]
+    return all(type.out.shape == node.type.out.shape and type.op is not PARAMETER for type in types)
 
 
 def _picked(seen: list[tuple[Shape, Strides, int]], axis: int = 0) -> GoesThrough:
@@ -111,14 +118,14 @@ def _numbers(scalar: str, shape: Shape) -> dict[str, Strides]:
     return {name: strides for name, strides in found.items() if name in scalar}
 
 
-def _look(operand: Operand, node: Node) -> Callable[[Any], Any] | None:
-    """How an operand is looked at; by the copy of a view, as the view shows it."""
+def _seen(operand: Operand, node: Node, shape: Shape, strides: Strides) -> tuple[Shape, Strides, int]:
+    """What is seen of an operand; by the copy of a view, as the view shows it."""
     view = operand.view if isinstance(operand, Value) else None
-    look: Callable[[Any], Any] | None = None if view is None else view.look
-    op, attributes = node.type.op, dict(node.type.attributes)
+    op = node.type.op
     if op.kind is not Kind.VIEW or op is RESHAPE:
-        return look
-    return lambda x: op.forward(x if look is None else look(x), **attributes)
+        return seen(view, shape, strides)
+    attributes = dict(node.type.attributes)
+    return shown(lambda x: op.forward(x if view is None else view.look(x), **attributes), shape, strides)
 
 
 def _guess(body: Body, operand: Operand, shape: Shape) -> Strides:

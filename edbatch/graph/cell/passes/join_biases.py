@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from edbatch.graph.cell.body import Body, Node
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS
@@ -17,6 +15,8 @@ def join_biases(body: Body, fuse: bool) -> Body:
         fuse: leave those that only element-wise ops read: there the bias is added in the fused kernel, and not in
             memory.
     """
+    if all(node.type.op is not OPS["add"] or len(node.operands) != 1 for node in body.nodes):
+        return body
     uses = [0] * len(body.nodes)
     kept = [not fuse] * len(body.nodes)  # as `affine`
     for value in body.outputs:
@@ -47,4 +47,4 @@ def join_biases(body: Body, fuse: bool) -> Body:
         ):
             type = node_type(OPS["affine"], (), (weight, product.type.operands[1], bias))
             nodes[number] = Node(type, product.operands, cuts=node.cuts)
-    return replace(body, nodes=tuple(nodes))
+    return body._replace(nodes=tuple(nodes))

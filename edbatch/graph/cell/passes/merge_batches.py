@@ -7,7 +7,6 @@ of what lies side by side is that memory, and needs no node.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
@@ -86,7 +85,7 @@ class _Merging:
     def _alone(self, number: int) -> Value:
         node = self.old.nodes[number]
         operands = tuple(map(self.value, node.operands))
-        return self.nodes.add(replace(node, operands=operands))
+        return self.nodes.add(node.of(operands))
 
     def _placed(self, number: int) -> Value:
         """A node that puts its operands side by side; if they are so already, what they are parts of."""
@@ -101,7 +100,7 @@ class _Merging:
         if joins and number not in self.whole and len(node.type.out.shape) == 1:
             begins = [0, *accumulate(self.nodes.spec(value).size for value in values)][:-1]
             self.concatenated[made.node] = dict(zip(values, begins, strict=True))
-            self.nodes[made.node] = replace(self.nodes[made.node], cuts=tuple(begins[1:]))
+            self.nodes[made.node] = self.nodes[made.node]._replace(cuts=tuple(begins[1:]))
         return made
 
     def _product(self, nodes: Sequence[Node]) -> Value | None:

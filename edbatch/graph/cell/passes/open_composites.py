@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +25,9 @@ def open_composites(body: Body) -> Body:
 
 def open_lists(body: Body) -> Body:
     """Put what other ops are made of when they are computed in their places: of reductions of lists, chains of ops."""
-    return open_composites(_opened(body, [node.type.op.unrolled for node in body.nodes]))
+    if any(node.type.op.unrolled is not None for node in body.nodes):
+        body = _opened(body, [node.type.op.unrolled for node in body.nodes])
+    return open_composites(body)
 
 
 def _body_of(node: Node, function: Callable[..., Any]) -> Body:
@@ -71,14 +72,14 @@ def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:
     for number, (node, function) in enumerate(zip(body.nodes, functions, strict=True)):
         operands = tuple(seen(value, values) for value in node.operands)
         if function is None:
-            values[number] = nodes.add(replace(node, operands=operands) if operands else node)
+            values[number] = nodes.add(node.of(operands) if operands else node)
             continue
         inner = _body_of(node, function)
         inside: dict[int, Value] = dict(enumerate(operands))
         for at, one in enumerate(inner.nodes[len(operands) :], len(operands)):
             payload = tuple(node.payload[-1 - x] if x < 0 else x for x in one.payload)
             read = tuple(seen(value, inside) for value in one.operands)
-            inside[at] = nodes.add(replace(one, operands=read, payload=payload))
+            inside[at] = nodes.add(one._replace(operands=read, payload=payload))
         result = inner.outputs[0]
         values[number] = seen(result, inside)
         shown, steps = origin(inner, result)
@@ -86,4 +87,4 @@ def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:
         if number in returned and (shown < len(operands) or overlaps):
             values[number] = computed(values[number])  # users may ask for its gradient
     outputs = tuple(seen(value, values) for value in body.outputs)
-    return replace(body, nodes=tuple(nodes), outputs=outputs)
+    return body._replace(nodes=tuple(nodes), outputs=outputs)

@@ -8,7 +8,6 @@ parameter that is stored by columns has no view in another shape.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of
 from edbatch.graph.cell.passes.fuse import is_contiguous
@@ -20,10 +19,14 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, spec_of
 
 Operand = Value | ParameterSpec
+PRODUCTS = ("matmul", "affine", "matmul_stack")
 
 
 def rows_for_steps(body: Body) -> Body:
     """Copy, once a call, what products, and the row of the result, are made of and does not lie in rows."""
+    copies = any(_may_copy(node) for node in body.nodes)
+    if not copies and all(is_contiguous(body.nodes, value) for value in body.outputs):
+        return body
     made = _Copies()
     for number, node in enumerate(body.nodes):
         name, specs = node.type.op.name, node.type.operands
@@ -37,12 +40,18 @@ def rows_for_steps(body: Body) -> Body:
         elif name == "matmul_stack":
             made.add(number, made.node(name, [made.rows(x) for x in operands]))
         elif node.type.op.call is not None:
-            made.add(number, replace(node, operands=tuple(made.rows(x) for x in operands)))
+            made.add(number, node.of(tuple([made.rows(x) for x in operands])))
         else:
             given = tuple(x for x in operands if isinstance(x, Value))
-            made.add(number, replace(node, operands=given) if given else node)
+            made.add(number, node.of(given) if given else node)
     outputs = [made.row(made.readable(value)) for value in body.outputs]
-    return replace(body, nodes=tuple(made.nodes), outputs=tuple(outputs))
+    return body._replace(nodes=tuple(made.nodes), outputs=tuple(outputs))
+
+
+def _may_copy(node: Node) -> bool:
+    """Whether a node may read copies."""
+    op = node.type.op
+    return op.call is not None or op.name in PRODUCTS or (op is PARAMETER and len(node.type.out.shape) == 2)
 
 
 def parameter_matrix(nodes: Sequence[Node], operand: Operand) -> tuple[ParameterSpec, bool] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of, rebuilt, with_nodes
@@ -39,7 +38,7 @@ def merge_equal(body: Body, named: bool = False) -> Body:
     members: dict[int, int] = {}
     copies: dict[int, int] = {}  # of what
     for number, node in enumerate(body.nodes):
-        moved = node.moved(new)
+        moved = node if len(kept) == number and not copies else node.moved(new)
         is_one = moved.value is not None or moved.type.op.call is not None
         key = (moved.type, moved.operands, moved.payload, number if is_one else None)
         if key not in seen:
@@ -52,12 +51,16 @@ def merge_equal(body: Body, named: bool = False) -> Body:
             new[number] = len(kept)
             copies[len(kept)] = first
             kept.append(Node(node_type(OPS["scale_gradient"], (("scale", 1.0),), (node.type.out,)), (Value(first),)))
+    if len(kept) == len(body.nodes) and not copies:
+        return body
     alone = {copy: of for copy, of in copies.items() if members[of] == 1}
     return with_nodes(rebuilt(body, kept, new), [number for number in range(len(kept)) if number not in alone], alone)
 
 
 def open_affines(body: Body) -> Body:
     """Make a product and a sum of every `affine` whose weight and bias are parameters."""
+    if all(node.type.op is not OPS["affine"] for node in body.nodes):
+        return body
     nodes = Nodes()
     new: dict[int, int] = {}
     for number, old in enumerate(body.nodes):
@@ -75,6 +78,8 @@ def open_affines(body: Body) -> Body:
 
 def parameters_as_values(body: Body) -> Body:
     """Make nodes of the vectors that element-wise ops read as parameters, one of each."""
+    if all(len(node.operands) == len(node.type.operands) for node in body.nodes if node.type.op.elementwise):
+        return body
     nodes = Nodes()
     new: dict[int, int] = {}
     made: dict[ParameterSpec, Value] = {}
@@ -92,7 +97,7 @@ def parameters_as_values(body: Body) -> Body:
         values = tuple(x for x in operands if isinstance(x, Value))
         if len(values) > len(node.operands):
             specs = tuple(nodes.spec(x) if isinstance(x, Value) else x for x in operands)
-            node = replace(node, type=node_type(node.type.op, node.type.attributes, specs), operands=values)
+            node = node._replace(type=node_type(node.type.op, node.type.attributes, specs), operands=values)
         new[number] = nodes.add(node).node
     return rebuilt(body, nodes, new)
 

@@ -7,8 +7,6 @@ stays.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, rebuilt, spec_of_value
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.node_type import node_type
@@ -22,6 +20,9 @@ def sink_views(body: Body, named: bool = False) -> Body:
     Args:
         named: each result keeps its gradient, see `prepare_for_batching`: what is read of it is read there.
     """
+    read = [value for node in body.nodes for value in node.operands]
+    if not any(value.view is not None and body.nodes[value.node].type.op.elementwise for value in read):
+        return body
     returned = {value.node for value in body.outputs} if named else set()
     nodes = Nodes()
     new: dict[int, int] = {}
@@ -53,7 +54,7 @@ def sink_views(body: Body, named: bool = False) -> Body:
         return found[value]
 
     for number, node in enumerate(body.nodes):
-        new[number] = nodes.add(replace(node, operands=tuple(moved(value) for value in node.operands))).node
+        new[number] = nodes.add(node.of(tuple([moved(value) for value in node.operands]))).node
     return rebuilt(body, nodes, new)
 
 

@@ -7,7 +7,7 @@ does the read-out of all states after the last.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from edbatch.graph.cell.body import Body, Node, Value, row_of, slice_of, step_to
 from edbatch.graph.cell.passes.sink_views import seen_through
@@ -232,7 +232,7 @@ def _part(
             return None
         payload = tuple(x if x >= 0 else -1 - integers.setdefault(-1 - x, len(integers)) for x in node.payload)
         new[number] = len(nodes)
-        nodes.append(replace(node, operands=tuple(x for x in operands if x is not None), payload=payload))
+        nodes.append(node._replace(operands=tuple(x for x in operands if x is not None), payload=payload))
     outputs = [moved(value) for value in wanted]
     if None in outputs:
         return None
