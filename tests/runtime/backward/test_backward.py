@@ -181,3 +181,13 @@ def test_gradients_that_overflow_are_infinite_and_no_warning(n):
     loss.backward()
     assert not np.isfinite(W.grad()).all()
     assert not np.isfinite(b.grad()).all()
+
+
+def test_an_operand_that_is_stopped_in_one_of_two_batches():
+    with eb.Graph():
+        x = eb.input([0.5, -0.3])
+        first = eb.tanh(x)
+        second = eb.tanh(eb.stop_gradient(first))
+        (eb.sum(first) + eb.sum(second)).backward()
+        np.testing.assert_array_equal(first.gradient(), [1, 1])
+        np.testing.assert_allclose(x.gradient(), 1 - np.tanh([0.5, -0.3]) ** 2, rtol=1e-6)
