@@ -73,9 +73,9 @@ def run_batches(
         backend.run_batches(at, at + 1, *tables, programs, scratch)
         if profile is not None:
             backend.synchronize()
-            seconds, begins = perf_counter() - started, plan.tables.batches["operand"][at:].tolist()
-            access = plan.tables.operands["access"][begins[0] : begins[1] if len(begins) > 1 else None]
-            batch = plan.tables.batch(at)
+            seconds, of = perf_counter() - started, plan.tables
+            batch, begins = of.batch(at), of.batches["operand"][at + 1 : at + 2].tolist()
+            access = of.operands["access"][batch.operand : begins[0] if begins else None]
             viewed = int((access <= STRIDED).sum())
             profile.append(Timed(batch.type, batch.n, viewed, len(access) - viewed, started, seconds))
         if graph.check_nan:

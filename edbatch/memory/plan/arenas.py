@@ -80,12 +80,6 @@ class Arenas:
         self.rows, self.words = rows, words_of(rows)
         self.used = self.words[:, 2]
 
-    def claim(self, arenas: Any, used: Any) -> None:
-        """Have so many rows in use of some arenas, and room for them; both are lists or arrays."""
-        self.used[arenas] = used
-        if (self.words[arenas, 3] < used).any():
-            self.make_room()
-
     def put(self, used: np.ndarray) -> None:
         """Have so many rows in use of each arena, where none are, and room for them."""
         self.see_layouts()
@@ -118,6 +112,9 @@ class Arenas:
     def bytes(self) -> int:
         """Bytes of the rows in use."""
         return int(self.rows["used"] @ self.rows["stride"])
+
+
+_STRIDES = np.array([0, 1, 0, 0])  # of the fields of a record `Rows`, what stays where there are none
 
 
 class PlacedRows(NamedTuple):
@@ -197,7 +194,7 @@ class GradientRows:
         if found is None:
             seen = self._windows.windows[window]
             rows = self._arenas.used.item(seen.arena)
-            if not rows and seen.is_gradient:
+            if not rows and self._windows.of_gradients[seen.arena]:
                 rows = self._arenas.used.item(seen.arena - GRADIENT)
             flat = self.flat(seen.arena, 0, rows)
             found = self._arrays[window] = seen.view(flat.reshape(rows, *self._windows.layouts[seen.arena][0]))
@@ -217,7 +214,7 @@ class GradientRows:
         if self._claims:
             self._arrays.clear()
             for placed, _ in self._claims:
-                self._arenas.used[placed.arenas] = 0
+                self._arenas.words[placed.arenas] = placed.words * _STRIDES  # a recording is found by all of them
         while len(self._claims) > 1:
             self._pool.release(self._claims.pop()[1])
         self._claims.clear()

@@ -24,7 +24,6 @@ class Window(NamedTuple):
         column: where a row's first entry lies in the arena's row.
         shape, strides: of one row as seen; strides in entries.
         contiguous: whether a row's entries lie side by side.
-        is_gradient: whether it shows gradients, of what the window before it shows.
     """
 
     arena: int
@@ -33,7 +32,6 @@ class Window(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     contiguous: bool
-    is_gradient: bool = False
 
     @property
     def entries(self) -> int:
@@ -86,7 +84,7 @@ class Windows:
             for seen in self.windows[known:]:
                 size, number = self.layouts[seen.arena][1].itemsize, -1
                 if not seen.contiguous:
-                    if seen.is_gradient:  # as the window before, which shows the values
+                    if self.of_gradients[seen.arena]:  # as the window before, which shows the values
                         number = len(self.scattered) - 1
                     else:
                         number = len(self.scattered)
@@ -136,5 +134,5 @@ class Windows:
 
     def _add(self, seen: Window) -> int:
         """Number of a new window on values; the next one shows their gradients."""
-        self.windows += [seen, seen._replace(arena=seen.arena + GRADIENT, is_gradient=True)]  # both, or none
+        self.windows += [seen, seen._replace(arena=seen.arena + GRADIENT)]  # both, or none
         return len(self.windows) - 2

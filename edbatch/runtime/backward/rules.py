@@ -109,12 +109,12 @@ class Rules:
         self._rules, self._given, self._computed = (GrowingTable(kind) for kind in (RULE, SOURCE, COMPUTED))
         self._windows: np.ndarray | None = None
         self._directory: Directory[RuleTables] | None = None
-        self._ways: Directory[Any] | None = None
+        self._flow_tables: Directory[Any] | None = None
 
     @property
     def flow_tables(self) -> np.ndarray:
         """Directory of the `flow.FlowTables` of all types whose sets are known."""
-        table, known, stops = self._table, self._ways, stopping_views()
+        table, known, stops = self._table, self._flow_tables, stopping_views()
         sets = table.live_outputs.tables
         if (
             known is None
@@ -123,7 +123,7 @@ class Rules:
             or known.tables[5] is not sets.start
         ):
             columns = table.holds_parameters, table.ends_gradients, stops, table.singles, table.lists
-            known = self._ways = Directory((*columns, *sets))
+            known = self._flow_tables = Directory((*columns, *sets))
         return known.entries
 
     @property

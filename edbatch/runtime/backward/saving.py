@@ -53,9 +53,9 @@ def claim_saved(table: TypeTable, store: Store, batches: np.ndarray) -> dict[int
     arenas.see_layouts()
     is_full = False
     for kind, how, window, arena in claimed:
-        found[kind] = Saved(how, window, arenas.used.item(arena), counts.item(kind))
-        used = arenas.used.item(arena) + counts.item(kind)
-        arenas.used[arena], is_full = used, is_full or used > arenas.words.item(arena, 3)
+        one = found[kind] = Saved(how, window, arenas.used.item(arena), counts.item(kind))
+        arenas.used[arena] = one.first + one.n
+        is_full = is_full or one.first + one.n > arenas.words.item(arena, 3)
     if is_full:
         arenas.make_room()
     if len(store.saving) != table.count:
