@@ -1,6 +1,7 @@
 """Recordings: made the third time, bounded, and never served for what is not the same."""
 
 import contextlib
+from random import Random
 from types import SimpleNamespace
 
 import numpy as np
@@ -148,6 +149,21 @@ def test_other_words_labels_and_inputs_are_the_same_recording(cuda, recordings):
     assert recorded <= 2
     assert replayed >= 4
     assert mine.forward(SENTENCES[0][::-1], LABELS[0]) == pytest.approx(peer.forward(SENTENCES[0][::-1], LABELS[0]))
+
+
+def test_mini_batches_in_any_order_are_served(cuda, recordings):
+    """What a backward pass of another structure has left changes no key."""
+    mine = Model()
+    given = [(SENTENCES[0], LABELS[0]), ([[1], [2, 3], [4, 5, 6]], [0, 1, 2]), ([[7, 8, 1, 2]], [3])]
+    order = [0, 1, 2] * 6 + Random(0).choices(range(3), k=24)
+    for at, number in enumerate(order):
+        if at == 18:
+            before = recordings()
+        mine.loss(*given[number]).backward()
+        mine.model.zero_grad()
+    recorded, replayed = (now - then for now, then in zip(recordings(), before, strict=True))
+    assert recorded == 0
+    assert replayed == 2 * 24
 
 
 def test_training_is_the_same(cuda, recordings):
