@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.base.records import record_type
-from edbatch.compiling.directory import Directory
+from edbatch.compiling.directory import Directory, reader
 from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, Plan
 
 
@@ -25,6 +25,21 @@ class Used(NamedTuple):
 
 USED = record_type(Used._fields)
 _DTYPES = (BATCH, OPERAND, SEGMENT, *[np.dtype(np.int32)] * 3)
+
+
+class PlanTables(NamedTuple):
+    """The tables of a plan as compiled code reads and writes them, with all their room: `used`, one record, counts."""
+
+    batches: np.ndarray
+    operands: np.ndarray
+    segments: np.ndarray
+    indices: np.ndarray
+    integers: np.ndarray
+    nodes: np.ndarray
+    used: np.ndarray
+
+
+tables_in = reader(PlanTables, *_DTYPES, USED)
 LISTS = 4  # operands that a node without any may have: empty lists
 
 

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import INT32, reader, table
+from edbatch.compiling.directory import INT32, table
 from edbatch.memory.plan.columns import NodeColumns, TypeColumns, nodes_in, span, types_in
-from edbatch.memory.plan.format import BATCH, GATHER, GATHER_MANY, OPERAND, SEGMENT, SHARED, SLICE, STRIDED
-from edbatch.memory.plan.growing import USED
+from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED
+from edbatch.memory.plan.growing import PlanTables, tables_in
 from edbatch.memory.plan.order import order_rows
-
-
-class _Tables(NamedTuple):
-    """A plan while it is written; see `growing.GrowingPlan`."""
-
-    batches: np.ndarray
-    operands: np.ndarray
-    segments: np.ndarray
-    indices: np.ndarray
-    integers: np.ndarray
-    nodes: np.ndarray
-    used: np.ndarray
-
-
-_tables_in = reader(_Tables, BATCH, OPERAND, SEGMENT, INT32, INT32, INT32, USED)
 
 
 # Each step goes over all batches: Numba counts the references to every array of a record when a function is called with
@@ -53,7 +38,7 @@ def extend_plan(
     Linear in nodes and operands.
     """
     nodes, row, types = nodes_in(node_tables), table(node_tables, 4, INT32), types_in(type_tables)
-    tables = _tables_in(plan_tables)
+    tables = tables_in(plan_tables)
     order_rows(order, offsets, nodes, types.singles, types.lists, first)
     has_room = _assign_rows(tables, order, offsets, nodes, types, row, arenas)
     _write_integers(tables, order, offsets, nodes, types)
@@ -68,7 +53,7 @@ def extend_plan(
 
 @compiled(small=True, inline="always")
 def _assign_rows(
-    tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns, row: np.ndarray,
+    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns, row: np.ndarray,
     arenas: np.ndarray,
 ) -> bool:  # fmt: skip
     """Where each batch's results and operands are; returns whether there is room."""
@@ -93,7 +78,7 @@ def _assign_rows(
 
 @compiled(small=True, inline="always")
 def _write_integers(
-    tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns
+    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns
 ) -> None:
     """Write where nodes' lists begin and end, and where their integers are."""
     indices, used, number = tables.indices, tables.used[0]["indices"], tables.used[0]["batches"]
@@ -121,7 +106,7 @@ def _write_integers(
 
 @compiled(small=True, inline="always")
 def _find_accesses(
-    tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns, row: np.ndarray,
+    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns, row: np.ndarray,
     n_windows: int,
 ) -> None:  # fmt: skip
     """Fill in the records of operands, and the rows that they list."""
@@ -226,7 +211,7 @@ def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: NodeColumns,
 
 @compiled(small=True)
 def _divide(
-    tables: _Tables, number_of: np.ndarray, found: np.void, begin: int, of_batch: np.ndarray, slot: int,
+    tables: PlanTables, number_of: np.ndarray, found: np.void, begin: int, of_batch: np.ndarray, slot: int,
     nodes: NodeColumns, types: TypeColumns,
 ) -> tuple[int, int]:  # fmt: skip
     """Divide an operand, whose rows are the indices from `begin` on, into segments of one window each.

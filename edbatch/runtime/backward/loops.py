@@ -9,17 +9,16 @@ import numpy as np
 from edbatch.compiling.compiled import compiled
 from edbatch.graph.cell.derivative import Given
 from edbatch.memory.plan.format import GATHER, SLICE
+from edbatch.memory.plan.growing import PlanTables, tables_in
 from edbatch.memory.plan.windows import GRADIENT
 from edbatch.runtime.backward.plan_writer import (
     Added,
-    PlanWriter,
     Targets,
     add_rows,
     append,
     append_batch,
     append_operand,
     batches_in,
-    out_in,
     select,
 )
 from edbatch.runtime.backward.records import COMPUTE, NOTHING, RuleTables, flow_in, rules_in
@@ -73,7 +72,7 @@ def plan_back(
         Whether there is room for the tables; if not, `used` says how much there is to be.
     """
     first, stop, first_node, n_parts = stretch
-    plan, tables, out = batches_in(first, stop, first_node, plan_tables), rules_in(rule_tables), out_in(back)
+    plan, tables, out = batches_in(first, stop, first_node, plan_tables), rules_in(rule_tables), tables_in(back)
     flowing = flow_in(flow_tables)
     parts, batches, used = flowing.parts[:n_parts], plan.batches, out.used[0]
     to = Targets(tables.windows, tables.stopped, grouped)
@@ -152,11 +151,11 @@ def place_rows(
 
 @compiled(small=True)
 def _through_batch(
-    plan: PlanWriter,
+    plan: PlanTables,
     chosen: Chosen,
     rule: np.void,
     tables: RuleTables,
-    out: PlanWriter,
+    out: PlanTables,
     targets: Targets,
     seen: np.ndarray,
 ) -> None:
@@ -184,7 +183,7 @@ def _through_batch(
 
 @compiled(small=True)
 def _over_lists(
-    plan: PlanWriter, chosen: Chosen, rule: np.void, tables: RuleTables, out: PlanWriter, targets: Targets,
+    plan: PlanTables, chosen: Chosen, rule: np.void, tables: RuleTables, out: PlanTables, targets: Targets,
     seen: np.ndarray, rows: np.ndarray,
 ) -> None:  # fmt: skip
     """A derivative that reads lists: its outputs are operands, too, of windows that the next batch uses again."""
@@ -218,7 +217,7 @@ def _over_lists(
 
 
 @compiled(small=True)
-def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Chosen, out: PlanWriter) -> None:
+def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Chosen, out: PlanTables) -> None:
     """What the batch that was appended last is given; `read`: the operands of the chosen nodes."""
     used, which = out.used[0], chosen.which
     for place in range(rule["given"], rule["given_end"]):
@@ -239,7 +238,7 @@ def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Ch
 
 
 @compiled(small=True)
-def _has_room(plan: PlanWriter, parts: np.ndarray, rules: np.ndarray, rule_of: np.ndarray, out: PlanWriter) -> bool:
+def _has_room(plan: PlanTables, parts: np.ndarray, rules: np.ndarray, rule_of: np.ndarray, out: PlanTables) -> bool:
     """Whether there is room for all that may come; then segments, indices and integers of the plan that has run are in.
 
     Else `out.used` says how much there is to be.

@@ -7,23 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import INT32, table
 from edbatch.kernels.groups import group_rows
-from edbatch.memory.plan.format import BATCH, GATHER, GATHER_MANY, OPERAND, SEGMENT, SHARED, SLICE, STRIDED, Segment
-from edbatch.memory.plan.growing import USED
+from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, Segment
+from edbatch.memory.plan.growing import PlanTables, tables_in
 from edbatch.memory.plan.windows import GRADIENT
-
-
-class PlanWriter(NamedTuple):
-    """The tables of a plan that is read, or of one that is written and has room: `used`, one record, counts entries."""
-
-    batches: np.ndarray
-    operands: np.ndarray
-    segments: np.ndarray
-    indices: np.ndarray
-    integers: np.ndarray
-    nodes: np.ndarray
-    used: np.ndarray
 
 
 class Targets(NamedTuple):
@@ -59,20 +46,11 @@ class Added(NamedTuple):
 
 
 @compiled(small=True)
-def out_in(plan: np.ndarray) -> PlanWriter:
-    """The tables of a `GrowingPlan`, given its directory."""
-    return PlanWriter(
-        table(plan, 0, BATCH), table(plan, 1, OPERAND), table(plan, 2, SEGMENT), table(plan, 3, INT32),
-        table(plan, 4, INT32), table(plan, 5, INT32), table(plan, 6, USED),
-    )  # fmt: skip
-
-
-@compiled(small=True)
-def batches_in(first: int, stop: int, first_node: int, plan: np.ndarray) -> PlanWriter:
+def batches_in(first: int, stop: int, first_node: int, plan: np.ndarray) -> PlanTables:
     """The same of what is in use, with the batches from `first` up to `stop`, and the nodes, which begin there."""
-    found = out_in(plan)
+    found = tables_in(plan)
     used = found.used[0]
-    return PlanWriter(
+    return PlanTables(
         found.batches[first:stop],
         found.operands[: used["operands"]],
         found.segments[: used["segments"]],
@@ -84,7 +62,7 @@ def batches_in(first: int, stop: int, first_node: int, plan: np.ndarray) -> Plan
 
 
 @compiled(small=True)
-def append_batch(out: PlanWriter, type: int, row: int, n: int, integers: int, offsets: int) -> None:
+def append_batch(out: PlanTables, type: int, row: int, n: int, integers: int, offsets: int) -> None:
     """A batch whose operands are those that are appended next."""
     used = out.used[0]
     batch = out.batches[used["batches"]]
@@ -98,7 +76,7 @@ def append_batch(out: PlanWriter, type: int, row: int, n: int, integers: int, of
 
 
 @compiled(small=True)
-def append_operand(out: PlanWriter, access: int, window: int, first: int, distance: int, segments: int, n: int) -> None:
+def append_operand(out: PlanTables, access: int, window: int, first: int, distance: int, segments: int, n: int) -> None:
     """An operand of the batch that was appended last."""
     used = out.used[0]
     operand = out.operands[used["operands"]]
@@ -112,7 +90,7 @@ def append_operand(out: PlanWriter, access: int, window: int, first: int, distan
 
 
 @compiled(small=True)
-def append(out: PlanWriter, found: np.ndarray) -> int:
+def append(out: PlanTables, found: np.ndarray) -> int:
     """Where a list begins that comes after all others."""
     used = out.used[0]
     begin = used["indices"]
@@ -122,7 +100,7 @@ def append(out: PlanWriter, found: np.ndarray) -> int:
 
 
 @compiled(small=True)
-def select(one: np.ndarray, chosen: np.ndarray, out: PlanWriter) -> None:
+def select(one: np.ndarray, chosen: np.ndarray, out: PlanTables) -> None:
     """Have only some elements of an operand read, in the same order; `one` holds nothing else, and lives on."""
     operand, segments, lists = one[0], out.segments, out.indices
     access, first, n = operand["access"], operand["first"], operand["n"]
@@ -154,7 +132,7 @@ def select(one: np.ndarray, chosen: np.ndarray, out: PlanWriter) -> None:
 
 
 @compiled(small=True)
-def add_rows(one: np.ndarray, added: Added, out: PlanWriter, targets: Targets, seen: np.ndarray) -> None:
+def add_rows(one: np.ndarray, added: Added, out: PlanTables, targets: Targets, seen: np.ndarray) -> None:
     """Add rows to an operand.
 
     Args:
@@ -187,7 +165,7 @@ def add_rows(one: np.ndarray, added: Added, out: PlanWriter, targets: Targets, s
 
 
 @compiled(small=True)
-def _add_to_rows(to: Segment, added: Added, out: PlanWriter, targets: Targets, seen: np.ndarray) -> None:
+def _add_to_rows(to: Segment, added: Added, out: PlanTables, targets: Targets, seen: np.ndarray) -> None:
     """Add rows, in the order of the segment's positions, to the listed rows of its window."""
     lists, shown = out.indices, to.window + GRADIENT
     rows, n, positions = to.rows, to.n, to.positions
