@@ -191,7 +191,7 @@ def environment() -> bytes:
     """What compiled code depends on beside its source: versions, processor, settings of the compiler."""
     settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT)
     # What another release has kept otherwise is not found.
-    form = "functions are numbered at random, named tuples made without Python"
+    form = "functions are numbered at random, named tuples made without Python, libraries as Numba has them"
     known = (
         form, sys.implementation.cache_tag, platform.python_version(), np.__version__, numba.__version__,
         llvmlite.__version__, cpu_target.target_context.codegen().magic_tuple(), settings,

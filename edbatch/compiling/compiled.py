@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import pickle
 import secrets
-import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar, copy_context
 from functools import partial
@@ -38,7 +37,6 @@ with compiling:
 
     from edbatch.compiling import boxing, cache  # noqa: F401 (what is boxed so)
     from edbatch.compiling.fingerprint import DIGEST, callees, fingerprint, type_text
-    from edbatch.compiling.library import our_libraries
     from edbatch.compiling.shown import announce
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
@@ -83,32 +81,18 @@ class Compiled(registry.CPUDispatcher):
         """The entry point of the version for a signature; compiled, or loaded, if there is none."""
         given, _ = sigutils.normalize_signature(sig)
         signature = tuple(map(_wide, given))
-        found = self.overloads.get(signature)
-        if found is not None and (_thread.depth > 0 or _is_callable(found)):
-            return found.entry_point
+        if signature in self.overloads:
+            return self.overloads[signature].entry_point
         # An interrupt in one of Numba's generators would end it for the whole process, and all compiling with it.
-        with Whole(), compiling, our_libraries(self.targetctx.codegen()), _deeper(self):
-            found = self.overloads.get(signature)  # another thread may have compiled it meanwhile
-            if found is not None and not _is_callable(found):
-                del self.overloads[signature]
-            if _thread.depth == 1 and not self._cache.has(signature):
-                announce(self)
+        with Whole(), compiling:
             return super().compile(signature)
-
-    def add_overload(self, result: Any) -> None:
-        """Use a version from now on: in callers, and for calls from Python if it has code for these."""
-        if _is_callable(result):
-            super().add_overload(result)
-        else:
-            self.overloads[tuple(result.signature.args)] = result
 
 
 class Small(Compiled):
     """A function whose time is about linear in the size of its arrays, and that Python can run too.
 
-    It does until compiling pays, together with the small functions that it calls. What is on disk already pays at once.
-    Where it pays, it does for those that have run beside it and that took, all together, as long as they may; and the
-    function becomes one of the class `Compiled`, unless functions that are interpreted call it.
+    It does until compiling pays, together with the small functions that it calls, or has been done before. Then it is
+    one of the class `Compiled`, unless functions that are interpreted call it.
 
     Args:
         function, options: see `Compiled`.
@@ -147,13 +131,7 @@ class Small(Compiled):
             for function in called - {self}:
                 if hasattr(function, "_is_called"):
                     function.__class__, function._is_called = Small, True
-        self._pays = _over(self) > 0 or _entries(args) > SMALL
-        if self._pays:
-            over = _over(self)
-            beside = [one for one in functions if isinstance(one, Small) and one._interpreted > 0 and not one._pays]
-            for other in sorted(beside, key=lambda one: -_over(one)):
-                over += _over(other)
-                other._pays = over > 0
+        self._pays = self._interpreted > PATIENCE * self._cost or _entries(args) > SMALL
         return self._pays
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
@@ -165,38 +143,10 @@ class Small(Compiled):
             self._interpreted += processor_time() - start
 
 
-def _over(function: Small) -> float:
-    """How much longer a function was interpreted than it may."""
-    return function._interpreted - PATIENCE * function._cost
-
-
 def _in_python(function: Small, args: tuple[Any, ...]) -> Any:
     interpreting.set(True)
     with np.errstate(over="ignore"):  # compiled integers wrap around in silence
         return function.py_func(*args)
-
-
-def _is_callable(result: Any) -> bool:
-    return bool(result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name))
-
-
-def _only_for_callers() -> bool:
-    """Whether what is compiled now need not be called from Python: but all that is compiled ahead may be."""
-    return _thread.depth > 1 and PATIENCE >= 0
-
-
-@contextmanager
-def _deeper(function: Compiled) -> Iterator[None]:
-    """What a caller's compilation needs is not made to be called from Python: unpacking arguments is much code."""
-    compiler = function._compiler
-    before = compiler.targetoptions
-    _thread.depth += 1
-    try:
-        compiler.targetoptions = {**before, "no_cpython_wrapper": _only_for_callers()}
-        yield
-    finally:
-        _thread.depth -= 1
-        compiler.targetoptions = before
 
 
 @contextmanager
@@ -221,7 +171,7 @@ def _plain(result: Any) -> Any:
 
 
 def _entries(values: tuple[Any, ...]) -> int:
-    """Of all arrays among these, in tuples among these, and of directories among these."""
+    """Count those of arrays, also in tuples and in directories."""
     total = 0
     for value in values:
         if isinstance(value, np.ndarray):
@@ -270,51 +220,39 @@ def _wide(kind: Any) -> Any:
 interpreting = ContextVar("edbatch_interpreting", default=False)
 
 
-class _Thread(threading.local):
-    depth = 0  # of functions whose callees are being compiled
-
-
-_thread = _Thread()
-
-
 class _Disk(NullCache):
     """Numba's cache of one function, in our folder. Whatever is wrong with it, the function is compiled."""
 
     def __init__(self, function: Compiled) -> None:
         self._made_of = function
 
-    def _keys(self, signature: Any) -> list[bytes]:
-        """Of the versions that serve, best last: one for Python serves callers that are compiled, too."""
+    def _key(self, signature: Any) -> bytes:
         digest = hashlib.blake2b(cache.environment(), digest_size=DIGEST)
         digest.update(fingerprint(self._made_of))
         for kind in signature:
             digest.update(type_text(kind).encode())
-        keys = [digest.digest()]
-        if _only_for_callers():
-            digest.update(b"callee")
-            keys.append(digest.digest())
-        return keys
+        return digest.digest()
 
     def has(self, signature: Any) -> bool:
         """Whether something was compiled before, and is whole."""
-        return any(cache.kept(key) is not None for key in self._keys(signature))
+        return cache.kept(self._key(signature)) is not None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled before; None: nothing, or nothing that can be used."""
-        for key in reversed(self._keys(sig)):
-            content = cache.kept(key)
-            if content is None:
-                continue
+        key = self._key(sig)
+        content = cache.kept(key)
+        if content is not None:
             try:
                 target_context.refresh()
                 return CompileResult._rebuild(target_context, *pickle.loads(content))
             except Exception as error:  # of another build of these versions: any error there may be
                 problem = f"cannot be used ({type(error).__name__}: {error})"
                 cache.complain(f"{cache.path_of(key)}: {problem}", heals=True)
+        announce(self._made_of)
         return None
 
     def save_overload(self, sig: Any, cres: Any) -> None:
         """Keep what was compiled."""
         if cres.library.has_dynamic_globals:
             raise EdBatchError(f"{cres.fndesc.qualname}: has addresses of this process in it and cannot be kept")
-        cache.keep(self._keys(sig)[-1], serialize.dumps(cres._reduce()))
+        cache.keep(self._key(sig), serialize.dumps(cres._reduce()))
