@@ -1,4 +1,4 @@
-"""`with` blocks of one kind that are open, of which the innermost is in force; and how any block ends for certain.
+"""`with` blocks that an interrupt does not leave open, and of those of one kind the innermost, which is in force.
 
 Blocks need not end in the order in which they were entered: of two generators or coroutines that each hold one, either
 may end first, and one that nobody reads on is ended by whatever thread collects it. So a block takes itself out, and
@@ -41,17 +41,15 @@ if TYPE_CHECKING or extension is None:
 
         Attributes:
             below: the block around it.
-            frame: number of the call that holds the `with` statement.
+            frame, thread: of the `with` statement.
             token: tells the thread or task that entered it from all others.
-            thread: that entered it.
         """
 
         __slots__ = ("below", "entered", "frame", "thread", "token", "top", "value")
 
         def __init__(self, top: Any, value: T | None, entered: list[Block[T]] | None = None) -> None:
             self.top: ContextVar[Block[T]] = top
-            self.value = value
-            self.entered = entered
+            self.value, self.entered = value, entered
             self.below: Block[T] | None = None
             self.token: Token[Block[T]] | None = None
 
@@ -77,14 +75,10 @@ if TYPE_CHECKING or extension is None:
             except ValueError:  # entered elsewhere, where it is found to be over by its value
                 self.value = None
                 return
-            if now is self:  # what was below then may be over
-                assert self.below is not None
-                self.top.set(self.below)
-                return
-            self.top.set(now)
-            above = next((one for one in _from(now) if one.below is self), None)
-            if above is not None:
-                above.below = self.below
+            self.top.set(self.below if now is self and self.below else now)  # what was below then may be over
+            for above in _from(now):
+                if above.below is self:
+                    above.below = self.below
 
     def _method(hook: Callable[..., Any], top: ContextVar[Any] | None, enters: bool) -> Any:
         @wraps(hook)
@@ -125,8 +119,7 @@ def _from(block: Block[T] | None) -> Iterator[Block[T]]:
 
 
 class Blocks(Generic[T]):
-    """Those that are open: each thread and each task has its own. A task begins with those of who started it, and keeps
-    them, whenever they end there.
+    """The open blocks of a kind, of each thread and task; a task begins with those of who started it, and keeps them.
 
     Attributes:
         top: the one entered last, or one that is always there and has the value None.
@@ -156,38 +149,29 @@ class Blocks(Generic[T]):
         return Block(self.top, value)
 
     def entering(self, hook: Callable[[S, Block[T]], R]) -> Callable[[S], R]:
-        """Have a class enter blocks whose values are its objects, each of which has a list of them as `_entered`.
+        """Make an `__enter__` of a class whose objects are the values of blocks, in a list of each, `_entered`.
 
         Args:
-            hook: called with the object and its block, when that is open; what it returns, the `with` statement gives,
-                and the block is left if it fails.
+            hook: called with the object and its open block, which is left if it fails; returns what `with` gives.
         """
         return _method(hook, self.top, True)
 
     def leaving(self, hook: Callable[..., R]) -> Callable[..., R]:
-        """Have a class leave them: that of the `with` statement, else the last of this thread or task.
+        """Make its `__exit__`: it leaves the block of the `with` statement, else the last of this thread or task.
 
         Args:
-            hook: see `leaving`; called with the object, the block that was left (None: there was none), and the three
-                of an error.
+            hook: see `leaving`; called with the object, the block that was left (None: there was none), and the error.
         """
         return _method(hook, self.top, False)
 
 
 def leaving(hook: Callable[..., R]) -> Callable[..., R]:
-    """An `__exit__` that an interrupt does not keep from being done.
-
-    Args:
-        hook: does it. It is called once more where it ended by an exception, and what is done twice is as if done once.
-    """
+    """Make an `__exit__` of a hook: it is called once more where an interrupt ended it, so twice has to be as once."""
     return _method(hook, None, False)
 
 
 class Ending:
-    """A block at whose end a function is called, in the place of a `finally` that an interrupt may leave undone.
-
-    Args:
-        function: see `leaving`.
+    """A block at whose end a function is called (see `leaving`), where an interrupt may leave a `finally` undone.
 
     Example:
         >>> with Ending(lambda: print("ended")):
@@ -214,11 +198,10 @@ class _Manager(contextlib._GeneratorContextManager):
 
 
 def contextmanager(function: Callable[P, Iterator[R]]) -> Callable[P, contextlib.AbstractContextManager[R]]:
-    """As that of Python, whose blocks an interrupt may leave unended."""
+    """Return `contextlib.contextmanager`'s, whose blocks end for certain."""
 
     @wraps(function)
     def call(*args: P.args, **keywords: P.kwargs) -> contextlib.AbstractContextManager[R]:
-        manager: Any = _Manager  # which the types of Python's library want to be given generators only
-        return manager(function, args, keywords)
+        return _Manager(function, args, keywords)  # type: ignore[arg-type]
 
     return call
