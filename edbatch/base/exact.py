@@ -1,8 +1,4 @@
-"""Keys of caches that tell apart what `==` does not: 1, 1.0 and True; 0.0 and -0.0.
-
-Whatever a user gives and a cache is asked for goes into its key by `exact`; on fast ways, where that takes too long,
-beside its class, or those of its entries, if these tell it (see `is_told`), else by `literal`.
-"""
+"""Keys of caches that tell apart what `==` does not: 1, 1.0 and True; 0.0 and -0.0."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ import numpy as np
 
 
 def exact(value: Any) -> Hashable:
-    """A key that equals another only if both are made of the same types and the same bits.
+    """Return a key that equals another only if both are made of the same types and the same bits.
 
     Tuples, frozen sets and frozen data classes are looked into; other objects are equal if they say so and are of one
     class.
@@ -76,17 +72,14 @@ class Identity:
 
 
 def is_told(value: Any) -> bool:
-    """Whether what is equal and of one class, entry by entry, is exactly equal: not so of zeros, NaN and nested tuples.
+    """Return whether only its equal is of its class, entry by entry: not so of zeros, NaN and nested tuples.
 
     Example:
         >>> [is_told(value) for value in (1, 0, 0.5, 0.0, (1, True), (1, (2,)), [1])]
         [True, True, True, False, True, False, False]
     """
     parts = value if value.__class__ is tuple else (value,)
-    return all(
-        part.__class__ in (int, bool, str, type(None)) or (part.__class__ is float and part != 0 and part == part)
-        for part in parts
-    )
+    return all(x.__class__ in _EQUAL_IF_SAME or (x.__class__ is float and x != 0 and x == x) for x in parts)
 
 
 _EQUAL_IF_SAME = frozenset((int, bool, str, type(None)))  # among values of one class
@@ -94,9 +87,9 @@ _bits_of = struct.Struct("<d").pack
 
 
 def literal(value: Any, depth: int = 3) -> Hashable:
-    """A key as exact as `exact`'s, in a third of the time, of what is written as a literal; None of anything else.
+    """Return a key as exact as `exact`'s, in a third of the time, of literals and lists of them.
 
-    Numbers (NumPy's, too), text, None, and tuples and lists of these, as deep as shapes of shapes go.
+    It is None of anything else, and of what is nested deeper than shapes of shapes.
 
     Example:
         >>> literal(([1, 2], 0.5)) == literal(([1, 2], 0.5))

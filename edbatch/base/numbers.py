@@ -16,7 +16,7 @@ _SCALARS = (int, float, np.integer, np.floating, np.bool_)
 
 
 def is_real(value: Any) -> bool:
-    """Whether a value is one real number: truth values of Python and NumPy are, as 0 and 1; durations are none.
+    """Return whether a value is one real number: truth values of Python and NumPy are, as 0 and 1; durations are none.
 
     Example:
         >>> [is_real(value) for value in (1, 0.5, np.float32(2), np.True_, 1j, "1", np.timedelta64(1, "s"))]
@@ -26,13 +26,7 @@ def is_real(value: Any) -> bool:
 
 
 def as_integer(value: Any) -> int:
-    """`operator.index` as a plain int, of NumPy's integers and whatever else has one, of a class of its own too.
-
-    Truth values to Python are 0 and 1; they are none here: whoever gives one has compared something.
-
-    Raises:
-        TypeError: it is no integer.
-    """
+    """Return `operator.index` as a plain int; a TypeError for truth values too: they come from comparisons."""
     if isinstance(value, bool):
         raise TypeError
     found = index(value)
@@ -40,9 +34,7 @@ def as_integer(value: Any) -> int:
 
 
 def checked_real(place: str, name: str, value: Any, below: float = math.inf) -> float:
-    """A number in [0, below) as a Python float: of NumPy's, fractions and arrays without axes too.
-
-    To go on with what was given would be to compute in its precision.
+    """Return a number in [0, below) as a Python float: of NumPy's, fractions and arrays without axes too.
 
     Raises:
         EdBatchError: it is no number, a truth value, or out of range.
@@ -70,9 +62,7 @@ def checked_real(place: str, name: str, value: Any, below: float = math.inf) -> 
 
 
 def checked_integer(place: str, name: str, value: Any, least: int = 1, most: int = MOST) -> int:
-    """An integer from `least` to `most` as a Python int: of NumPy's, and whatever else `operator.index` takes.
-
-    To go on with what was given would be to compute in its bits, or without arithmetic.
+    """Return an integer from `least` to `most` as a Python int: of NumPy's, and whatever else `operator.index` takes.
 
     Raises:
         EdBatchError: it is no integer, a truth value, or out of range.

@@ -10,15 +10,13 @@ from typing import Any
 from edbatch.compiling.cache import cache_folder, works
 from edbatch.compiling.fingerprint import callees
 
-# What is expected to take longer, in seconds, is announced; compiling a function takes about so many.
-LONG = 2.5
-SECONDS = 0.3
+LONG, SECONDS = 2.5, 0.3  # seconds: what is announced; what compiling a function takes
 
 _said = threading.Event()
 
 
 def announce(function: Any) -> None:
-    """Say, once per process, that a compiled function is about to be compiled, if that takes long."""
+    """Say, once per process, that a function is about to be compiled, if that takes long."""
     seconds = SECONDS * sum(not other.overloads for other in callees(function))
     if seconds < LONG:
         return

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from edbatch.base.stopwatch import Moment
+from edbatch.base.stopwatch import working_time
 from edbatch.policy.critical import Critical, new_critical
 from edbatch.policy.encodings import CRITICAL
 from edbatch.policy.frontier import new_frontier
@@ -187,7 +187,7 @@ class Trainer:
                         choice[states] = kept
                 self.candidates.append(now._replace(table=now.table.copied()))
 
-    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment, certain: bool) -> FSM | Heuristic:
+    def policy(self, encoding: str, seed: int, how: Exploration, started: float, certain: bool) -> FSM | Heuristic:
         """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these.
 
         If it has to be `certain` that other graphs gain, the best of these rules, unless much is saved.
@@ -196,7 +196,7 @@ class Trainer:
         if certain and not self.optimal:
             most = int(CERTAIN * most)
         batches = best.batches if best.cost <= most else self.taught[rule]
-        seconds = round(started.worked(), 3)
+        seconds = round(working_time() - started, 3)
         training = Training(
             len(self.graphs), int(self.spent), seconds, seed, batches, self.bounds, rule, self.taught[rule]
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from edbatch.base.exclusive import Interlude, Whole, exclusive
 from edbatch.base.numbers import checked_integer, checked_real
-from edbatch.base.stopwatch import Moment, book
+from edbatch.base.stopwatch import Clock
 from edbatch.errors import EdBatchError, shown, warn
 from edbatch.graph.model.parameters import Parameter, read_only
 from edbatch.graph.model.writes import note_write
@@ -181,7 +181,7 @@ class Trainer:
             EdBatchError: no parameter has a gradient, some are NaN or infinite, or a hyper-parameter is out of range or
                 too large for a parameter's dtype; nothing has been changed.
         """
-        started = Moment.now()
+        clock = Clock({})
         group_of = self._group_of()
         optimizers = self._checked()
         rates = [optimizer.learning_rate for optimizer in optimizers]
@@ -210,8 +210,11 @@ class Trainer:
         sources = {x.source for x in due.parameters if x.source is not None}
         for source in sources:
             source.is_applied = True
+        clock.stop("update")
         graphs = {id(source.seconds): source.seconds for source in sources}
-        book(list(graphs.values()), "update", started, Moment.now())
+        for seconds in graphs.values():  # evenly
+            for stage, spent in clock.seconds.items():
+                seconds[stage] = seconds.get(stage, 0.0) + spent / len(graphs)
 
     def _tell_leftovers(self, parameters: Iterable[Parameter]) -> None:
         """Warn, once, where another optimizer was updated between gradients that were added up, as in a GAN."""
