@@ -186,6 +186,13 @@ def complain(problem: str, heals: bool = False) -> None:
     warn(f"{what}: {problem}; it is compiled anew, which takes seconds, {when}{hint}")
 
 
+def say_once(text: str, said: threading.Event) -> None:
+    """Tell the reader of a log why nothing happens for some seconds: once per process, and not among tests' output."""
+    if not said.is_set() and sys.stderr is not None and "PYTEST_CURRENT_TEST" not in os.environ:
+        said.set()
+        print(text, file=sys.stderr, flush=True)
+
+
 @cache
 def environment() -> bytes:
     """What compiled code depends on beside its source: versions, processor, settings of the compiler."""

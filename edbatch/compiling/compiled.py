@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import secrets
+import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar, copy_context
 from functools import partial
@@ -37,18 +38,15 @@ with compiling:
 
     from edbatch.compiling import boxing, cache  # noqa: F401 (what is boxed so)
     from edbatch.compiling.fingerprint import DIGEST, callees, fingerprint, type_text
-    from edbatch.compiling.shown import announce
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
-# a few checks; and it checks once for all rows, not row by row, so that reading and writing parts of the same rows
-# looks like an overlap. Generated kernels say that nothing overlaps (see `kernels.language.llvm`), what Numba compiles
-# cannot. The settings are the process's: other code that Numba compiles later is checked the same way.
+# a few checks; and it checks once for all rows, so that reading and writing parts of the same rows looks like an
+# overlap. (Generated kernels say that nothing overlaps.) The settings are the process's.
 llvm.set_option("edbatch", "-runtime-memory-check-threshold=1000")
 llvm.set_option("edbatch", "-hoist-runtime-checks=false")
 
-# Numba tells functions of one name and types (closures of one function, say) apart by a number, which is part of what
-# machine code calls them, and counts from 1 in every process. LLVM takes all of one name for one function, and what is
-# on disk was compiled by several processes: a caller would reach another closure than its own, without a word.
+# Numba tells closures of one function apart by a number, which is part of the names in machine code, and counts from 1
+# in every process. LLVM takes all of one name for one function: a caller would reach another closure than its own.
 FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 62), -1)  # type: ignore[assignment]
 
 # A small function is interpreted by Python until that has taken this share of what compiling it takes, and of a second
@@ -56,8 +54,11 @@ FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 62), -1)  # type: 
 # 9 s for a function and what it calls), interpreting 0.1 to 1 us an entry.
 PATIENCE, A_BYTE = 0.5, 0.5e-3
 SMALL = 1_000_000
+LONG, SECONDS = 2.5, 0.3  # a compilation that is announced; that of a function
 
 functions: WeakSet[Compiled] = WeakSet()  # all there are in this process
+interpreting = ContextVar("edbatch_interpreting", default=False)  # whether small functions run in Python now
+_said = threading.Event()
 
 
 class Compiled(registry.CPUDispatcher):
@@ -216,10 +217,6 @@ def _wide(kind: Any) -> Any:
     return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
 
 
-#: Whether small functions run in Python now.
-interpreting = ContextVar("edbatch_interpreting", default=False)
-
-
 class _Disk(NullCache):
     """Numba's cache of one function, in our folder. Whatever is wrong with it, the function is compiled."""
 
@@ -248,8 +245,21 @@ class _Disk(NullCache):
             except Exception as error:  # of another build of these versions: any error there may be
                 problem = f"cannot be used ({type(error).__name__}: {error})"
                 cache.complain(f"{cache.path_of(key)}: {problem}", heals=True)
-        announce(self._made_of)
+        self._announce()
         return None
+
+    def _announce(self) -> None:
+        """Say, once per process, that the function is about to be compiled, if that takes long."""
+        function = self._made_of
+        seconds = SECONDS * sum(not other.overloads for other in callees(function))
+        if seconds < LONG:
+            return
+        name = f"{function.__module__.removeprefix('edbatch.')}.{function.__name__}"
+        about = f"(about {seconds:.0f} s; all that a program needs, up to a minute; longer on a busy machine)"
+        kept = (
+            f"machine, once {about}; kept in {cache.cache_folder()}" if cache.works() else f"process {about}; not kept"
+        )
+        cache.say_once(f"edbatch: compiling {name} for this {kept}", _said)
 
     def save_overload(self, sig: Any, cres: Any) -> None:
         """Keep what was compiled."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 fsm = Later("edbatch.policy.fsm")
 qlearning = Later("edbatch.policy.qlearning")
-shown = Later("edbatch.compiling.shown")
+code_cache = Later("edbatch.compiling.cache")
 
 RULE = "critical-path"
 CLOSE = 1.03  # times the lower bound: there is too little to save
@@ -64,7 +64,7 @@ class _Types:
             if savings(graphs[-1:], came) < TIMES * LEARNING_SECONDS:
                 return
             least, taken = lower_bound(graphs[-1]), len(schedule_of(self.policy, graphs[-1]))
-            shown.say_once(
+            code_cache.say_once(
                 f"edbatch: learning to batch beside the program, for some {LEARNING_SECONDS:g} s; {RULE} takes {taken} "
                 f"batches where {least} may do",
                 _said,
