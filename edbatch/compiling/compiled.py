@@ -1,9 +1,7 @@
 """Functions that Numba compiles: the one decorator, and the cache on disk that serves all of them.
 
 A compiled function is found again by what it is made of: its byte code and options, those of all functions that it
-calls, the constants that it reads, the types of its arguments, the versions of Python, NumPy, Numba and llvmlite, and
-the processor. So nothing stale is ever run, wherever the change was, and every virtual environment with the same
-versions shares the same files.
+calls, the constants that it reads, the types of its arguments, versions, and the processor. So nothing stale is run.
 """
 
 # mypy: disable-error-code="import-untyped,no-untyped-call,attr-defined"
@@ -50,8 +48,7 @@ llvm.set_option("edbatch", "-hoist-runtime-checks=false")
 FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 62), -1)  # type: ignore[assignment]
 
 # A small function is interpreted by Python until that has taken this share of what compiling it takes, and of a second
-# at most; or its arrays have more entries than this. Compiling takes so many seconds for each byte of byte code (0.1 to
-# 9 s for a function and what it calls), interpreting 0.1 to 1 us an entry.
+# at most; or its arrays have more entries than this. Compiling takes so many seconds for each byte of byte code.
 PATIENCE, A_BYTE = 0.5, 0.5e-3
 SMALL = 1_000_000
 LONG, SECONDS = 2.5, 0.3  # a compilation that is announced; that of a function
@@ -62,14 +59,10 @@ _said = threading.Event()
 
 
 class Compiled(registry.CPUDispatcher):
-    """A function that is compiled when it is first called, once per machine.
+    """A function that is compiled when it is first called, once per machine; see `numba.njit` for its options.
 
     Integers are int64, whatever the caller has: one version of a function serves all of them. It is called by Numba's
     code in C; a `__call__` in Python would take as long as a small loop.
-
-    Args:
-        function: to be compiled.
-        options: see `numba.njit`.
     """
 
     def __init__(self, function: Callable, options: dict[str, Any]) -> None:
@@ -79,9 +72,8 @@ class Compiled(registry.CPUDispatcher):
         functions.add(self)
 
     def compile(self, sig: Any) -> Any:
-        """The entry point of the version for a signature; compiled, or loaded, if there is none."""
-        given, _ = sigutils.normalize_signature(sig)
-        signature = tuple(map(_wide, given))
+        """Return the entry point of the version for a signature; compiled, or loaded, if there is none."""
+        signature = tuple(map(_wide, sigutils.normalize_signature(sig)[0]))
         if signature in self.overloads:
             return self.overloads[signature].entry_point
         # An interrupt in one of Numba's generators would end it for the whole process, and all compiling with it.
@@ -94,9 +86,6 @@ class Small(Compiled):
 
     It does until compiling pays, together with the small functions that it calls, or has been done before. Then it is
     one of the class `Compiled`, unless functions that are interpreted call it.
-
-    Args:
-        function, options: see `Compiled`.
     """
 
     def __init__(self, function: Callable, options: dict[str, Any]) -> None:
@@ -123,8 +112,8 @@ class Small(Compiled):
             self._interpreted = 0.0
             kinds = [self.typeof_pyval(value) for value in args]
             signature = tuple(map(_wide, self.fold_argument_types(kinds, {})[1]))
-            if self._cache.has(signature):
-                self._pays = True
+            self._pays = self._cache.has(signature)
+            if self._pays:
                 return True
             called = callees(self)
             size = sum(len(one.py_func.__code__.co_code) for one in called if not one.overloads)
@@ -138,8 +127,7 @@ class Small(Compiled):
     def _interpret(self, args: tuple[Any, ...]) -> Any:
         start = processor_time()
         try:
-            # Whatever ends it, with its context it is over that this thread interprets.
-            return _plain(copy_context().run(_in_python, self, args))
+            return _plain(copy_context().run(_in_python, self, args))  # with its context, `interpreting` ends
         finally:
             self._interpreted += processor_time() - start
 
@@ -152,7 +140,7 @@ def _in_python(function: Small, args: tuple[Any, ...]) -> Any:
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """In its block, functions are compiled when they are first called."""
+    """Have functions compiled when they are first called."""
     global PATIENCE
     before, PATIENCE = PATIENCE, -1.0
     try:
@@ -162,7 +150,7 @@ def at_once() -> Iterator[None]:
 
 
 def _plain(result: Any) -> Any:
-    """What compiled code gives back: Python's numbers instead of NumPy's."""
+    """Return what compiled code would: Python's numbers instead of NumPy's."""
     if isinstance(result, np.generic):
         return result.item()
     if isinstance(result, tuple):
@@ -173,13 +161,9 @@ def _plain(result: Any) -> Any:
 
 def _entries(values: tuple[Any, ...]) -> int:
     """Count those of arrays, also in tuples and in directories."""
-    total = 0
-    for value in values:
-        if isinstance(value, np.ndarray):
-            total += int(value[:, 1].sum()) if value.dtype == WORD and value.ndim == 2 else value.size
-        elif isinstance(value, tuple):
-            total += _entries(value)
-    return total
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    sizes = (int(x[:, 1].sum()) if x.dtype == WORD and x.ndim == 2 else x.size for x in arrays)
+    return sum(sizes) + sum(_entries(value) for value in values if isinstance(value, tuple))
 
 
 _F = TypeVar("_F", bound=Callable)
@@ -194,8 +178,7 @@ def compiled(function: Any = None, /, *, small: bool = False, **options: Any) ->
 
     Args:
         function: calls compiled functions and NumPy, and reads constants, of its module.
-        small: for the loops over graphs and plans, see `Small`; not for those over numbers, which have to give the
-            same bits always.
+        small: see `Small`; not for loops over numbers, which have to give the same bits always.
         options: of `numba.njit`: error_model, fastmath, inline.
 
     Example:
@@ -210,7 +193,7 @@ def compiled(function: Any = None, /, *, small: bool = False, **options: Any) ->
 
 
 def _wide(kind: Any) -> Any:
-    """The type that a version of a function is compiled for, given an argument's."""
+    """Return the type that a version of a function is compiled for, given an argument's."""
     kind = types.unliteral(kind)
     if isinstance(kind, types.StarArgTuple | types.StarArgUniTuple):  # `*args` are a tuple to who calls from Python
         return types.BaseTuple.from_types(kind.types)
@@ -236,8 +219,7 @@ class _Disk(NullCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled before; None: nothing, or nothing that can be used."""
-        key = self._key(sig)
-        content = cache.kept(key)
+        content = cache.kept(key := self._key(sig))
         if content is not None:
             try:
                 target_context.refresh()

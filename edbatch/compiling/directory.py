@@ -90,7 +90,7 @@ def reader(form: Any, *dtypes: np.dtype) -> Any:
     """Make a function that returns the first tables of a directory, of these dtypes, as a named tuple of this form."""
 
     def in_python(entries: np.ndarray) -> Any:
-        return form(*(_array_at(*entry, dtype) for entry, dtype in zip(entries, dtypes, strict=False)))
+        return form(*(_array_at(at, n, dtype) for (at, n), dtype in zip(entries, dtypes, strict=False)))
 
     @intrinsic(python=in_python)
     def read(context, entries):

@@ -14,6 +14,8 @@ from numba.core.extending import _Intrinsic
 class Intrinsic(_Intrinsic):  # type: ignore[misc]
     """An intrinsic of Numba that can be called in Python, too."""
 
+    python: Any = None
+
     def __call__(self, *args: Any) -> Any:
         """Call what does the same in Python."""
         return self.python(*args)
