@@ -212,28 +212,25 @@ class Trainer:
 
 
 def changes(table: StateTable, encoding: int, level: str, met: Mapping[int, int]) -> list[Change]:
-    """What to try in the states that are alike at a level, those first that were met most often.
+    """List what to try in the states that are alike at a level, those first that were met most often.
 
     Args:
         level: "types": states with the same types ready, and the same mark, are alike; "pairs": of those the ones where
             more is ready of one type than of another; "one": none are.
         met: how often each state decided; groups of states that never did are left out.
     """
-    groups: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)  # of a group and a type: states and positions
+    groups: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)  # by what is alike, and the type to choose
     for number in range(int(table.size[0])):
         letters = table.letters[table.start[number] : table.start[number + 1]].tolist()
         mark: Hashable = int(table.mark[number])
         if encoding >= CRITICAL:  # the types that are marked, whatever their places
             mark = frozenset(letter for at, letter in enumerate(letters) if table.mark[number] >> at & 1)
-        alike = number if level == "one" else (frozenset(letters), mark)
         if level == "pairs" and len(letters) > MOST_PAIRED:
             continue
         for types in combinations(letters, 2) if level == "pairs" else [letters]:
+            alike = number if level == "one" else (frozenset(letters), mark, types if level == "pairs" else None)
             for letter in types:
-                groups[alike, types if level == "pairs" else None, letter].append((number, letters.index(letter)))
+                groups[alike, letter].append((number, letters.index(letter)))
     weights = {group: sum(met.get(number, 0) for number, _ in members) for group, members in groups.items()}
-    found = []
-    for group in sorted(filter(weights.__getitem__, groups), key=lambda group: -weights[group]):
-        states, positions = zip(*groups[group], strict=True)
-        found.append((np.array(states), np.array(positions, np.int32)))
-    return found
+    columns = (zip(*groups[one], strict=True) for one in sorted(groups, key=lambda one: -weights[one]) if weights[one])
+    return [(np.array(states), np.array(positions, np.int32)) for states, positions in columns]
