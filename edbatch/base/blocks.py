@@ -171,14 +171,7 @@ def leaving(hook: Callable[..., R]) -> Callable[..., R]:
 
 
 class Ending:
-    """A block at whose end a function is called (see `leaving`), where an interrupt may leave a `finally` undone.
-
-    Example:
-        >>> with Ending(lambda: print("ended")):
-        ...     print("begun")
-        begun
-        ended
-    """
+    """A block at whose end a function is called (see `leaving`), where an interrupt may leave a `finally` undone."""
 
     __slots__ = ("_function",)
 

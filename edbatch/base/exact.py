@@ -19,12 +19,6 @@ def exact(value: Any) -> Hashable:
 
     Raises:
         TypeError: the value, or a part of it, is not hashable.
-
-    Example:
-        >>> exact((1, 0.0)) == exact((1, 0.0))
-        True
-        >>> len({exact(value) for value in (0, 0.0, -0.0, False, (0,), (0.0,))})
-        6
     """
     kind = value.__class__
     if kind in _EQUAL_IF_SAME:
@@ -46,11 +40,7 @@ def exact(value: Any) -> Hashable:
 
 
 class Identity:
-    """An object that is equal to itself alone, and that this keeps alive only if it must.
-
-    Args:
-        gone: is told when the object ends.
-    """
+    """An object that is equal to itself alone, kept alive only if it must be; when it ends, `gone` is given it."""
 
     __slots__ = ("held", "number")
 
@@ -72,12 +62,7 @@ class Identity:
 
 
 def is_told(value: Any) -> bool:
-    """Return whether only its equal is of its class, entry by entry: not so of zeros, NaN and nested tuples.
-
-    Example:
-        >>> [is_told(value) for value in (1, 0, 0.5, 0.0, (1, True), (1, (2,)), [1])]
-        [True, True, True, False, True, False, False]
-    """
+    """Return whether only its equal is of its class, entry by entry: not so of zeros, NaN and nested tuples."""
     parts = value if value.__class__ is tuple else (value,)
     return all(x.__class__ in _EQUAL_IF_SAME or (x.__class__ is float and x != 0 and x == x) for x in parts)
 
@@ -87,18 +72,7 @@ _bits_of = struct.Struct("<d").pack
 
 
 def literal(value: Any, depth: int = 3) -> Hashable:
-    """Return a key as exact as `exact`'s, in a third of the time, of literals and lists of them.
-
-    It is None of anything else, and of what is nested deeper than shapes of shapes.
-
-    Example:
-        >>> literal(([1, 2], 0.5)) == literal(([1, 2], 0.5))
-        True
-        >>> len({literal(value) for value in ([1], (1,), [True], [1.0], [(1,)], [0.0], [-0.0])})
-        7
-        >>> literal(np.ones(2)) is literal([object()]) is None
-        True
-    """
+    """Return as exact a key in a third of the time; None of what is no literal, or deeper than shapes of shapes."""
     kind = value.__class__
     if kind is tuple or kind is list:
         classes = tuple(map(type, value))

@@ -16,16 +16,7 @@ if sys.platform != "win32":
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
-    r"""A path that the system can be asked for.
-
-    Raises:
-        EdBatchError: it is no path, or holds a character that no path can.
-
-    Example:
-        >>> checked_path("m\0")
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: 'm\x00': no path (it holds a character that no path can)
-    """
+    """Return a path that the system can be asked for; an EdBatchError if it holds a character that no path can."""
     try:
         encoded = os.fsencode(path)
     except TypeError:
@@ -51,13 +42,6 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
     Raises:
         EdBatchError: the folder does not exist, the disk is full, writing is not allowed, or there is something at
             `path` that is no file (a folder, a device); what was at `path` before is still there, unchanged.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> folder = pathlib.Path(tempfile.mkdtemp())
-        >>> write_atomically(folder / "a.txt", "whole")
-        >>> (folder / "a.txt").read_text()
-        'whole'
     """
     target = checked_path(path)
     try:
@@ -122,11 +106,7 @@ def _lock(file: BinaryIO, wait: bool) -> bool:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a UTF-8 file.
-
-    Raises:
-        EdBatchError: the file is missing, unreadable or not UTF-8 (the message names the byte).
-    """
+    """Return the text of a UTF-8 file; an EdBatchError says why it cannot be read, or which byte is not UTF-8."""
     try:
         return checked_path(path).read_text(encoding="utf-8")
     except OSError as error:

@@ -34,16 +34,7 @@ class Same:
 
 
 def form_of(value: Any, integers: list[int]) -> Form:
-    """The form of a value, whose integers are appended.
-
-    Example:
-        >>> integers = []
-        >>> form = form_of((3, "x", (True, 0.5, 7)), integers)
-        >>> integers
-        [3, 7]
-        >>> made_of(form, np.array([4, 8]))
-        (4, 'x', (True, 0.5, 8))
-    """
+    """The form of a value, whose integers are appended."""
     kind = value.__class__
     if kind is int:
         integers.append(value)
@@ -91,12 +82,7 @@ def made_of(form: Form, integers: np.ndarray) -> Any:
 
 
 def taken_apart_as(kind: type, parts: Callable[[Any], Any], made: Callable[[Any], Any]) -> None:
-    """Have the objects of a class taken apart as something else is.
-
-    Args:
-        parts: from an object to that.
-        made: and back.
-    """
+    """Have objects of a class taken apart as something else is: `parts` makes that of one, `made` the object again."""
     _parts[kind] = parts, made
 
 

@@ -16,13 +16,7 @@ def imported(name: str) -> ModuleType:
 
 
 class Later:
-    """Stands for a module, which is imported when one of its names is read.
-
-    Example:
-        >>> fractions = Later("fractions")
-        >>> fractions.Fraction(3, 6)
-        Fraction(1, 2)
-    """
+    """Stands for a module, which is imported when one of its names is read."""
 
     def __init__(self, name: str) -> None:
         self._module_name = name

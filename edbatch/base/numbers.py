@@ -16,12 +16,7 @@ _SCALARS = (int, float, np.integer, np.floating, np.bool_)
 
 
 def is_real(value: Any) -> bool:
-    """Return whether a value is one real number: truth values of Python and NumPy are, as 0 and 1; durations are none.
-
-    Example:
-        >>> [is_real(value) for value in (1, 0.5, np.float32(2), np.True_, 1j, "1", np.timedelta64(1, "s"))]
-        [True, True, True, True, False, False, False]
-    """
+    """Return whether a value is one real number: truth values are, as 0 and 1; durations are none."""
     return isinstance(value, _SCALARS) and not isinstance(value, np.timedelta64)
 
 
@@ -38,13 +33,6 @@ def checked_real(place: str, name: str, value: Any, below: float = math.inf) -> 
 
     Raises:
         EdBatchError: it is no number, a truth value, or out of range.
-
-    Example:
-        >>> checked_real("SGD", "lr", np.array(0.5))
-        0.5
-        >>> checked_real("SGD", "momentum", 1.5, below=1)
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: SGD: momentum=1.5; expected a number in [0, 1)
     """
     if value.__class__ is float:
         found = value
@@ -66,13 +54,6 @@ def checked_integer(place: str, name: str, value: Any, least: int = 1, most: int
 
     Raises:
         EdBatchError: it is no integer, a truth value, or out of range.
-
-    Example:
-        >>> checked_integer("LSTM", "dim", np.uint8(3))
-        3
-        >>> checked_integer("LSTM", "dim", 0)
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: LSTM: dim=0; expected an integer of at least 1
     """
     try:
         found = as_integer(value)
