@@ -13,11 +13,11 @@ from edbatch.kernels.tables import Matrices, Matrix, Sizes
 
 # Where OpenBLAS has kernels for small matrices, it multiplies up to a million numbers as they lie in memory; what is
 # larger it copies into another order first, which costs more than the product where x has few rows. Such a product is
-# made of small ones: over columns of the result, or, where that has few, over columns of x. Measured, in microseconds,
+# made of small ones: over columns of the result, or, where that has few, over what is added up. Measured, in microseconds,
 # whole and so: [32, 256] x [256, 1024] 238, 154; [16, 512] x [512, 1280] 389, 195; [16, 2048] x [2048, 512] 618, 315.
 SMALL = 1_000_000
 WITH_SMALL = frozenset(["SkylakeX", "Cooperlake", "SapphireRapids"])  # architectures that have these kernels
-LEAST_PIECE = 16
+LEAST_PIECE = 12
 # Of w stored the other way round they compute so many results at most; of fewer summands, copying costs little.
 # [24, 1024] x [1024, 256] whole 308, in pieces 117; [32, 256] x [256, 64] 15, 10.
 MOST_RESULTS, LEAST_SUM, LEAST_COLUMNS = 1200, 128, 8
@@ -76,8 +76,8 @@ def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: i
     """out = x @ w; `add`: is added to what `out` holds. `out` is not turned."""
     m, n, k = sizes
     columns, piece, itemsize = n, k, gemm.itemsize
-    if gemm.small > 0 and not x.turned:
-        columns = _columns(sizes, w.turned, gemm.small)
+    if gemm.small > 0:
+        columns = n if x.turned else _columns(sizes, w.turned, gemm.small)
         if columns == n and not w.turned and m * n * k > gemm.small >= m * n * LEAST_PIECE:
             piece = gemm.small // (m * n) // 4 * 4
     for column in range(0, n, columns):
