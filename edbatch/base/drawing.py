@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from edbatch.base.files import checked_path, write_atomically
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.errors import EdBatchError
 
-matplotlib = Later("matplotlib")
-patches = Later("matplotlib.patches")
-figures = Later("matplotlib.figure")
-igraph = Later("igraph")
+matplotlib = LazyModule("matplotlib")
+patches = LazyModule("matplotlib.patches")
+figures = LazyModule("matplotlib.figure")
+igraph = LazyModule("igraph")
 
 FORMATS = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}  # what keeps a file the same every time
 CHARACTER, LINE = 0.08, 0.16  # inches of a text of nine points

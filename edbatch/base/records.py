@@ -49,5 +49,5 @@ def packing(code: str, count: int) -> Struct:
     return Struct(f"{count}{code}")
 
 
-#: Of directories (see `compiling.directory`), and of no other array of two axes that compiled code is given.
+#: Of directories (see `compiling.array_table`), and of no other array of two axes that compiled code is given.
 WORD = np.dtype(np.uint64)

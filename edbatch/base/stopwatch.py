@@ -6,7 +6,7 @@ import threading
 from time import perf_counter, thread_time
 from typing import NamedTuple
 
-from edbatch.base.blocks import leaving
+from edbatch.base.context_stack import leaving
 
 
 class Stopwatch(threading.local):

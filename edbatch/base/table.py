@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 
-tabulate = Later("tabulate")
+tabulate = LazyModule("tabulate")
 
 
 @dataclass(frozen=True)

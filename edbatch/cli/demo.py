@@ -7,14 +7,14 @@ from typing import Any
 
 import edbatch as eb
 from edbatch.base.drawing import bars, missing, write_figure
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.cli.arguments import Options, check_output, number, option
 from edbatch.cli.output import print_table
 from edbatch.cli.run import compare, record
 from edbatch.devices import current_device
 from edbatch.errors import EdBatchError
 
-workloads = Later("edbatch.models.workloads")
+workloads = LazyModule("edbatch.models.workloads")
 
 MODELS = {"trees": "tree-lstm", "tagger": "tagger", "lattices": "lattice-lstm"}
 LEARNED = "learned"

@@ -20,8 +20,8 @@ from weakref import WeakSet
 
 import numpy as np
 
-from edbatch.base.blocks import contextmanager
-from edbatch.base.exclusive import Whole
+from edbatch.base.context_stack import contextmanager
+from edbatch.base.locking import signals_deferred
 from edbatch.base.records import WORD
 from edbatch.base.stopwatch import compiling, processor_time
 from edbatch.errors import EdBatchError
@@ -77,7 +77,7 @@ class Compiled(registry.CPUDispatcher):
         if signature in self.overloads:
             return self.overloads[signature].entry_point
         # An interrupt in one of Numba's generators would end it for the whole process, and all compiling with it.
-        with Whole(), compiling:
+        with signals_deferred(), compiling:
             return super().compile(signature)
 
 

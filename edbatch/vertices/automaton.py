@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.base.exclusive import Whole, lock
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
+from edbatch.base.locking import lock, signals_deferred
 from edbatch.vertices.input_graph import InputGraph
 from edbatch.vertices.recording import Recording
 from edbatch.vertices.vertex import Form
 
-loops: Any = Later("edbatch.vertices.loops")
+loops: Any = LazyModule("edbatch.vertices.loops")
 
 
 class Tables(NamedTuple):
@@ -101,12 +101,12 @@ class Automaton:
             if key not in self._known:
                 forms = list(self._forms)
                 self._learn(key, record(vertex, key[0], [forms[child] for child in children]))
-            with lock, Whole():
+            with lock, signals_deferred():
                 self._lead_to(key)
             counts = np.concatenate([counts, np.zeros(len(self.recordings) - len(counts), np.int64)])
 
     def _learn(self, key: tuple[int, ...], made: Recording) -> None:
-        with lock, Whole():  # another thread may have been faster
+        with lock, signals_deferred():  # another thread may have been faster
             if key not in self._known:
                 self._known[key] = len(self.recordings)
                 self.recordings.append(made)

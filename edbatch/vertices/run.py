@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.blocks import Ending
+from edbatch.base.context_stack import on_exit
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import Block, Instances
 from edbatch.graph.cell.structure import flatten
@@ -122,7 +122,7 @@ class Run:
         graph = VertexGraph(self._base, self._names[kind], int(self._n_of_kind[kind]))
         vertex = Vertex(graph, kind, forms, inputs)
         try:
-            with Ending(graph.close):
+            with on_exit(graph.close):
                 returned = traced(graph, lambda: self._functions[kind](vertex))
                 if returned is not None:
                     raise EdBatchError(f"it returns {type(returned).__name__}: expected v.scatter(...) or v.push(...)")

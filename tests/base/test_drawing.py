@@ -77,9 +77,9 @@ def test_more_than_a_picture_holds(tmp_path):
 @pytest.mark.parametrize(("module", "name"), [("matplotlib.figure", "Matplotlib"), ("igraph", "igraph")])
 def test_what_is_not_installed(tmp_path, monkeypatch, module, name):
     from edbatch.base import drawing
-    from edbatch.base.later import Later
+    from edbatch.base.lazy import LazyModule
 
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr(drawing, {"igraph": "igraph"}.get(module, "figures"), Later(module))
+    monkeypatch.setattr(drawing, {"igraph": "igraph"}.get(module, "figures"), LazyModule(module))
     with pytest.raises(EdBatchError, match=rf"{name} is not installed; expected pip install 'edbatch\[plot\]'"):
         Diagram("title", [Box("a")]).write(tmp_path / "made.png")

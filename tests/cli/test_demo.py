@@ -7,7 +7,7 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.base import drawing
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.cli import demo
 from edbatch.models.workloads import WORKLOADS
 from tests.pages import README
@@ -65,7 +65,7 @@ def test_values_that_differ_are_a_fault(fails, monkeypatch, tmp_path):
 def test_without_a_library_that_draws_the_table_is_there(edbatch, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.setattr(drawing, "figures", Later("matplotlib.figure"))
+    monkeypatch.setattr(drawing, "figures", LazyModule("matplotlib.figure"))
     status, out, _ = edbatch("demo", "--samples", 1, "--hidden", 4)
     assert status == 0
     assert "batches / bound" in out

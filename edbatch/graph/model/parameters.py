@@ -9,7 +9,7 @@ from weakref import ref
 
 import numpy as np
 
-from edbatch.base.exclusive import Whole, lock
+from edbatch.base.locking import lock, signals_deferred
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.model.exchange import cast, from_dlpack
@@ -222,7 +222,7 @@ class Parameter(Operand):
             )
         if self._order == "C" and not found.flags.c_contiguous:
             raise EdBatchError(f"{self!r}.move: expected rows that lie side by side, got strides {found.strides}")
-        with lock, Whole(), self.device.backend.active():
+        with lock, signals_deferred(), self.device.backend.active():
             if self.stack is not None or self.parts:
                 raise EdBatchError(f"{self!r}.move: a cell has put it beside others; expected it before any is called")
             self.array, self.is_shared = found, True
@@ -286,7 +286,7 @@ class Parameter(Operand):
         given = self._given(gradient, "set_grad")
         if self.frozen:
             raise EdBatchError(f"{self!r}.set_grad: the parameter is frozen, and has no gradient")
-        with lock, Whole(), self.device.backend.active():
+        with lock, signals_deferred(), self.device.backend.active():
             self.zero_grad()
             self.accumulator()[0][...] = self.device.backend.from_host(given, "C")
 
@@ -298,7 +298,7 @@ class Parameter(Operand):
         """
         factor = _checked_factor(self, factor)
         if self.has_grad:
-            with lock, Whole(), self.device.backend.active():
+            with lock, signals_deferred(), self.device.backend.active():
                 whole = self._sum()
                 whole *= factor
 
@@ -474,7 +474,7 @@ class LookupParameters(Parameter):
     def scale_grad(self, factor: float) -> None:
         """See `Parameter.scale_grad`."""
         factor = _checked_factor(self, factor)
-        with lock, Whole(), self.device.backend.active():
+        with lock, signals_deferred(), self.device.backend.active():
             found = self.gradient_rows()
             if found is not None:
                 found[1][...] *= factor
@@ -508,7 +508,7 @@ class LookupParameters(Parameter):
             self._has_grad = True
 
     def _sum(self) -> Any:
-        with lock, Whole(), self.device.backend.active():
+        with lock, signals_deferred(), self.device.backend.active():
             dense, rows = super()._sum(), self._rows()
             if rows is not None:
                 dense[self.device.backend.from_host(rows[0])] += rows[1]

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from edbatch.base.exclusive import lock
+from edbatch.base.locking import lock
 from edbatch.graph.columns import Columns
 from edbatch.graph.guard import Held, all_hold
 from edbatch.graph.replay.recording import Recording

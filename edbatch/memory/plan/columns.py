@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edbatch.compiling.array_table import BOOL, INT32, INT64, reader
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import BOOL, INT32, INT64, reader
 
 Columns = tuple[np.ndarray, ...]  # a record, on its way from Python
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edbatch.compiling.array_table import BOOL, INT32, INT64, reader
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import BOOL, INT32, INT64, reader
 from edbatch.memory.plan.columns import NodeColumns, nodes_in, span
 from edbatch.memory.plan.growing import tables_in
 from edbatch.runtime.backward.records import FlowColumns, flow_in

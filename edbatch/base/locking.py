@@ -21,7 +21,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from edbatch.base.blocks import leaving
+from edbatch.base.context_stack import leaving
 from edbatch.errors import EdBatchError
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():  # since Python 3.13; recording takes no lock of ours
@@ -49,7 +49,7 @@ if hasattr(os, "register_at_fork"):  # a child has one thread: what another held
 _running = threading.Lock()
 
 
-def exclusive(function: Callable[P, R]) -> Callable[P, R]:
+def synchronized(function: Callable[P, R]) -> Callable[P, R]:
     """Have a function run by one thread at a time, and by none in its own midst.
 
     Python runs handlers of signals between any two instructions, and finalizers of what is collected as garbage. What
@@ -74,15 +74,15 @@ def exclusive(function: Callable[P, R]) -> Callable[P, R]:
     return alone
 
 
-class Interlude:
+class allow_reentry:
     """A block in which functions of the user's run while something runs: these may well begin something.
 
     Example:
-        >>> read = exclusive(lambda: 1)
+        >>> read = synchronized(lambda: 1)
         >>> def asking():
-        ...     with Interlude():
+        ...     with allow_reentry():
         ...         return read()
-        >>> exclusive(asking)()
+        >>> synchronized(asking)()
         1
     """
 
@@ -117,7 +117,7 @@ def raise_soon(kind: type[BaseException]) -> None:
     _thread.start_new_thread(ctypes.pythonapi.PyThreadState_SetAsyncExc, given)  # this thread would raise it at once
 
 
-class Whole:
+class signals_deferred:
     """A block that is left as a whole: what an interrupt or a timer does comes after it.
 
     Only the main thread gets signals; in others there is nothing to do. Handlers of C, and what ends the process
@@ -126,7 +126,7 @@ class Whole:
     Example:
         >>> import signal
         >>> try:
-        ...     with Whole():
+        ...     with signals_deferred():
         ...         signal.raise_signal(signal.SIGINT)
         ...         done = True
         ... except KeyboardInterrupt:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 if TYPE_CHECKING or extension is None:
 
-    class Block(Generic[T]):
+    class OpenContext(Generic[T]):
         """One `with` block.
 
         Args:
@@ -47,11 +47,11 @@ if TYPE_CHECKING or extension is None:
 
         __slots__ = ("below", "entered", "frame", "thread", "token", "top", "value")
 
-        def __init__(self, top: Any, value: T | None, entered: list[Block[T]] | None = None) -> None:
-            self.top: ContextVar[Block[T]] = top
+        def __init__(self, top: Any, value: T | None, entered: list[OpenContext[T]] | None = None) -> None:
+            self.top: ContextVar[OpenContext[T]] = top
             self.value, self.entered = value, entered
-            self.below: Block[T] | None = None
-            self.token: Token[Block[T]] | None = None
+            self.below: OpenContext[T] | None = None
+            self.token: Token[OpenContext[T]] | None = None
 
         def __enter__(self) -> T | None:
             below = self.top.get()
@@ -83,7 +83,7 @@ if TYPE_CHECKING or extension is None:
     def _method(hook: Callable[..., Any], top: ContextVar[Any] | None, enters: bool) -> Any:
         @wraps(hook)
         def enter(owner: Any) -> Any:
-            block = Block(top, owner, owner._entered)
+            block = OpenContext(top, owner, owner._entered)
             block.__enter__()
             try:
                 return hook(owner, block)
@@ -102,30 +102,30 @@ if TYPE_CHECKING or extension is None:
 
         return enter if enters else leave
 
-    def _here(entered: list[Block[Any]], top: ContextVar[Any], frame: int) -> Block[Any] | None:
+    def _here(entered: list[OpenContext[Any]], top: ContextVar[Any], frame: int) -> OpenContext[Any] | None:
         """That of this `with` statement, else the last of this thread or task, else the last of all."""
         here = set(_from(top.get()))
         return max(reversed(entered.copy()), key=lambda one: (one in here, one.frame == frame), default=None)
 
 else:
-    Block, _method = extension.Block, extension.Method
+    OpenContext, _method = extension.Block, extension.Method
 
 
-def _from(block: Block[T] | None) -> Iterator[Block[T]]:
+def _from(block: OpenContext[T] | None) -> Iterator[OpenContext[T]]:
     """A block and those around it, innermost first."""
     while block is not None:
         yield block
         block = block.below
 
 
-class Blocks(Generic[T]):
+class ContextStack(Generic[T]):
     """The open blocks of a kind, of each thread and task; a task begins with those of who started it, and keeps them.
 
     Attributes:
         top: the one entered last, or one that is always there and has the value None.
 
     Example:
-        >>> blocks = Blocks("example")
+        >>> blocks = ContextStack("example")
         >>> with blocks.block("first"), blocks.block("second"):
         ...     blocks.innermost()
         'second'
@@ -133,23 +133,23 @@ class Blocks(Generic[T]):
     """
 
     def __init__(self, name: str) -> None:
-        bottom: Block[T] = Block(None, None)
-        self.top: ContextVar[Block[T]] = ContextVar(name, default=bottom)
+        bottom: OpenContext[T] = OpenContext(None, None)
+        self.top: ContextVar[OpenContext[T]] = ContextVar(name, default=bottom)
 
     def innermost(self) -> T | None:
         """The value in force; None outside of all blocks."""
         found = self.top.get().value
         return found if found is not None else next((one.value for one in self if one.value is not None), None)
 
-    def __iter__(self) -> Iterator[Block[T]]:
+    def __iter__(self) -> Iterator[OpenContext[T]]:
         """All that are open, innermost first; some may be over, ended elsewhere."""
         return _from(self.top.get())
 
-    def block(self, value: T) -> Block[T]:
+    def block(self, value: T) -> OpenContext[T]:
         """A block that one `with` statement may enter, once."""
-        return Block(self.top, value)
+        return OpenContext(self.top, value)
 
-    def entering(self, hook: Callable[[S, Block[T]], R]) -> Callable[[S], R]:
+    def entering(self, hook: Callable[[S, OpenContext[T]], R]) -> Callable[[S], R]:
         """Make an `__enter__` of a class whose objects are the values of blocks, in a list of each, `_entered`.
 
         Args:
@@ -171,7 +171,7 @@ def leaving(hook: Callable[..., R]) -> Callable[..., R]:
     return _method(hook, None, False)
 
 
-class Ending:
+class on_exit:
     """A block at whose end a function is called (see `leaving`), where an interrupt may leave a `finally` undone."""
 
     __slots__ = ("_function",)

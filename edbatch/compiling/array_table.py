@@ -28,7 +28,7 @@ INT32, INT64, BOOL = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.bool_)
 _from_buffer = ctypes.c_char.from_buffer
 
 
-class Told(Protocol[T_co]):
+class HasTables(Protocol[T_co]):
     """What compiled code is told the tables of."""
 
     @property
@@ -40,7 +40,7 @@ class Told(Protocol[T_co]):
         """Those in use."""
 
 
-class Directory(Generic[T]):
+class ArrayTable(Generic[T]):
     """Tables, and the directory of them.
 
     Args:

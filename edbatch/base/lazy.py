@@ -6,16 +6,16 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from edbatch.base.exclusive import Whole
+from edbatch.base.locking import signals_deferred
 
 
 def imported(name: str) -> ModuleType:
     """Import a module; an interrupt waits: one that is imported by half, as Numba then is, stays so."""
-    with Whole():
+    with signals_deferred():
         return import_module(name)
 
 
-class Later:
+class LazyModule:
     """Stands for a module, which is imported when one of its names is read."""
 
     def __init__(self, name: str) -> None:
