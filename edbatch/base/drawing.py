@@ -24,7 +24,10 @@ FORMATS = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}  # w
 CHARACTER, LINE = 0.08, 0.16  # inches of a text of nine points
 MARGIN, BETWEEN_LAYERS, BETWEEN_BOXES = 0.12, 0.55, 0.12  # inches
 MOST_INCHES = 300.0  # of a side: what Matplotlib draws without running out of dots
-ARROW = {"arrowstyle": "-|>,head_width=2.2,head_length=4", "shrinkA": 0, "shrinkB": 0, "linewidth": 0.8}
+ARROW = {
+    "arrowstyle": "-|>,head_width=2.2,head_length=4", "shrinkA": 0, "shrinkB": 0, "linewidth": 0.8, "color": "#777777",
+    "clip_on": False, "zorder": 1,
+}  # fmt: skip
 BEND, LOOP = 0.15, 1.5  # of arrows that do not lead to the next layer, and of those to their own box
 COLOURS = ("#d1495b", "#edae49", "#4aa3df", "#1f4e79", "#7b5ea7", "#2a9d8f")  # of bars
 
@@ -39,10 +42,10 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return ending
 
 
-def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
+def write_figure(figure: Any, path: str | os.PathLike[str], **how: Any) -> None:
     """Write a figure of Matplotlib as its file's name ends, in one step; the same figure is the same file."""
     form, drawn = format_of(path), io.BytesIO()
-    figure.savefig(drawn, format=form, metadata=FORMATS[form])
+    figure.savefig(drawn, format=form, metadata=FORMATS[form], **how)
     write_atomically(path, drawn.getvalue())
 
 
@@ -83,27 +86,22 @@ class Diagram:
             EdBatchError: a library is not installed, the picture is too large, or the file cannot be written.
         """
         try:
-            write_figure(self._drawn(str(path)), path)
+            write_figure(self._drawn(str(path)), path, bbox_inches="tight", pad_inches=MARGIN)
         except ImportError as error:
             raise missing(path, error) from None
 
     def _drawn(self, name: str) -> Any:
-        """The figure, in inches; the first box is at the top left."""
+        """A figure whose units are inches, and on which all may lie anywhere: what there is, is written."""
         places, sizes = self._placed(), [_size(box.text) for box in self.boxes]
-        heading, legend = self.title.splitlines(), "\n".join(self.legend)
-        foot, above = LINE * (1 + len(self.legend)), LINE * (2 + len(heading))
-        letters = max(map(len, [*heading, *self.legend]), default=0)
-        ends = [(x + width / 2, y - height / 2) for (x, y), (width, height) in zip(places, sizes, strict=True)]
-        right = max([letters * CHARACTER, *(x for x, _ in ends)]) + 2 * MARGIN
-        low = min([0.0, *(y for _, y in ends)]) - foot - MARGIN
-        high = max((height for _, height in sizes), default=0) / 2 + above
-        if max(right, high - low) > MOST_INCHES:
+        low = min([0.0, *(y - height for (_, y), (_, height) in zip(places, sizes, strict=True))])
+        if max([-low, *(x for x, _ in places)]) > MOST_INCHES:
             raise EdBatchError(f"{name}: {len(self.boxes):,} boxes take more room than a picture has")
-        figure = figures.Figure(figsize=(right + MARGIN, high - low))
-        axes = figure.add_axes((0, 0, 1, 1), xlim=(-MARGIN, right), ylim=(low, high))
+        figure = figures.Figure(figsize=(1, 1))
+        axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
-        _text(axes, (0, high - MARGIN), self.title, weight="bold", va="top")
-        _text(axes, (0, low + foot), legend, va="top")
+        high = max((height for _, height in sizes), default=0.0) + LINE
+        _text(axes, (0, high), self.title, weight="bold", ha="left", va="bottom")
+        _text(axes, (0, low - LINE), "\n".join(self.legend), ha="left", va="top")
         for arrow in self.arrows:
             _draw_arrow(axes, arrow, places, sizes)
         for box, place, size in zip(self.boxes, places, sizes, strict=True):
@@ -155,7 +153,8 @@ def _draw_box(axes: Any, box: Box, place: Point, size: Point) -> None:
     strong = (1, 1, 1) if box.colour is None else matplotlib.colormaps["tab20"](box.colour % 20)[:3]
     frame = {"facecolor": [0.45 * part + 0.55 for part in strong], "edgecolor": "#333333", "linewidth": 0.7}
     corner = place[0] - size[0] / 2, place[1] - size[1] / 2
-    axes.add_patch(patches.FancyBboxPatch(corner, *size, boxstyle="round,pad=0,rounding_size=0.06", **frame, zorder=2))
+    style = "round,pad=0,rounding_size=0.06"
+    axes.add_patch(patches.FancyBboxPatch(corner, *size, boxstyle=style, clip_on=False, zorder=2, **frame))
     _text(axes, place, box.text, ha="center", va="center")
 
 
@@ -170,7 +169,7 @@ def _draw_arrow(axes: Any, arrow: Arrow, places: list[Point], sizes: list[Point]
         start, end = (x + ahead * width / 2, y), (to_x - ahead * to_width / 2, to_y)
         bend = BEND if ahead < 0 or any(x < between < to_x for between, _ in places) else 0.0
     style = f"arc3,rad={-bend}"
-    axes.add_patch(patches.FancyArrowPatch(start, end, connectionstyle=style, color="#777777", zorder=1, **ARROW))
+    axes.add_patch(patches.FancyArrowPatch(start, end, connectionstyle=style, **ARROW))
     across, up = end[0] - start[0], end[1] - start[1]
     middle = (start[0] + end[0] - bend * up) / 2, (start[1] + end[1] + bend * across) / 2
     _text(axes, middle, arrow.text, 7, ha="center", va="top" if across < 0 else "bottom", color="#444444")
