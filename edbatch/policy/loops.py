@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, complete, look_ahead, most_ahead, not_critical, raise_reach
+from edbatch.policy.critical import Critical, complete, look_ahead, most_ahead, new_critical, not_critical, raise_reach
 from edbatch.policy.encodings import AHEAD, CRITICAL, encode
 from edbatch.policy.frontier import (
     finished,
@@ -40,12 +40,19 @@ def by_critical_path(columns: Columns, type_count: int) -> Made:
     """The rule of `critical.most_ahead`; what is ahead is looked at from the first frontier on that leaves a choice."""
     graph = GraphColumns(*columns)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    critical, kinds = not_critical(), np.empty(type_count, np.int32)
+    nothing, kinds = not_critical(), np.empty(type_count, np.int32)
+    while record.offsets[record.length[0]] < len(graph.types):
+        position = complete(frontier, kinds, ready_types(frontier, kinds))
+        if position < 0:
+            break
+        run_batch(graph, frontier, record, kinds[position], nothing.depths, nothing.reach)
+    if record.offsets[record.length[0]] == len(graph.types):
+        return finished(record)
+    critical = new_critical(graph, frontier)  # not in that loop: each round would count references to its arrays
     while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
         position = complete(frontier, kinds, count)
         if position < 0:
-            critical = look_ahead(critical, graph, frontier)
             position = most_ahead(critical, frontier, kinds, count)
         run_batch(graph, frontier, record, kinds[position], critical.depths, critical.reach)
     return finished(record)
