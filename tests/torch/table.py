@@ -31,7 +31,7 @@ HEAD = f"""# Functions of PyTorch
 These are the functions, methods and attributes of PyTorch {VERSION} that [`edbatch.torch.Batched`](torch.md) supports
 for lazy tensors, of all that PyTorch lets other libraries define (`torch.overrides.get_overridable_functions`). Every
 other one is refused with an error that names it, and so is an argument that is not supported. `abs(_)` stands for `abs`
-and, in place, `abs_`.
+and, as a method that works in place, `abs_`.
 
 Besides, lazy tensors have the operators `+ - * / ** @`, comparisons, `+=`, `-=`, `*=`, `/=`, `**=`, `abs`, `len`,
 indexing and iteration; `float`, `int` and `bool` read them; `torch.nn.utils.rnn` packs and pads them.
@@ -72,15 +72,19 @@ def family_of(space, name, function):
 
 
 def lines(named):
-    """Names as a list by namespace."""
-    for space in sorted(named):
-        names = set(named[space])
-        both = {name for name in names if f"{name}_" in names}
-        shown = sorted(
-            f"{name}(_)" if name in both else name for name in names if name.removesuffix("_") not in both - {name}
-        )
-        text = f"- `{space}`: " + ", ".join(f"`{name}`" for name in shown)
-        yield textwrap.fill(text, 160, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    """Names as a list by namespace; functions that are methods, too, come first."""
+    spaces = {space: set(names) for space, names in named.items()}
+    functions, methods = (spaces.pop(space, set()) for space in ("torch", "torch.Tensor"))
+    in_place = {name for name in methods if name.removesuffix("_") in methods - {name}}
+    marked = {name: f"{name}(_)" if f"{name}_" in in_place else name for name in methods}
+    listed = {"torch` and `torch.Tensor": functions & methods, "torch": functions - methods}
+    listed["torch.Tensor"] = methods - functions - in_place
+    for space, names in (listed | dict(sorted(spaces.items()))).items():
+        if names:
+            text = f"- `{space}`: " + ", ".join(
+                f"`{marked[name] if 'Tensor' in space else name}`" for name in sorted(names)
+            )
+            yield textwrap.fill(text, 160, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def page():
