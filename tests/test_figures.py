@@ -37,7 +37,7 @@ def batches(name):
 
 def by_batch_256(hidden):
     """Times as fast as PyTorch tree by tree, and by level."""
-    own, _, _, per_sample, _, by_hand, _ = row(TREES, str(hidden), "256")
+    own, _, per_sample, _, by_hand, _ = row(TREES, str(hidden), "256")
     return [own / per_sample, by_hand]
 
 
