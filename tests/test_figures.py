@@ -64,15 +64,15 @@ OF_INDEX = [
 OF_README = [
     (rf"\| PyTorch, tree by tree: TreeLSTM, 256 trees \| \| \| {N} \| {N} \|",
      lambda: [by_batch_256(64)[0], by_batch_256(256)[0]]),
-    (rf"\| PyTorch, hand-batched level by level: the same \| \| \| {N} \| {N} \|",
+    (rf"\| PyTorch, hand-batched level by level: the same trees \| \| \| {N} \| {N} \|",
      lambda: [by_batch_256(64)[1], by_batch_256(256)[1]]),
-    (rf"\| PyTorch, hand-batched: mean of nine models \| {N} \| {N} \| {N} \| {N} \|",
+    (rf"\| PyTorch, hand-batched: mean over nine models \| {N} \| {N} \| {N} \| {N} \|",
      lambda: over_peers("forward")[::2] + over_peers("training")[::2]),
-    (rf"\| the same, where samples come again \(`@eb.replay`\) \| {N} \| {N} \| {N} \| {N} \|",
+    (rf"\| the same nine, where samples come again \(`@eb.replay`\) \| {N} \| {N} \| {N} \| {N} \|",
      lambda: over_peers("forward")[1::2] + over_peers("training")[1::2]),
     (rf"TreeLSTM, 64 trees \| {N} \| {N} \| {N} \| {N} \|",
      lambda: [over_dynet(hidden, mode) for mode in ("forward", "train") for hidden in (64, 256)]),
-    (rf"{N} of the lower bound on trees, .* {N} on lattices; DyNet's rule needs {N} and {N} on",
+    (rf"{N} times the lower bound on trees, .* {N} on lattices; DyNet's rule needs {N} and {N} on",
      lambda: [batches(WORKLOADS[of])[at] for at in (2, 1) for of in ("trees", "lattices")]),
 ]  # fmt: skip
 OF_FASTER = [
