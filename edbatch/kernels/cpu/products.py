@@ -13,8 +13,8 @@ from edbatch.kernels.tables import Matrices, Matrix, Sizes
 
 # Where OpenBLAS has kernels for small matrices, it multiplies up to a million numbers as they lie in memory; what is
 # larger it copies into another order first, which costs more than the product where x has few rows. Such a product is
-# made of small ones: over columns of the result, or, where that has few, over what is added up. Measured, in microseconds,
-# whole and so: [32, 256] x [256, 1024] 238, 154; [16, 512] x [512, 1280] 389, 195; [16, 2048] x [2048, 512] 618, 315.
+# made of small ones: over columns of the result, or, where that has few, over what is added up. In microseconds, whole
+# and so: [32, 256] x [256, 1024] 238, 154; [16, 512] x [512, 1280] 389, 195; [16, 2048] x [2048, 512] 618, 315.
 SMALL = 1_000_000
 WITH_SMALL = frozenset(["SkylakeX", "Cooperlake", "SapphireRapids"])  # architectures that have these kernels
 LEAST_PIECE, FEW_ROWS = 12, 100
