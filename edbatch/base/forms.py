@@ -34,7 +34,7 @@ class Same:
 
 
 def form_of(value: Any, integers: list[int]) -> Form:
-    """The form of a value, whose integers are appended."""
+    """Return the form of a value, whose integers are appended."""
     kind = value.__class__
     if kind is int:
         integers.append(value)
@@ -79,6 +79,47 @@ def made_of(form: Form, integers: np.ndarray) -> Any:
         return parts if kind is list else tuple(parts) if kind is tuple else kind(*parts)
 
     return make(form)
+
+
+class _Known:
+    """What is the same whatever the integers that are left."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def with_known(form: Form, integers: np.ndarray, varies: np.ndarray) -> tuple[Form, np.ndarray]:
+    """A form with all that does not vary filled in, and which integers it leaves.
+
+    Args:
+        integers: of a value of the form.
+        varies: per integer, whether it is another in other values.
+    """
+    left = np.zeros(len(varies), np.bool_)
+    at = 0
+
+    def filled(form: Form) -> Form:
+        nonlocal at
+        begin, end = at, at + _count(form)
+        if not varies[begin:end].any():
+            at = end
+            return Same, _Known(made_of(form, integers[begin:end].copy()))
+        if form is int or form[0] is np.ndarray:
+            left[begin:end], at = True, end
+            return form
+        return (form[0], *[filled(part) for part in form[1:]])
+
+    return filled(form), left
+
+
+def _count(form: Form) -> int:
+    if form is int:
+        return 1
+    if form[0] is Same:
+        return 0
+    return form[2] if form[0] is np.ndarray else sum(map(_count, form[1:]))
 
 
 def taken_apart_as(kind: type, parts: Callable[[Any], Any], made: Callable[[Any], Any]) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from edbatch.base.forms import form_of, made_of
+from edbatch.base.forms import form_of, made_of, with_known
 from edbatch.base.records import record_type
 
 
@@ -58,3 +58,11 @@ def test_tables_without_entries():
 @pytest.mark.parametrize(("a", "b"), [((1,), (1.0,)), ((True,), (1,)), ((0.0,), (-0.0,)), ([1], (1,)), ("1", b"1")])
 def test_forms_tell_apart(a, b):
     assert form_of(a, []) != form_of(b, [])
+
+
+def test_what_does_not_vary_is_filled_in():
+    integers = []
+    form = form_of(Pair(4, Part("a", (5, 6))), integers)
+    form, left = with_known(form, np.array(integers), np.array([False, False, True]))
+    assert left.tolist() == [False, False, True]
+    assert made_of(form, np.array([9])) == Pair(4, Part("a", (5, 9)))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.base.forms import Form, made_of
+from edbatch.base.forms import Form, made_of, with_known
 
 LEAST = 4  # types of a line that are compiled: a polynomial of degree 2, and one that it was not made of
 ALMOST = 1e-3  # what is not further from an integer is one
@@ -86,8 +86,11 @@ def _fitted(samples: list[Sample], origin: int) -> Callable[[int], Any] | None:
     found = np.stack([first - slope * a + bend * a * b, slope - bend * (a + b), bend])
     if any(np.abs(_at(found, one.at - origin) - one.integers).max(initial=0) >= ALMOST for one in samples):
         return None
+    varies = (found[1] != 0) | (found[2] != 0)
+    form, left = with_known(form, first.astype(np.int64), varies)
     degree = 2 if found[2].any() else 1
-    polynomials = np.ascontiguousarray(found[: degree + 1])  # coefficients [degree + 1, integers], from the lowest on
+    # Coefficients [degree + 1, integers], from the lowest on; what does not vary is in the form.
+    polynomials = np.ascontiguousarray(found[: degree + 1, left])
     is_whole = bool((polynomials == np.rint(polynomials)).all())
 
     def made(at: int) -> Any:
