@@ -71,6 +71,11 @@ def function_state(of: str, function: Any, owner: Any = None, static: Any = None
     return Guard(of, function, found.steps, found.slots[len(ROOTS) :], found.gone)
 
 
+def name_of(function: Any) -> str:
+    """What a function is called, with its class."""
+    return getattr(function, "__qualname__", type(function).__qualname__).replace("<locals>.", "")
+
+
 class _State:
     """One way through all that names lead to, what is near first.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.array import array
-from edbatch.graph.cell.structure import flatten
+from edbatch.graph.cell.tree import flatten
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray

@@ -8,7 +8,7 @@ from typing import Any
 from weakref import ref
 
 from edbatch.base.exclusive import lock
-from edbatch.graph.cell.structure import flatten
+from edbatch.graph.cell.tree import flatten
 from edbatch.graph.columns import Columns
 from edbatch.graph.function_state import function_state
 from edbatch.graph.guard import Held, all_hold

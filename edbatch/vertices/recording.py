@@ -9,7 +9,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import DRAW, NOTHING, Block, BlockWriter, Pair, packed
-from edbatch.graph.cell.structure import Structure
+from edbatch.graph.cell.tree import TreeDef
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.columns import Columns, nodes_of
 from edbatch.graph.integers import Integers
@@ -32,7 +32,7 @@ class Given(NamedTuple):
     """
 
     begin: int
-    structure: Structure
+    structure: TreeDef
     specs: tuple[Spec, ...]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from edbatch.errors import EdBatchError, shown
-from edbatch.graph.cell.structure import Structure, flatten
+from edbatch.graph.cell.tree import TreeDef, flatten
 from edbatch.graph.expression import Expression
 from edbatch.graph.integers import Integers
 from edbatch.graph.record import to_own_node
@@ -24,7 +24,7 @@ class Form(NamedTuple):
         views: that each is seen through; empty where that is left open.
     """
 
-    structure: Structure | None
+    structure: TreeDef | None
     specs: tuple[Spec, ...] = ()
     views: tuple[int, ...] = ()
 
@@ -43,7 +43,7 @@ class Vertex:
         self._inputs = inputs
         self._gathered: dict[int, Any] = {}
         self._pulled: dict[Leaf, Any] = {}
-        self._results: dict[str, tuple[list[Expression], Structure]] = {}
+        self._results: dict[str, tuple[list[Expression], TreeDef]] = {}
 
     @property
     def kind(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import array_graph
-from edbatch.graph.cell.structure import LEAF, Structure, is_nesting, leads_to_expression, structure_of
+from edbatch.graph.cell.tree import LEAF, TreeDef, is_nesting, leads_to_expression, tree_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.collection import ParameterCollection
@@ -40,7 +40,7 @@ class Arguments:
 
     same: Hashable
     kind: Hashable
-    _form: Structure | None
+    _form: TreeDef | None
 
     def __init__(self, args: tuple[Any, ...], keywords: dict[str, Any], opened: frozenset[int] = frozenset()) -> None:
         self.args, self.keywords = args, keywords
@@ -51,7 +51,7 @@ class Arguments:
             self.values, self.same, self.kind, self._form = [args[0]], id(args[0]), None, None
             return
         parts = [self._argument(x) for x in (*args, *keywords.values())]
-        self._form = Structure(list, tuple(parts))
+        self._form = TreeDef(list, tuple(parts))
         self.kind = tuple(keywords), *parts
         self.expressions = [x for x in self._leaves if isinstance(x, Expression)]
         self.values = [x for x in self._leaves if not isinstance(x, Expression)]
@@ -89,7 +89,7 @@ class Arguments:
         """The expressions, those of arrays one by one."""
         return [one for x in self.expressions for one in (x if isinstance(x, ExpressionArray) else [x])]
 
-    def _argument(self, x: Any) -> Structure:
+    def _argument(self, x: Any) -> TreeDef:
         if x.__class__ is Expression:
             self._leaves.append(x)
             return _form_of(x.spec)
@@ -98,7 +98,7 @@ class Arguments:
             self._leaves.append(x)
             return LEAF
 
-        def leaf(part: Any) -> Structure | None:
+        def leaf(part: Any) -> TreeDef | None:
             if part.__class__ is Expression:
                 self._leaves.append(part)
                 return _form_of(part.spec)
@@ -110,12 +110,12 @@ class Arguments:
                 return LEAF
             return _form_of(part.spec, len(part) if isinstance(part, ExpressionArray) else -1)
 
-        return structure_of(x, leaf, "")
+        return tree_of(x, leaf, "")
 
 
 @lru_cache(1000)
-def _form_of(spec: Spec, count: int = -1) -> Structure:
-    return Structure(None, told=(spec, count))
+def _form_of(spec: Spec, count: int = -1) -> TreeDef:
+    return TreeDef(None, told=(spec, count))
 
 
 def is_model(x: Any) -> bool:

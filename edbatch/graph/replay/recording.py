@@ -14,7 +14,7 @@ from edbatch.base.exact import exact
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import array_graph
 from edbatch.graph.block import DRAW, NOTHING, BlockWriter, Pair
-from edbatch.graph.cell.structure import Structure
+from edbatch.graph.cell.tree import TreeDef
 from edbatch.graph.columns import Columns, Recorded, nodes_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
@@ -59,7 +59,7 @@ class Recording:
 
     __slots__ = ("_columns", "arguments", "block", "constants", "form", "inputs", "leaves", "single")
 
-    def __init__(self, recorder: Recorder, leaves: list[Expression], form: Structure) -> None:
+    def __init__(self, recorder: Recorder, leaves: list[Expression], form: TreeDef) -> None:
         ids = [x.ids.tolist() if isinstance(x, ExpressionArray) else [x.id] for x in leaves]
         taken = recorder.take()  # after what waited in arrays
         if len(taken.types) != recorder.n:

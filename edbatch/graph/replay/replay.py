@@ -13,7 +13,7 @@ from edbatch.base.exact import exact
 from edbatch.base.numbers import checked_integer
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
-from edbatch.graph.cell.structure import taken_apart
+from edbatch.graph.cell.tree import flatten_result
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
@@ -228,8 +228,7 @@ class Replay:
         args, keywords = given.placed(recorder)
         result = traced(recorder, lambda: self.function(*models, *args, **keywords))
         recorder.expect_unchanged()
-        leaves: list[Expression] = []
-        form = taken_apart(self.place, result, leaves)
+        leaves, form = flatten_result(self.place, result)
         if any((x.graph.base or x.graph) is not recorder for x in leaves):
             raise EdBatchError(
                 f"{self.place}: it returns an expression that was there before, or uses one; give it as an argument"
