@@ -107,8 +107,7 @@ class Columns(Builder):
         dtype: of inputs and constants.
         inlines: whether the body of a cell that is called is recorded, and not the cell.
         options: in force when the graph was opened.
-        variant: of the options that calls of cells depend on; empty in the common case.
-        careful: whether calls of cells have to look at `inlines` and `variant`.
+        careful: whether calls of cells may not be recorded as the last ones.
         first_draw: see `draw`; -1 before the first.
         next_draw: the same, of the stream that draws now.
         stream: which draws: 0, the graph's own; each program of `edbatch.run` has one.
@@ -132,7 +131,6 @@ class Columns(Builder):
         "options",
         "programs",
         "stream",
-        "variant",
     )
 
     #: Whether there may be something else among the integers.
@@ -149,8 +147,7 @@ class Columns(Builder):
         self.options: Options = base.options if base is not None else options or current_options()
         self.types, self.operands, self.integers = self._new_columns()
         self.inlines: bool = not self.options.cells if base is None else base.inlines
-        self.variant = self.options.variant + "_check" * self.options.check
-        self.careful = self.inlines or self.variant != "" if base is None else base.careful
+        self.careful = self.inlines or self.options.check if base is None else base.careful
         self.first_draw = -1
         self.next_draw = -1
         self.stream = 0

@@ -9,8 +9,8 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import DRAW, NOTHING, Block, BlockWriter, Pair, packed
-from edbatch.graph.cell.tree import TreeDef
 from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.cell.tree import TreeDef
 from edbatch.graph.columns import Columns, nodes_of
 from edbatch.graph.integers import Integers
 from edbatch.graph.lines import LinedTypes

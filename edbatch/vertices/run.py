@@ -10,8 +10,8 @@ import numpy as np
 from edbatch.base.blocks import Ending
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import Block, Instances
-from edbatch.graph.cell.tree import flatten
 from edbatch.graph.cell.trace import traced
+from edbatch.graph.cell.tree import flatten
 from edbatch.graph.columns import Columns
 from edbatch.vertices.automaton import Automaton, Classes
 from edbatch.vertices.column import seen_alike

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import re
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
 from edbatch.graph.attributes import CELL_PREFIX
 from edbatch.graph.cell.entry import CellTrace, GuardedTrace, Traces
-from edbatch.graph.cell.inline_cache import NEW, InlineCache, repeated, returned
+from edbatch.graph.cell.inline_cache import MOST, InlineCache, caller_in_python, returned
 from edbatch.graph.cell.keywords import keyword_key, text_of
 from edbatch.graph.cell.made_anew import note_cell
 from edbatch.graph.cell.tables import compiled_traces, explain, layout
@@ -31,12 +30,11 @@ from edbatch.graph.cell.tracing import Arguments, expect_same, is_expression, is
 from edbatch.graph.cell.tree import flatten
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
+from edbatch.graph.function_state import name_of
 from edbatch.graph.guard import Guard
 from edbatch.graph.integers import Integers, counts_from_the_end, is_integers
 from edbatch.graph.many_numbers import MANY
-from edbatch.graph.function_state import name_of
 from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_label, fits, graph_of, to_operand
@@ -49,8 +47,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: number is another each time (a stack may have many layers that are traced one by one).
 VERY_MANY = 100
 
-#: How many attributes every call looks at, and how many arguments a call has that C records, at most.
-WATCHED = MOST = 16
+#: How many attributes every call looks at, at most.
+WATCHED = 16
 
 _numbers = itertools.count()
 
@@ -166,26 +164,19 @@ class Cell:
         self.parameters = list(self.signature.parameters.values())
         self.is_method = bool(self.parameters) and self.parameters[0].name in ("self", "cls")
         of_place = [p for p in self.parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+        self.positional = of_place[self.is_method :]
         self._integers = frozenset(at for at, p in enumerate(of_place) if p.annotation in (int, "int"))
         self.watched: tuple[str, ...] = ()
         self.kept_apart: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
 
-        def call(*args: Any, **static: Any) -> Any:
-            found = repeated(self, args, static)
-            return self.call(args, static) if found is NEW else found
-
-        self._call = call
+        self.last_names = tuple([f"{self.attribute}_{count}" for count in range(MOST + 1)])
+        self._call = caller_in_python(self)
         self.fast = cell_caller(*self._compared())
-
-    @property
-    def positional(self) -> list[inspect.Parameter]:
-        """Those of its positional arguments, without the owner."""
-        return [p for p in self.parameters[self.is_method :] if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
 
     def _compared(self) -> tuple[Any, ...]:
         """What its caller calls, and what calls are compared with."""
-        names = tuple([f"{self.attribute}_{count}" for count in range(MOST + 1)])
-        return self._call, None if self.is_method else vars(self), names, self.watched, MISSING, self.is_method
+        kept = None if self.is_method else vars(self)
+        return self._call, kept, self.last_names, self.watched, MISSING, self.is_method
 
     def _configure(self, **changed: Any) -> None:
         """Change what calls are compared with; last calls of another form are then refused."""
@@ -193,14 +184,11 @@ class Cell:
         if self.fast is not self._call:
             self.fast.configure(*self._compared())
 
-    def last_name(self, count: int, graph: Columns, static: dict[str, Any]) -> str:
-        """Under which an owner keeps its last call with so many arguments by place."""
-        return f"{self.attribute}_{count}{graph.variant}{text_of(static)}"
-
     def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """The slow path: any arguments, first calls, calls inside a trace."""
         own = graph = graph_of(f"cell {self.name}", [*args, *keywords.values()])
-        args, keywords = self._by_place(args, keywords)
+        if keywords:
+            args, keywords = self._by_place(args, keywords)
         taken = list(args)
         for at in self._integers:
             if at < len(args):
@@ -211,12 +199,13 @@ class Cell:
             if graph.base is not None:
                 return self._inlined(tuple(taken), keywords, graph)
             return returned(graph, self.function(*args, **keywords))
-        args = tuple(taken)
-        given = self.arguments(args, keywords, graph)
-        if not given.keywords and not all(map(is_, given.operands, args[len(given.owner) :])):
+        owner, args = self._owner_of(tuple(taken))
+        operands = tuple([self.operand(x, at, graph) for at, x in enumerate(args)])
+        if not all(map(is_, operands, args)):
             # By now all are as a cached call takes them; where none tells the graph, it has to be the current one.
-            again = partial(self.fast, *given.owner, *given.operands, **given.static)
-            return again() if graph is own or any(map(is_expression, given.operands)) else traced(graph, again)
+            again = partial(self.fast, *owner, *operands, **keywords)
+            return again() if graph is own or any(map(is_expression, operands)) else traced(graph, again)
+        given = self.arguments(owner, operands, keywords, graph)
         found = self.trace_for(given, graph)
         for shape in found.enlarging:
             if graph.may_mean_each(shape[0]):
@@ -224,7 +213,7 @@ class Cell:
         for at in found.labels:
             checked_label(given.operands[at], found.specs[at], f"cell {self.name}, argument {given.labels[at]}")
         if any(counts_from_the_end(given.operands[at]) for at in found.mixed):  # several: no one index stands for it
-            return self._inlined(args, keywords, graph)
+            return self._inlined((*owner, *args), keywords, graph)
         ids = [x.id for x in given.operands if isinstance(x, Expression)]
         integers = [
             checked_index(x, limit, f"cell {self.name}, argument {label}")
@@ -274,19 +263,19 @@ class Cell:
         columns = zip(*(leaves for leaves, _ in found), strict=True)
         return found[0][1].build([array(column) for column in columns])
 
-    def arguments(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Arguments:
-        """The arguments of a call, told apart and converted.
+    def _owner_of(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The owner, if there is one, and the other arguments; the first call says which there are."""
+        is_method = bool(args) and not isinstance(args[0], _OPERANDS) and (self.is_method or _may_own(args[0]))
+        if is_method != self.is_method and args:
+            of_place = [p for p in self.parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+            self._configure(is_method=is_method, positional=of_place[is_method:])
+        return args[: self.is_method], args[self.is_method :]
 
-        Raises:
-            EdBatchError: one is of a kind that a cell does not take there.
-            TypeError: the function does not take such arguments.
-        """
-        is_method = bool(args) and not is_operand(args[0]) and (self.is_method or _may_own(args[0]))
-        if is_method != self.is_method and (is_method or (args and is_operand(args[0]))):
-            self._configure(is_method=is_method)
-        owner, args = args[: self.is_method], args[self.is_method :]
-        labels = [self.label(at) for at in range(len(args))]
-        operands = [self.operand(x, label, at, graph) for at, (x, label) in enumerate(zip(args, labels, strict=True))]
+    def arguments(
+        self, owner: tuple[Any, ...], operands: tuple[Any, ...], keywords: dict[str, Any], graph: Columns
+    ) -> Arguments:
+        """The arguments of a call, those given by keyword told apart."""
+        labels = [self.label(at) for at in range(len(operands))]
         named = {
             key: to_operand(f"cell {self.name}, argument {key}", graph, x)
             for key, x in sorted(keywords.items())
@@ -302,14 +291,20 @@ class Cell:
             return p.name
         return f"{positional[-1].name}[{at - len(positional) + 1}]" if positional else str(at)
 
-    def operand(self, x: Any, label: str, at: int, graph: Columns) -> Any:
-        """A positional argument as a cell takes it: an expression, a parameter or an integer."""
-        place = f"cell {self.name}, argument {label}"
-        if at + self.is_method in self._integers and not is_integer(x):
-            raise EdBatchError(f"{place}: expected an integer, got {type(x).__name__} {x!r}")
-        if is_integer(x):
+    def operand(self, x: Any, at: int, graph: Columns) -> Any:
+        """A positional argument as a cell takes it: an expression, a parameter or an integer.
+
+        Raises:
+            EdBatchError: it is of a kind that a cell does not take there.
+        """
+        is_index = at + self.is_method in self._integers
+        if is_integer(x) or (x.__class__ is Expression and x.graph is graph and not is_index):
             return x
-        if not is_operand(x):
+        label = self.label(at)
+        place = f"cell {self.name}, argument {label}"
+        if is_index:
+            raise EdBatchError(f"{place}: expected an integer, got {type(x).__name__} {x!r}")
+        if not isinstance(x, _OPERANDS):
             parts = ""
             if isinstance(x, tuple | list | dict):
                 listed = f"*{label}.values()" if isinstance(x, dict) else f"*{label}"
@@ -367,9 +362,9 @@ class Cell:
         if graph.options.check:
             expect_same(self.name, self.function, given, graph, found)
         elif not (named or found.enlarging) and (not static or len(traces) < VERY_MANY):
-            with suppress(KeyError):  # each text that is given has a last call
-                name = self.last_name(len(given.operands), graph, given.static)
-                kept[name] = InlineCache(right, graph.dtype, self._watched(right.guard, owner))
+            with suppress(KeyError, IndexError):  # each text that is given has a last call
+                name = self.last_names[len(given.operands)] + text_of(given.static)
+                kept[name] = InlineCache(right, graph, self._watched(right.guard, owner))
                 graph.note(right.guard, *roots, right.guard.looks)
         return found
 
@@ -430,9 +425,7 @@ def _numbers_in(static: Any) -> list[str]:
     return [name for name, (kind, *_) in static if kind is float]
 
 
-def is_operand(x: Any) -> bool:
-    """Whether an argument is an expression, or becomes one."""
-    return isinstance(x, Expression | Parameter | int | float | np.number | np.ndarray | Integers | Payload)
+_OPERANDS = (Expression, Parameter, int, float, np.number, np.ndarray, Integers, Payload)
 
 
 def _may_own(x: Any) -> bool:

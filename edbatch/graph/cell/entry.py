@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from edbatch.graph.array_graph import class_of_one
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.keywords import is_gone
-from edbatch.graph.cell.tree import TreeDef, flatten
 from edbatch.graph.cell.tables import Compiled
+from edbatch.graph.cell.tree import TreeDef, flatten
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import Guard
@@ -83,17 +84,15 @@ class CellTrace:
     labels: tuple[int, ...] = ()
     enlarging: frozenset[Shape] = frozenset()
 
-    @property
-    def form(self) -> int:
-        """1: a single expression, 2: a pair of them, 0: anything else, and what draws."""
-        if self.draws:
-            return 0
-        return 1 if self.tree.kind is None else 2 if self.tree == _PAIR else 0
-
-    @property
-    def out(self) -> Any:
-        """What a cached call reads: of a single expression its spec, of a pair `outs` in one tuple, else this."""
-        return (self, self.outs[0][1], (*self.outs[0], *self.outs[-1]))[self.form]
+    @cached_property
+    def node(self) -> tuple[int, int, Any]:
+        """The type's id; the form of what is returned (1: an expression, 2: a pair, 0: anything else, and what draws);
+        and what that is made of: a spec, steps and specs, or this."""
+        if not self.draws and self.tree.kind is None:
+            return self.type.id, 1, self.outs[0][1]
+        if not self.draws and self.tree == _PAIR:
+            return self.type.id, 2, (*self.outs[0], *self.outs[1])
+        return self.type.id, 0, self
 
     def recorded(self, graph: Columns, node: int) -> Any:
         """What a call returns whose node, type and integers are in the graph, but for those that it draws."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,38 +23,40 @@ from edbatch.graph.step import MISSING
 if TYPE_CHECKING:
     from edbatch.graph.cell.cell import Cell
 
-#: What `repeated` returns for a call that is not like the last one.
-NEW: Any = object()
+#: Arguments of a call that is recorded in C, at most.
+MOST = 16
 
-_ARRAYS = (ExpressionArray, Integers, np.ndarray)  # which may give each entry its own
+_ARRAYS = frozenset([ExpressionArray, Integers, np.ndarray])  # which may give each entry its own
 
 
 class InlineCache:
     """What an owner's last call recorded.
 
     Attributes:
-        trace: what was right then.
-        call: per argument what it has to be (a spec, or the size that an integer is below), the type's id, the form of
-            what is returned and what that is made of, the graph's dtype and serial number, and values of attributes of
-            the owner that every call looks at. A plain tuple, which C reads.
+        found: the trace that was right then.
+        call: per argument its spec, or the size that an integer is below; the type's id, the form of what is returned,
+            and what that is made of; the graph's dtype and serial number; what attributes of the owner held that every
+            call looks at. A plain tuple, which C reads.
+        variant: of the graph's options.
     """
 
-    __slots__ = ("call", "trace")
+    __slots__ = ("call", "found", "variant")
 
-    def __init__(self, trace: GuardedTrace | None = None, dtype: Any = None, watched: tuple[Any, ...] = ()) -> None:
-        self.trace = trace
+    def __init__(self, found: Any = None, graph: Any = None, watched: tuple[Any, ...] = ()) -> None:
+        self.found: GuardedTrace | None = found
         self.call: tuple[Any, ...] = ()
-        if trace is not None:
-            x = trace.trace
-            self.call = *x.specs, x.type.id, x.form, x.out, dtype, trace.serial, *watched
+        self.variant = ""
+        if found is not None:
+            self.call = *found.trace.specs, *found.trace.node, graph.dtype, found.serial, *watched
+            self.variant = graph.options.variant
 
     def holds(self, owner: Any, graph: Columns) -> bool:
         """Whether it is right in another graph, too.
 
         A shallow copy of the owner has the same one, and may have other parameters since.
         """
-        found = self.trace
-        if found is None or not found.holds(graph, owner):
+        found = self.found
+        if found is None or self.variant != graph.options.variant or not found.holds(graph, owner):
             return False
         graph.note(found.guard, owner, None, found.guard.looks)
         found.serial = graph.serial
@@ -63,58 +66,83 @@ class InlineCache:
         return InlineCache, ()
 
 
-def repeated(cell: Cell, args: tuple[Any, ...], static: dict[str, Any]) -> Any:
-    """Record a call that is like the last one of its owner, and return what the function does; else return `NEW`.
+def caller_in_python(cell: Cell) -> Callable[..., Any]:
+    """The function that records a call like the last one of its owner, and has the cell record any other.
 
-    The caller in C does the same for most calls by itself.
+    That in C does the same for most calls, and asks this one where it does not.
     """
-    given = args[cell.is_method :]
-    graph: Any = next((x.graph for x in given if isinstance(x, Expression)), None) or graphs.top.get().value
-    if graph is not None and graph.inlines and not any(x.__class__ in _ARRAYS for x in given):
-        return returned(graph, cell.function(*args, **static))
-    owner: Any = args[0] if cell.is_method and args else cell
-    try:
-        kept = cell.kept_apart[id(owner)][1] if isinstance(owner, type) else owner.__dict__
-        name = cell.last_name(len(given), graph, static)
-        last = kept[name]
-        *wanted, type_id, form, out, dtype, serial = last.call[: len(given) + 5]
-        watched = last.call[len(given) + 5 :]
-    except (AttributeError, KeyError, ValueError):  # no graph, no last call, or one of an owner that was copied
-        return NEW
-    ids, numbers = [], []
-    for want, x in zip(wanted, given, strict=True):
-        if isinstance(x, Expression):
-            if x.spec is not want or x.graph is not graph:
-                return NEW
-            ids.append(x.id)
-        else:
-            index = integers(x)
-            if want.__class__ is not int or not _is_below(index, want, graph):
-                return NEW
-            numbers.append(index)
-    if dtype is not graph.dtype or len(watched) != len(cell.watched):
-        return NEW
-    for attribute, value in zip(cell.watched, watched, strict=True):
-        if kept.get(attribute, MISSING) is not value:
-            return NEW
-    if serial is not graph.serial:
-        if not last.holds(owner, graph):
-            return NEW
-        kept[name] = InlineCache(last.trace, dtype, watched)
-    node = graph.n
-    graph.n = node + 1
-    graph.types.append(type_id)
-    graph.operands += ids
-    graph.integers += numbers
-    if form == 1:
-        return graph.expression_class(graph, node, out)
-    return last.trace.trace.recorded(graph, node)
+    top, names, function, own, slow = graphs.top.get, cell.last_names, cell.function, vars(cell), cell.call
+
+    def call(*args: Any, **static: Any) -> Any:
+        given = args[1:] if cell.is_method else args
+        graph: Any = None
+        for x in given:
+            if isinstance(x, Expression):
+                graph = x.graph
+                break
+        graph = graph or top().value
+        if graph is None:
+            return slow(args, static)
+        if graph.inlines and _ARRAYS.isdisjoint(map(type, given)):
+            return returned(graph, function(*args, **static))
+        if graph.careful:
+            return slow(args, static)
+        try:
+            name = names[len(given)]
+            if static:
+                name += text_of(static)
+            kept = own
+            if cell.is_method:
+                kept = cell.kept_apart[id(args[0])][1] if isinstance(args[0], type) else args[0].__dict__
+            last, n = kept[name], len(given)
+            *_, type_id, form, out, dtype, serial = last.call[: n + 5]
+            watched = last.call[n + 5 :]
+        except (AttributeError, KeyError, IndexError, ValueError):  # of an owner that was copied, it is empty
+            return slow(args, static)
+        ids, numbers = [], []
+        for at, x in enumerate(given):
+            if isinstance(x, Expression):
+                if x.spec is not last.call[at] or x.graph is not graph:
+                    return slow(args, static)
+                ids.append(x.id)
+            elif (index := _index_below(last.call[at], x, graph)) is not None:
+                numbers.append(index)
+            else:
+                return slow(args, static)
+        if dtype is not graph.dtype or len(watched) != len(cell.watched):
+            return slow(args, static)
+        for at, attribute in enumerate(cell.watched):
+            if kept.get(attribute, MISSING) is not watched[at]:
+                return slow(args, static)
+        if serial is not graph.serial:
+            if not last.holds(args[0] if cell.is_method else cell, graph):
+                return slow(args, static)
+            kept[name] = InlineCache(last.found, graph, watched)
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.operands += ids
+        if numbers:
+            graph.integers += numbers
+        expression = graph.expression_class
+        if form == 1:
+            return expression(graph, node, out)
+        if form == 2:
+            step, spec, other_step, other = out
+            return expression(graph, node + step, spec), expression(graph, node + other_step, other)
+        return out.recorded(graph, node)
+
+    return call
 
 
-def _is_below(index: Any, size: int, graph: Any) -> bool:
+def _index_below(size: Any, x: Any, graph: Any) -> Any:
+    """An integer, or an array of some, as it goes into a node; None if it is none, or out of range."""
+    index = x if x.__class__ is int else integers(x)
+    if size.__class__ is not int:
+        return None
     if index.__class__ is Integers:
-        return bool(index.largest < size and index.count == getattr(graph, "count", -1))
-    return index.__class__ is int and 0 <= index < size
+        return index if index.largest < size and index.count == getattr(graph, "count", -1) else None
+    return index if index.__class__ is int and 0 <= index < size else None
 
 
 def returned(graph: Columns, found: Any) -> Any:

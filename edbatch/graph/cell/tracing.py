@@ -60,9 +60,12 @@ def is_expression(x: Any) -> bool:
     return isinstance(x, Expression)
 
 
+_INTEGERS = (int, np.integer, Integers, Payload)
+
+
 def is_integer(x: Any) -> bool:
     """Whether an argument is known at run time only."""
-    return isinstance(x, int | np.integer | Integers | Payload) and not isinstance(x, bool)
+    return isinstance(x, _INTEGERS) and not isinstance(x, bool)
 
 
 def trace_cell(
@@ -112,16 +115,14 @@ def _known(
     trace: Trace, given: Arguments, body: Body, tree: TreeDef, known: tuple[GuardedTrace, ...]
 ) -> CellTrace | None:
     """A trace that computes the same."""
-    specs, enlarging = _specs(given, trace), trace.enlarging
+    specs, enlarging = _specs(given, trace), frozenset(trace.enlarging)
     for found in [one.trace for one in known]:
         if same(found.body, body) and (found.tree, found.specs, found.enlarging) == (tree, specs, enlarging):
             return found
     return None
 
 
-def _compiled(
-    name: str, given: Arguments, graph: Columns, trace: Trace, body: Body, tree: TreeDef
-) -> CellTrace:
+def _compiled(name: str, given: Arguments, graph: Columns, trace: Trace, body: Body, tree: TreeDef) -> CellTrace:
     """A body compiled, as an op."""
     integers = [at for at, x in enumerate(given.operands) if is_integer(x)]
     payloads = dict(zip(integers, trace.payloads, strict=False))  # others are drawn

@@ -13,10 +13,9 @@ from edbatch.base.exact import exact
 from edbatch.base.numbers import checked_integer
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
-from edbatch.graph.cell.tree import flatten_result
 from edbatch.graph.cell.trace import Trace, traced
+from edbatch.graph.cell.tree import flatten_result
 from edbatch.graph.columns import Columns
-from edbatch.graph.expression import Expression
 from edbatch.graph.function_state import function_state
 from edbatch.graph.guard import Held
 from edbatch.graph.opened import graphs
