@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -158,13 +158,41 @@ Noted = tuple[Guard, Any, Any, frozenset[str]]
 Held = tuple[Guard, Callable[[], Any], Any]
 
 
-def all_hold(guards: Iterable[Held]) -> bool:
-    """Whether nothing has changed."""
-    for guard, owner_of, static in guards:
-        owner = owner_of()
-        if owner is None or not guard.holds(owner, static):
-            return False
-    return True
+class GuardedState:
+    """What functions depended on when something was recorded, which is right while that holds.
+
+    Attributes:
+        guards: of the functions, and of the cells and replayed functions that they called.
+    """
+
+    def __init__(self) -> None:
+        self.guards: dict[Any, Held] = {}
+
+    def holds(self) -> bool:
+        """Whether nothing has changed."""
+        for guard, owner_of, static in self.guards.values():
+            owner = owner_of()
+            if owner is None or not guard.holds(owner, static):
+                return False
+        return True
+
+    def note(self, graph: Any, besides: frozenset[str] | None = None) -> None:
+        """Have a graph note it, see `Columns.note`."""
+        for guard, owner_of, static in self.guards.values():
+            if (owner := owner_of()) is not None:
+                graph.note(guard, owner, static, besides)
+
+
+S = TypeVar("S", bound=GuardedState)
+
+
+def holding(states: list[S]) -> S | None:
+    """The state that holds, which becomes the last of them."""
+    found = next((one for one in states if one.holds()), None)
+    if found is not None:
+        states.remove(found)
+        states.append(found)
+    return found
 
 
 def expect_unchanged(guards: Iterable[Noted]) -> None:

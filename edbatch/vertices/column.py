@@ -105,7 +105,7 @@ def seen_alike(kinds: np.ndarray, ranks: np.ndarray, inputs: list[Any]) -> tuple
     classes = np.empty(len(kinds), np.int64)
     found: list[tuple[int, Any]] = []
     for kind, given in enumerate(inputs):
-        leaves, structure = flatten(given)
+        leaves, tree = flatten(given)
         mixed = [x for x in leaves if isinstance(x, Column) and x.view is None]
         (vertices,) = (kinds == kind).nonzero()
         if not mixed:
@@ -117,5 +117,5 @@ def seen_alike(kinds: np.ndarray, ranks: np.ndarray, inputs: list[Any]) -> tuple
         classes[vertices] = len(found) + class_of.reshape(-1)[ranks[vertices]]
         for combination in combinations.T.tolist():
             seen = {id(x): replace(x, view=view) for x, view in zip(mixed, combination, strict=True)}
-            found.append((kind, structure.build([seen.get(id(x), x) for x in leaves])))
+            found.append((kind, tree.build([seen.get(id(x), x) for x in leaves])))
     return classes, found

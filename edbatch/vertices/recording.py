@@ -9,7 +9,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import DRAW, NOTHING, Block, BlockWriter, Pair, packed
-from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.cell.trace import ARGUMENT, DRAWN
 from edbatch.graph.cell.tree import TreeDef
 from edbatch.graph.columns import Columns, nodes_of
 from edbatch.graph.integers import Integers
@@ -20,7 +20,7 @@ from edbatch.graph.record import array_input
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.vertices.vertex import Form, Vertex
-from edbatch.vertices.vertex_graph import Constant, Drawn, Leaf, Source, Use, VertexGraph
+from edbatch.vertices.vertex_graph import Constant, InputIndex, InputLeaf, Source, VertexGraph
 
 
 class Given(NamedTuple):
@@ -28,21 +28,21 @@ class Given(NamedTuple):
 
     Attributes:
         begin: the first of its results among those of the block.
-        structure, specs: how they are nested, and their specs.
+        tree, specs: how they are nested, and their specs.
     """
 
     begin: int
-    structure: TreeDef
+    tree: TreeDef
     specs: tuple[Spec, ...]
 
 
-class Recording(NamedTuple):
+class VertexRecording(NamedTuple):
     """What every vertex of one kind records that has as many children, of the same forms.
 
     Attributes:
         kind, form: of the vertices.
         block: of the nodes, but for its arguments; its results are what is scattered, then what is pushed.
-        arguments: a child and which of its results, an input, a use of one, or a constant.
+        arguments: a child and which of its results, an input, an index, or a constant.
         constants: what makes each in a graph, and of what.
         given: "scatter" and "push", what it gives, if it does.
         looks: whether it looks at something through a view of its own that may be seen through another.
@@ -71,11 +71,11 @@ class Recording(NamedTuple):
             found = self.placed[column] = self.block._replace(arguments=packed(pairs))
         return found
 
-    def is_like(self, other: Recording) -> bool:
+    def is_like(self, other: VertexRecording) -> bool:
         """Whether both record the same."""
         return self._without_arrays() == other._without_arrays()
 
-    def _without_arrays(self) -> Recording:
+    def _without_arrays(self) -> VertexRecording:
         bits = [[(x.shape, x.tobytes()) if isinstance(x, np.ndarray) else x for x in one] for one in self.constants]
         return self._replace(constants=bits, placed={})
 
@@ -84,8 +84,8 @@ class Recording(NamedTuple):
         return [make(graph, *of).id for make, *of in self.constants]
 
 
-class _Reader(BlockWriter):
-    """Goes through what was recorded, in which placeholders are from elsewhere."""
+class _Writer(BlockWriter):
+    """Numbers what was recorded, in which placeholders are from elsewhere."""
 
     def __init__(self, graph: VertexGraph) -> None:
         super().__init__(graph.sources)
@@ -112,40 +112,34 @@ class _Reader(BlockWriter):
         more = id - node - (source.view << NODE_BITS)
         if more and not source.is_seen:
             self.looks = True
-            self.looks_at_input = self.looks_at_input or isinstance(source.of, Leaf)
+            self.looks_at_input = self.looks_at_input or isinstance(source.of, InputLeaf)
         return source.id + more, source.of
 
 
 def _integer(type: NodeType, x: Any) -> tuple[int, Any]:
-    if x.__class__ is int:
-        return x, NOTHING
-    if isinstance(x, Drawn):
-        return x.number, DRAW
-    if isinstance(x, Use):
+    if isinstance(x, InputIndex):
         return 0, x
     if isinstance(x, Integers):
         raise EdBatchError(f"{type}: an array of integers; of each vertex it is one that it pulls")
-    return int(x), NOTHING
+    return (x - DRAWN, DRAW) if x >= DRAWN else (int(x), NOTHING)
 
 
-def recording_of(graph: VertexGraph, vertex: Vertex, views: bool) -> Recording:
+def recording_of(graph: VertexGraph, vertex: Vertex, views: bool) -> VertexRecording:
     """What a function has recorded; `views`: whether what is scattered through other views has other forms."""
-    reader = _Reader(graph)
-    reader.read()
+    writer = _Writer(graph)
+    writer.read()
     results: list[Pair] = []
     given: dict[str, Given] = {}
-    is_viewed = reader.looks_at_input
+    is_viewed = writer.looks_at_input
     for name in ("scatter", "push"):
         if name in vertex._results:
-            found, structure = vertex._results[name]
-            given[name] = Given(len(results), structure, tuple(x.spec for x in found))
-            results += [reader.operand(x.id) for x in found]
+            found, tree = vertex._results[name]
+            given[name] = Given(len(results), tree, tuple(x.spec for x in found))
+            results += [writer.operand(x.id) for x in found]
             sources = [graph.sources.get(x.id & NODE_MASK) for x in found]
-            open = any(x is not None and isinstance(x.of, Leaf) and not x.is_seen for x in sources)
+            open = any(x is not None and isinstance(x.of, InputLeaf) and not x.is_seen for x in sources)
             is_viewed = is_viewed or (name == "scatter" and (open or any(x.id >> NODE_BITS for x in found)))
-    block = reader.block(results, (), graph.drawn, graph.types.lines if isinstance(graph.types, LinedTypes) else [])
-    form = vertex._form(views)
-    return Recording(
-        vertex.kind, form, block, reader.arguments, graph.made, given, reader.looks, is_viewed,
-        frozenset(graph.refusable), {},
-    )  # fmt: skip
+    block = writer.block(results, (), graph.drawn, graph.types.lines if isinstance(graph.types, LinedTypes) else [])
+    form, rows = vertex._form(views), frozenset(graph.refusable)
+    of_graph = writer.arguments, graph.made, given, writer.looks, is_viewed, rows
+    return VertexRecording(vertex.kind, form, block, *of_graph, {})

@@ -16,10 +16,10 @@ from edbatch.graph.columns import Columns
 from edbatch.vertices.automaton import Automaton, Classes
 from edbatch.vertices.column import seen_alike
 from edbatch.vertices.input_graph import InputGraph
-from edbatch.vertices.kept import Kept, Stores
-from edbatch.vertices.recording import Recording, recording_of
+from edbatch.vertices.kept import Stores, VertexState
+from edbatch.vertices.recording import VertexRecording, recording_of
 from edbatch.vertices.vertex import Form, Vertex
-from edbatch.vertices.vertex_graph import Constant, Leaf, Use, VertexGraph
+from edbatch.vertices.vertex_graph import Constant, InputIndex, InputLeaf, VertexGraph
 
 
 class _NotKept(Exception):
@@ -37,13 +37,9 @@ class Run:
     """
 
     def __init__(
-        self,
-        functions: tuple[Callable[..., Any], ...],
-        names: list[str],
-        graph: InputGraph,
-        base: Columns,
+        self, functions: tuple[Callable[..., Any], ...], names: list[str], graph: InputGraph, base: Columns,
         inputs: list[Any],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._functions = functions
         self._names = names
         self._graph = graph
@@ -51,7 +47,7 @@ class Run:
         self._inputs = inputs
         self._n_of_kind, self._ranks = graph._ranked(len(functions))
 
-    def record(self, stores: Stores) -> tuple[list[Recording], np.ndarray, np.ndarray]:
+    def record(self, stores: Stores) -> tuple[list[VertexRecording], np.ndarray, np.ndarray]:
         """Record them.
 
         Args:
@@ -60,52 +56,47 @@ class Run:
         Returns:
             What vertices take, per vertex which of these, and the ids [vertex, result] in the base.
         """
-        store = stores.of(self._functions, self._base, self._inputs)
-        kept = None if store is None else store.find(self._functions, self._names)
+        states = stores.of(self._functions, self._base, self._inputs)
+        state = None if states is None else states.find(self._functions, self._names)
         found = None
-        if store is not None and kept is not None:
+        if states is not None and state is not None:
             try:
-                found = self._as_kept(kept)
-            except _NotKept:
-                store.forget(kept)
-            except BaseException:
-                store.forget(kept)
-                raise
+                found = self._as_kept(state)
+            except BaseException as error:
+                states.forget(state)
+                if not isinstance(error, _NotKept):
+                    raise
         if found is None:
             found = self._anew()
         return found.recordings, found.of_vertices, self._written(found)
 
-    def _as_kept(self, kept: Kept) -> Classes:
+    def _as_kept(self, state: VertexState) -> Classes:
         """Classify vertices by the recordings that are kept.
 
         Raises:
             _NotKept: of these vertices something else is right.
         """
 
-        def record(vertex: int, kind: int, forms: list[Form]) -> Recording:
+        def record(vertex: int, kind: int, forms: list[Form]) -> VertexRecording:
             graph, made = self._recorded(vertex, kind, self._inputs[kind], forms)
             again = self._recorded(vertex, kind, self._inputs[kind], forms)[1]
             if not graph.is_kept or not made.is_like(again):  # random numbers, say
                 raise _NotKept
-            kept.guards |= graph.held
+            state.guards |= graph.held
             return made
 
-        found = kept.automaton.classify(self._graph, self._graph._kinds, record)
-        if found.are_seen:
+        found = state.automaton.classify(self._graph, self._graph._kinds, record)
+        if found.are_seen or any(int(self._n_of_kind[one.kind]) in one.rows for one in found.recordings):
             raise _NotKept
-        for one in found.recordings:
-            if one.rows and int(self._n_of_kind[one.kind]) in one.rows:
-                raise _NotKept
         if self._base.keeps:
-            for guard, owner, static in kept.guards.values():
-                self._base.note(guard, owner(), static)
+            state.note(self._base)
         return found
 
     def _anew(self) -> Classes:
         """The same, with everything recorded."""
         starts, start, views = list(enumerate(self._inputs)), self._graph._kinds, False
 
-        def record(vertex: int, start: int, forms: list[Form]) -> Recording:
+        def record(vertex: int, start: int, forms: list[Form]) -> VertexRecording:
             return self._recorded(vertex, *starts[start], forms, views)[1]
 
         found = Automaton(len(starts)).classify(self._graph, start, record)
@@ -117,7 +108,7 @@ class Run:
 
     def _recorded(
         self, number: int, kind: int, inputs: Any, forms: list[Form], views: bool = False
-    ) -> tuple[VertexGraph, Recording]:
+    ) -> tuple[VertexGraph, VertexRecording]:
         """What vertices like this one record."""
         graph = VertexGraph(self._base, self._names[kind], int(self._n_of_kind[kind]))
         vertex = Vertex(graph, kind, forms, inputs)
@@ -142,9 +133,9 @@ class Run:
             leaves = flatten(self._inputs[one.kind])[0]
             constants = one.constants_in(self._base)
             for of in one.arguments:
-                if isinstance(of, Leaf):
+                if isinstance(of, InputLeaf):
                     columns.append(leaves[of.number].values)
-                elif isinstance(of, Use):
+                elif isinstance(of, InputIndex):
                     columns.append(self._used(one, of_vertices, at, of, leaves[of.input.number]))
                 elif isinstance(of, Constant):
                     columns.append(constants[of.number])
@@ -157,21 +148,23 @@ class Run:
         self._base.place(tuple(blocks), columns, draws, instances)
         return results
 
-    def _used(self, recording: Recording, of_vertices: np.ndarray, at: int, use: Use, given: Any) -> np.ndarray:
+    def _used(
+        self, recording: VertexRecording, of_vertices: np.ndarray, at: int, index: InputIndex, given: Any
+    ) -> np.ndarray:
         """Integers that the vertices of a recording pull, by their ranks; none counts from the end.
 
         Raises:
             EdBatchError: one is out of range; the vertex is named.
         """
-        values, size = given.values, use.size
+        values, size = given.values, index.size
         if given.largest < size:  # nor is any negative
             return values
         (vertices,) = (of_vertices == at).nonzero()
         found = values[self._ranks[vertices]]
-        wrong = (found < (0 if use.is_label else -size)) | (found >= size)
+        wrong = (found < (0 if index.is_label else -size)) | (found >= size)
         if wrong.any():
             at = int(wrong.argmax())
-            what = f"no label, expected one in [0, {size})" if use.is_label else f"out of range for {size} entries"
+            what = f"no label, expected one in [0, {size})" if index.is_label else f"out of range for {size} entries"
             name = self._names[recording.kind]
-            raise EdBatchError(f"{name}, vertex {vertices[at]}: {use.place}: {found[at]} is {what}")
+            raise EdBatchError(f"{name}, vertex {vertices[at]}: {index.place}: {found[at]} is {what}")
         return np.where(values < 0, values + size, values)

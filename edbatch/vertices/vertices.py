@@ -11,7 +11,7 @@ from edbatch.graph.array_graph import array_graph
 from edbatch.graph.columns import Columns
 from edbatch.graph.spec import spec_of
 from edbatch.vertices.input_graph import InputGraph
-from edbatch.vertices.recording import Given, Recording
+from edbatch.vertices.recording import Given, VertexRecording
 
 
 class Vertices:
@@ -22,8 +22,8 @@ class Vertices:
     """
 
     def __init__(
-        self, base: Columns, graph: InputGraph, recordings: np.ndarray, made: list[Recording], results: np.ndarray,
-        kind: int | None = None,
+        self, base: Columns, graph: InputGraph, recordings: np.ndarray, made: list[VertexRecording],
+        results: np.ndarray, kind: int | None = None,
     ) -> None:  # fmt: skip
         self._base = base
         self._graph = graph
@@ -96,7 +96,7 @@ class Vertices:
             if one is None or first is None:
                 vertex = int((self._recordings == (at if one is None else recordings[0])).argmax())
                 raise EdBatchError(f"vertex {vertex} has not called {name}; those of one kind are Vertices.of(kind)")
-            if (one.structure, one.specs) != (first.structure, first.specs):
+            if (one.tree, one.specs) != (first.tree, first.specs):
                 both = [int((self._recordings == which).argmax()) for which in (recordings[0], at)]
                 raise EdBatchError(
                     f"vertices {both[0]} and {both[1]} {name} results of several shapes, {list(first.specs)} and "
@@ -118,4 +118,4 @@ class Vertices:
             at = begin[self._recordings[numbers]]
             columns = [self._results[numbers, at + column] for column in range(len(first.specs))]
         leaves = [graph.leaf(np.ascontiguousarray(ids), spec) for ids, spec in zip(columns, first.specs, strict=True)]
-        return first.structure.build(leaves)
+        return first.tree.build(leaves)

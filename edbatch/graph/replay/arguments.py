@@ -16,7 +16,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.replay.recorder import Recorder
+from edbatch.graph.replay.recording import ReplayGraph
 from edbatch.graph.replay.sample import Sample, in_slots, is_python
 from edbatch.graph.spec import Spec
 
@@ -40,7 +40,7 @@ class Arguments:
 
     same: Hashable
     kind: Hashable
-    _form: TreeDef | None
+    _tree: TreeDef | None
 
     def __init__(self, args: tuple[Any, ...], keywords: dict[str, Any], opened: frozenset[int] = frozenset()) -> None:
         self.args, self.keywords = args, keywords
@@ -48,10 +48,10 @@ class Arguments:
         self._opened = opened
         self._leaves: list[Any] = []
         if len(args) == 1 and not keywords and not opened and not leads_to_expression(args[0]):
-            self.values, self.same, self.kind, self._form = [args[0]], id(args[0]), None, None
+            self.values, self.same, self.kind, self._tree = [args[0]], id(args[0]), None, None
             return
-        parts = [self._argument(x) for x in (*args, *keywords.values())]
-        self._form = TreeDef(list, tuple(parts))
+        parts = tuple([self._tree_of(x) for x in (*args, *keywords.values())])
+        self._tree = TreeDef(list, parts)
         self.kind = tuple(keywords), *parts
         self.expressions = [x for x in self._leaves if isinstance(x, Expression)]
         self.values = [x for x in self._leaves if not isinstance(x, Expression)]
@@ -63,7 +63,7 @@ class Arguments:
         Raises:
             EdBatchError: an expression is where it cannot be given anew, or there is what nobody sees the changes of.
         """
-        found = Sample.of(tuple(self.values), place, strict)
+        found = Sample(tuple(self.values), place, strict)
         if not found.holds_expressions:
             return self, found
         if self._opened:
@@ -72,16 +72,15 @@ class Arguments:
                 "lists, dictionaries and data classes"
             )
         given = (*self.args, *self.keywords.values())
-        opened = {id(x) for x in given if is_nesting(x) and Sample.of((x,), place, strict).holds_expressions}
+        opened = {id(x) for x in given if is_nesting(x) and Sample((x,), place, strict).holds_expressions}
         return Arguments(self.args, self.keywords, frozenset(opened or [0])).sample(place, strict)
 
-    def placed(self, recorder: Recorder) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def placed(self, graph: ReplayGraph) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """With placeholders for expressions."""
-        if self._form is None:
+        if self._tree is None:
             return self.args, self.keywords
-        leaves = (_placeholder(x, recorder) if isinstance(x, Expression) else x for x in self._leaves)
-        placed = self._form.build(leaves)
-        n = len(self.args)
+        leaves = (_placeholder(x, graph) if isinstance(x, Expression) else x for x in self._leaves)
+        placed, n = self._tree.build(leaves), len(self.args)
         return tuple(placed[:n]), dict(zip(self.keywords, placed[n:], strict=True))
 
     @property
@@ -89,32 +88,23 @@ class Arguments:
         """The expressions, those of arrays one by one."""
         return [one for x in self.expressions for one in (x if isinstance(x, ExpressionArray) else [x])]
 
-    def _argument(self, x: Any) -> TreeDef:
-        if x.__class__ is Expression:
-            self._leaves.append(x)
-            return _form_of(x.spec)
+    def _tree_of(self, x: Any) -> TreeDef:
         is_whole = id(x) in self._opened
-        if not is_whole and not leads_to_expression(x):
-            self._leaves.append(x)
-            return LEAF
 
         def leaf(part: Any) -> TreeDef | None:
-            if part.__class__ is Expression:
-                self._leaves.append(part)
-                return _form_of(part.spec)
-            is_expression = isinstance(part, Expression)
+            is_expression = part.__class__ is Expression or isinstance(part, Expression)
             if not is_expression and is_nesting(part) and (is_whole or leads_to_expression(part)):
                 return None
             self._leaves.append(part)
             if not is_expression:
                 return LEAF
-            return _form_of(part.spec, len(part) if isinstance(part, ExpressionArray) else -1)
+            return _leaf_of(part.spec, len(part) if isinstance(part, ExpressionArray) else -1)
 
-        return tree_of(x, leaf, "")
+        return tree_of(x, leaf)
 
 
 @lru_cache(1000)
-def _form_of(spec: Spec, count: int = -1) -> TreeDef:
+def _leaf_of(spec: Spec, count: int) -> TreeDef:
     return TreeDef(None, told=(spec, count))
 
 
@@ -142,9 +132,9 @@ def is_model(x: Any) -> bool:
     return False
 
 
-def _placeholder(x: Expression, recorder: Recorder) -> Expression:
+def _placeholder(x: Expression, graph: ReplayGraph) -> Expression:
     """What stands for an expression while a sample is recorded."""
     if isinstance(x, ExpressionArray):
-        made = [recorder.argument(x.spec).id for _ in range(len(x))]
-        return array_graph(recorder, len(x)).leaf(np.array(made, np.int64), x.spec)
-    return recorder.argument(x.spec)
+        made = [graph.argument(x.spec).id for _ in range(len(x))]
+        return array_graph(graph, len(x)).leaf(np.array(made, np.int64), x.spec)
+    return graph.argument(x.spec)
