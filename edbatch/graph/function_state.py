@@ -53,7 +53,7 @@ def function_state(of: str, function: Any, owner: Any = None, static: Any = None
 
     Args:
         of: what it is called, for errors.
-        function, owner: the owner is the object whose method it is; None: there is none.
+        owner: the object whose method it is; None: there is none.
         static: what is given by keyword.
     """
     names, dynamic = frozenset[str](), False

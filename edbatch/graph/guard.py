@@ -21,13 +21,7 @@ _pack = Struct("=iiqq").pack
 
 
 class Change(NamedTuple):
-    """Something that is not as it was.
-
-    Attributes:
-        path: what it is called.
-        old: what was there, as text; empty if that is long, or an object.
-        new: what is there.
-    """
+    """Something that has changed: its name, what it was as text (empty if that is long), and what it is now."""
 
     path: str
     old: str
@@ -47,7 +41,6 @@ class Guard:
 
     Args:
         of: what was traced, for errors.
-        function: a root.
         steps, values: what is compared, and what was there.
         gone: what has ended of what was there: what has its address then is something else.
 
@@ -87,11 +80,7 @@ class Guard:
         return bool(self._gone)
 
     def holds(self, owner: Any, static: Any = None) -> bool:
-        """Whether nothing has changed.
-
-        Args:
-            owner, static: the roots.
-        """
+        """Whether nothing has changed."""
         if self._gone:
             return False
         roots = owner, self._function, static
@@ -103,12 +92,7 @@ class Guard:
         return at < 0
 
     def change(self, owner: Any, static: Any = None, besides: frozenset[str] = frozenset()) -> Change | None:
-        """The first thing that has changed.
-
-        Args:
-            owner, static: the roots.
-            besides: attributes of the owner that may be others.
-        """
+        """The first thing that has changed; `besides`: attributes of the owner that may be others."""
         at, values = self._compared((owner, self._function, static), besides)
         return None if at < 0 else Change(self._steps[at].path, self._steps[at].old, values[at])
 
@@ -159,11 +143,7 @@ Held = tuple[Guard, Callable[[], Any], Any]
 
 
 class GuardedState:
-    """What functions depended on when something was recorded, which is right while that holds.
-
-    Attributes:
-        guards: of the functions, and of the cells and replayed functions that they called.
-    """
+    """What functions, and what they called, depended on when something was recorded: right while that holds."""
 
     def __init__(self) -> None:
         self.guards: dict[Any, Held] = {}
@@ -196,11 +176,7 @@ def holding(states: list[S]) -> S | None:
 
 
 def expect_unchanged(guards: Iterable[Noted]) -> None:
-    """Check that what calls depend on is as it was at the first of them.
-
-    Raises:
-        EdBatchError: something is not; names it.
-    """
+    """Check that what calls depend on is as it was at the first of them; an error names what is not."""
     for guard, owner, static, besides in guards:
         change = None if guard.holds(owner, static) else guard.change(owner, static, besides)
         if change is not None:

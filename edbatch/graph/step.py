@@ -48,7 +48,6 @@ class Step(NamedTuple):
     """One thing that is read.
 
     Attributes:
-        kind: how.
         holder: the slot of what it is read of.
         key: a name or a position.
         path: what it is called.

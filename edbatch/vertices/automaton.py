@@ -26,13 +26,7 @@ class Tables(NamedTuple):
 
 
 class Classes(NamedTuple):
-    """Vertices by what they take.
-
-    Attributes:
-        recordings: those that some take.
-        of_vertices: per vertex, which of them (int32).
-        counts: per recording, how many take it.
-    """
+    """Vertices by what they take: recordings, per vertex which (int32), per recording how many take it."""
 
     recordings: list[VertexRecording]
     of_vertices: np.ndarray
@@ -54,14 +48,7 @@ def _used(recordings: list[VertexRecording], of_vertices: np.ndarray, counts: li
 
 
 class Automaton:
-    """A vertex begins in the state of its kind, and goes on with the form of what each child scatters.
-
-    Args:
-        starts: how many states vertices may begin in.
-
-    Attributes:
-        recordings: what has been recorded so far.
-    """
+    """A vertex begins in the state of its kind, and goes on with the form of what each child scatters."""
 
     def __init__(self, starts: int) -> None:
         self.recordings: list[VertexRecording] = []
@@ -72,12 +59,7 @@ class Automaton:
         self._tables = self._as_arrays()
 
     def classify(self, graph: InputGraph, start: np.ndarray, record: Callable[..., VertexRecording]) -> Classes:
-        """Which recording each vertex takes.
-
-        Args:
-            start: per vertex the state to begin with.
-            record: from a vertex, its start and the forms of its children to what vertices like it record.
-        """
+        """Find the recording of each vertex; `start`: per vertex its first state; `record`: of what is new."""
         found = np.empty(len(graph), np.int32)
         counts = np.zeros(len(self.recordings), np.int64)
         step = 0

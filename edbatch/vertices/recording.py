@@ -24,12 +24,7 @@ from edbatch.vertices.vertex_graph import Constant, InputIndex, InputLeaf, Sourc
 
 
 class Given(NamedTuple):
-    """What a vertex gives.
-
-    Attributes:
-        begin: the first of its results among those of the block.
-        tree, specs: how they are nested, and their specs.
-    """
+    """What a vertex gives: the first of its results among those of the block, how they are nested, and their specs."""
 
     begin: int
     tree: TreeDef
@@ -40,7 +35,6 @@ class VertexRecording(NamedTuple):
     """What every vertex of one kind records that has as many children, of the same forms.
 
     Attributes:
-        kind, form: of the vertices.
         block: of the nodes, but for its arguments; its results are what is scattered, then what is pushed.
         arguments: a child and which of its results, an input, an index, or a constant.
         constants: what makes each in a graph, and of what.

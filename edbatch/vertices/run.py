@@ -27,13 +27,10 @@ class _NotKept(Exception):
 
 
 class Run:
-    """Records all vertices.
+    """Records all vertices of one call; `inputs`: by kind, what they pull.
 
     What is scattered has one form if its shapes are the same; only where a function looks at parts of what it gathered,
     and that may be a part of something else, are the views that it is seen through told apart as well.
-
-    Args:
-        inputs: by kind, what vertices pull.
     """
 
     def __init__(
@@ -48,14 +45,7 @@ class Run:
         self._n_of_kind, self._ranks = graph._ranked(len(functions))
 
     def record(self, stores: Stores) -> tuple[list[VertexRecording], np.ndarray, np.ndarray]:
-        """Record them.
-
-        Args:
-            stores: what earlier calls have recorded.
-
-        Returns:
-            What vertices take, per vertex which of these, and the ids [vertex, result] in the base.
-        """
+        """What vertices take, per vertex which of these, and the ids [vertex, result] in the base."""
         states = stores.of(self._functions, self._base, self._inputs)
         state = None if states is None else states.find(self._functions, self._names)
         found = None
@@ -71,11 +61,7 @@ class Run:
         return found.recordings, found.of_vertices, self._written(found)
 
     def _as_kept(self, state: VertexState) -> Classes:
-        """Classify vertices by the recordings that are kept.
-
-        Raises:
-            _NotKept: of these vertices something else is right.
-        """
+        """Classify vertices by what is kept, or raise `_NotKept` where something else is right of these."""
 
         def record(vertex: int, kind: int, forms: list[Form]) -> VertexRecording:
             graph, made = self._recorded(vertex, kind, self._inputs[kind], forms)
@@ -151,11 +137,7 @@ class Run:
     def _used(
         self, recording: VertexRecording, of_vertices: np.ndarray, at: int, index: InputIndex, given: Any
     ) -> np.ndarray:
-        """Integers that the vertices of a recording pull, by their ranks; none counts from the end.
-
-        Raises:
-            EdBatchError: one is out of range; the vertex is named.
-        """
+        """The integers that vertices pull, none below 0; an error names the vertex of one out of range."""
         values, size = given.values, index.size
         if given.largest < size:  # nor is any negative
             return values

@@ -16,13 +16,7 @@ from edbatch.vertices.vertex_graph import IndexArgument, InputLeaf, Source, Vert
 
 
 class Form(NamedTuple):
-    """What a vertex scatters: all that is known of it where it is gathered.
-
-    Attributes:
-        tree: how the expressions are nested; None: it scatters nothing.
-        specs: of each.
-        views: that each is seen through; empty where that is left open.
-    """
+    """What a vertex scatters: its nesting (None: nothing), specs, and views, where these are told apart."""
 
     tree: TreeDef | None
     specs: tuple[Spec, ...] = ()

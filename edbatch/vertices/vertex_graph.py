@@ -34,10 +34,8 @@ class Source(NamedTuple):
     """What a placeholder stands for in each vertex.
 
     Attributes:
-        of: a child and which of its results, an input, a constant, or `NOTHING` of an expression of the graph.
-        id: of the latter.
-        view: that it is seen through, where that is known; else 0.
-        is_seen: whether that is known for all vertices.
+        of: a child and which of its results, an input, a constant, or `NOTHING`: the expression with that id.
+        view: that it is seen through, where that is known (`is_seen`); else 0.
     """
 
     of: tuple[int, int] | InputLeaf | Constant | int

@@ -142,14 +142,12 @@ class Cell:
     """A decorated function and what has been traced of it.
 
     Attributes:
-        name: of the function, with its class.
         fast: what the user calls.
-        is_method: whether its first argument is the owner of its traces; what it is called says so, or the first call.
-        kept_apart: what owners keep that cannot hold attributes, as classes, by `id`.
-        positional: its parameters by place, without the owner.
+        is_method: whether its first argument is the owner of its traces; its name says so, or the first call.
+        positional: the parameters by place, without the owner.
         watched: attributes of the owner that every call looks at.
-        traces: all traces of all owners.
-        attribute: under which (and more) an owner keeps what was recorded last, and (with `_all`) all traces.
+        attribute: begins the names under which an owner keeps traces and last calls.
+        kept_apart: by `id`, the same of owners that cannot hold attributes, as classes.
     """
 
     fast: Any
@@ -223,12 +221,7 @@ class Cell:
         return found.recorded(graph, graph.add(found.type, ids, integers).id)
 
     def _check_arrays(self, args: tuple[Any, ...], graph: Columns) -> None:
-        """Refuse arrays that may be meant for the entries of arrays of expressions, a row for each.
-
-        Raises:
-            EdBatchError: there are as many integers as entries; or an array has as many rows, and is larger than all
-                expressions that are given.
-        """
+        """Refuse an array that may be meant for the entries of arrays of expressions, a row for each."""
         shapes = [x.spec.shape for x in args if isinstance(x, Expression)]
         for at, x in enumerate(args):
             if at in self._integers or not isinstance(x, np.ndarray) or not x.ndim or not graph.may_mean_each(len(x)):
@@ -292,11 +285,7 @@ class Cell:
         return f"{positional[-1].name}[{at - len(positional) + 1}]" if positional else str(at)
 
     def operand(self, x: Any, at: int, graph: Columns) -> Any:
-        """A positional argument as a cell takes it: an expression, a parameter or an integer.
-
-        Raises:
-            EdBatchError: it is of a kind that a cell does not take there.
-        """
+        """A positional argument, converted: an expression, a parameter or an integer."""
         is_index = at + self.is_method in self._integers
         if is_integer(x) or (x.__class__ is Expression and x.graph is graph and not is_index):
             return x
@@ -316,11 +305,7 @@ class Cell:
         return to_operand(place, graph, x)
 
     def kept(self, owner: tuple[Any, ...]) -> dict[str, Any]:
-        """Where the traces of an owner are kept: among its attributes, if it may have any.
-
-        Raises:
-            EdBatchError: neither is possible there, nor can it be known when it is no more.
-        """
+        """The dictionary in which an owner's traces are kept: its own, if it has one."""
         if not owner:
             return vars(self)
         (one,) = owner

@@ -26,10 +26,7 @@ class CellOp(Op):
     """The op of one traced cell; the runtime compiles its kernel from the body.
 
     Args:
-        body: what it computes.
-        compiled: what is known of it.
-        columns: per output of the body, where it begins in a row of the result.
-        codes: per output, the view that shows it in a row.
+        columns, codes: per output, where it begins in a row of the result, and the view that shows it.
         names: of its operands, then of its integers.
         has_early, has_late: whether something in it may not wait for a recurrence, or not be needed by it.
         looks_up: whether it has a large product of what is looked up alone, which is the same for equal integers.
@@ -64,13 +61,10 @@ class CellTrace:
 
     Args:
         specs: per argument its spec; for an integer, the size that it indexes.
-        type: type of the node.
         draws: how many integers a call draws, for what is random in it; they follow those it is given.
         outs: per returned expression the step from the node's id to the expression's, and its spec.
-        tree: how the expressions are returned.
         body: as it was traced.
-        mixed: the arguments that are integers and index things of different sizes.
-        labels: those that are labels.
+        mixed, labels: positions of integers that index things of different sizes, and that are labels.
         enlarging: see `Trace`.
     """
 
@@ -95,7 +89,7 @@ class CellTrace:
         return self.type.id, 0, self
 
     def recorded(self, graph: Columns, node: int) -> Any:
-        """What a call returns whose node, type and integers are in the graph, but for those that it draws."""
+        """Draw what a call draws, whose node is in the graph, and return what it returns."""
         graph.integers += graph.take_draws(self.draws)
         return self.tree.build([graph.expression_class(graph, node + step, spec) for step, spec in self.outs])
 
@@ -105,11 +99,7 @@ _PAIR = flatten((0, 0))[1]
 
 @dataclass
 class GuardedTrace:
-    """A trace, and what must be as it was: the guard, and the class of expressions it was computed with.
-
-    Attributes:
-        serial: of the graph in which it was last seen to be right.
-    """
+    """A trace, and what it is right for; `serial` is that of the graph in which it last was."""
 
     trace: CellTrace
     guard: Guard

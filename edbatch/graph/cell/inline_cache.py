@@ -51,10 +51,7 @@ class InlineCache:
             self.variant = graph.options.variant
 
     def holds(self, owner: Any, graph: Columns) -> bool:
-        """Whether it is right in another graph, too.
-
-        A shallow copy of the owner has the same one, and may have other parameters since.
-        """
+        """Whether it is right in another graph, of this owner: a shallow copy has the same, and its own parameters."""
         found = self.found
         if found is None or self.variant != graph.options.variant or not found.holds(graph, owner):
             return False
@@ -67,9 +64,9 @@ class InlineCache:
 
 
 def caller_in_python(cell: Cell) -> Callable[..., Any]:
-    """The function that records a call like the last one of its owner, and has the cell record any other.
+    """The caller that records what is like the owner's last call, and has the cell do the rest.
 
-    That in C does the same for most calls, and asks this one where it does not.
+    The caller in C does the same for most calls, and asks this one otherwise.
     """
     top, names, function, own, slow = graphs.top.get, cell.last_names, cell.function, vars(cell), cell.call
 
@@ -136,7 +133,7 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
 
 
 def _index_below(size: Any, x: Any, graph: Any) -> Any:
-    """An integer, or an array of some, as it goes into a node; None if it is none, or out of range."""
+    """Return an integer, or an array of some, as a node has it; None if it is none, or out of range."""
     index = x if x.__class__ is int else integers(x)
     if size.__class__ is not int:
         return None
@@ -146,7 +143,7 @@ def _index_below(size: Any, x: Any, graph: Any) -> Any:
 
 
 def returned(graph: Columns, found: Any) -> Any:
-    """What a body that is recorded where it is called returns; other operands become expressions, as in a cell."""
+    """What an inlined function returns, with parameters, numbers and arrays as expressions."""
     if isinstance(found, Expression) or (found.__class__ is tuple and all(map(_is_expression, found))):
         return found
     leaves, tree = flatten(found)

@@ -103,7 +103,7 @@ def explain(cell: Cell, owner: Any = None) -> Table:
 
 
 def compiled_traces(cell: Cell, owner: Any = None) -> list[tuple[str, Compiled]]:
-    """Name and body of every trace, see `layout`."""
+    """Name and body of every trace of an owner, or of all."""
     if owner is None:
         traces = [found for reference in cell.traces if (found := reference()) is not None]
     else:

@@ -36,8 +36,6 @@ class Payload:
     """An integer argument of a cell while the cell is traced: an index or a label, known at run time only.
 
     Attributes:
-        number: position among the cell's integer arguments.
-        name: what the cell's function calls it.
         limit: the least size it has been used to index.
         is_alike: whether all were of one size: only then does a negative one mean the same wherever it is used.
         is_label: whether it has been used as a label, which is never negative.

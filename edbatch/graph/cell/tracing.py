@@ -33,8 +33,7 @@ class Arguments:
 
     Args:
         owner: the object whose method is called, if it is one.
-        operands: expressions, parameters and integers; those given by keyword last.
-        labels: what the function calls them.
+        operands, labels: expressions, parameters and integers, and their names; those given by keyword last.
         keywords: how many are given by keyword.
         static: what else is given by keyword, and fixed when the cell is traced.
     """
@@ -71,11 +70,7 @@ def is_integer(x: Any) -> bool:
 def trace_cell(
     name: str, function: Callable[..., Any], given: Arguments, graph: Columns, known: tuple[GuardedTrace, ...]
 ) -> GuardedTrace:
-    """Trace a call; one of `known` that computes the same gives its trace.
-
-    Raises:
-        EdBatchError: the function computes something else when it is traced again.
-    """
+    """Trace a call twice; one of `known` that computes the same gives its trace."""
     roots = given.owner[0] if given.owner else None, given.objects
     try:
         body, tree, trace = run(name, function, given, graph)
@@ -147,7 +142,7 @@ def _compiled(name: str, given: Arguments, graph: Columns, trace: Trace, body: B
 
 
 def run(name: str, function: Callable[..., Any], given: Arguments, graph: Columns) -> tuple[Body, TreeDef, Trace]:
-    """One trace: what the function computes, how it returns it, and the trace."""
+    """Trace once: what the function computes, how it returns it, and the trace."""
     trace = Trace(name, graph.dtype, graph.options, class_of_one(graph))
     placed: list[Any] = []
     for x, label in zip(given.operands, given.labels, strict=True):
@@ -203,11 +198,7 @@ def difference(a: Body, b: Body) -> str:
 
 
 def expect_same(name: str, function: Callable[..., Any], given: Arguments, graph: Columns, known: CellTrace) -> None:
-    """Trace once more, and compare.
-
-    Raises:
-        EdBatchError: the function computes something else now.
-    """
+    """Trace once more, and raise an error if the function computes something else now."""
     body, tree, _ = run(name, function, given, graph)
     if not same(body, known.body) or tree != known.tree:
         raise EdBatchError(

@@ -20,7 +20,6 @@ class TreeDef(NamedTuple):
 
     Args:
         kind: a class; None for a leaf.
-        parts: what is nested in it.
         keys: of a dictionary; the names of fields; of an atom, the atom.
         told: what else tells it from others; of a dictionary after what it is made with.
     """
@@ -65,11 +64,7 @@ LEAF = TreeDef(None)
 
 
 def tree_of(nested: Any, leaf: Callable[[Any], TreeDef | None], place: str = "") -> TreeDef:
-    """The shape of a nesting; `leaf` gives that of what is not looked into, and None for what is.
-
-    Raises:
-        EdBatchError: something is neither; `place` is in front.
-    """
+    """The shape of a nesting; `leaf` gives that of what is not looked into, and None for the rest."""
     found = leaf(nested)
     if found is not None:
         return found
@@ -106,11 +101,7 @@ def flatten(nested: Any) -> tuple[list[Any], TreeDef]:
 
 
 def flatten_result(place: str, nested: Any) -> tuple[list[Expression], TreeDef]:
-    """The expressions in what a function returns, and its shape, with the numbers and texts in it.
-
-    Raises:
-        EdBatchError: there is something that must not be returned twice.
-    """
+    """The expressions in what a function returns, and its shape, with the numbers and texts in it."""
     leaves: list[Expression] = []
 
     def leaf(x: Any) -> TreeDef | None:

@@ -27,14 +27,12 @@ class Arguments:
     """What a call gives, but for the model.
 
     Args:
-        args, keywords: without the model.
         opened: the `id` of arguments in which expressions are looked for everywhere, not only where one comes first.
 
     Attributes:
         expressions: in any nesting.
         values: all else, the sample.
-        same: by which a call is known that gives the same objects: the `id` of a sample that is alone, or what tells
-            of all arguments which objects and which kinds of expressions they are.
+        same: by which a call with the same objects is known.
         kind: what is known of the expressions, and where values are.
     """
 
@@ -58,11 +56,7 @@ class Arguments:
         self.same = self.kind, *map(id, self.values)
 
     def sample(self, place: str, strict: bool) -> tuple[Arguments, Sample]:
-        """The sample gone through, and the arguments, in which expressions may have been found by that.
-
-        Raises:
-            EdBatchError: an expression is where it cannot be given anew, or there is what nobody sees the changes of.
-        """
+        """The sample gone through, and the arguments, in which expressions may have been found by that."""
         found = Sample(tuple(self.values), place, strict)
         if not found.holds_expressions:
             return self, found

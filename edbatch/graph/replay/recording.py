@@ -29,12 +29,7 @@ OVERHEAD = 2500  # bytes of a recording and what finds it, without what is in it
 
 
 class ReplayGraph(FunctionGraph):
-    """The graph that a replayed function records in when its sample is new.
-
-    Attributes:
-        target: the graph that is recorded for.
-        arguments: ids of the expressions that a call gives.
-    """
+    """The graph that a replayed function records in when its sample is new; `arguments`: ids of placeholders."""
 
     __slots__ = ("arguments", "target")
 
@@ -80,9 +75,8 @@ class Recording:
 
     Attributes:
         block: the nodes; its results are the ids of what is returned.
-        inputs: arrays of the input nodes.
-        constants: what finds each in a graph.
         arguments: of those that are read, the number of the argument, and the view that it is seen through.
+        constants: what finds each in a graph.
         leaves, tree: what is returned.
         single: if nothing has to be found for a call, and one expression is returned: the blocks, its id and its spec.
     """
@@ -164,11 +158,7 @@ def _finder(key: Any) -> Callable[[Columns], int]:
 
 
 class _Writer(BlockWriter):
-    """Numbers what was recorded, without arguments and constants.
-
-    Attributes:
-        constants: by node, what finds each in a graph.
-    """
+    """Numbers what was recorded, without arguments and constants; `constants`: by node, what finds each in a graph."""
 
     def __init__(self, graph: ReplayGraph) -> None:
         self._given = {id: at for at, id in enumerate(graph.arguments)}

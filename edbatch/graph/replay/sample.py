@@ -41,7 +41,6 @@ class Sample:
     """What a sample holds: values gone through, however deep they are.
 
     Args:
-        place: for errors.
         strict: what cannot be looked into is an error; else it is left out.
 
     Attributes:
@@ -50,9 +49,6 @@ class Sample:
         bytes: that it takes, about.
         holds_expressions: whether there are some in it, which each call gives anew.
         classes: of its objects.
-
-    Raises:
-        EdBatchError: there is something that nobody can see the changes of.
     """
 
     def __init__(self, values: tuple[Any, ...], place: str, strict: bool = True) -> None:

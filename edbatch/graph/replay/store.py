@@ -18,10 +18,9 @@ MOST_GRAPHS = 16  # whose state is remembered
 
 
 class KeptRecording:
-    """A recording, and the sample it is of.
+    """A recording, and the sample it is of, which is held so that nothing else gets its `id`.
 
     Attributes:
-        sample: held, so that nothing else gets its `id`; `parts`: what can change of it.
         content, same: by which it is found: what the sample holds, and which object it is.
         bytes: that both take.
         used: whether it was, since somebody looked.
@@ -38,12 +37,7 @@ class KeptRecording:
 
 
 class State(GuardedState):
-    """What recordings depend on besides their samples, and those that are right while it holds.
-
-    Attributes:
-        classes: of samples' objects, whose attributes and methods are guarded.
-        by_content, by_object: recordings.
-    """
+    """What recordings depend on (`classes`: of samples' objects), and those that are right while it holds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,15 +55,7 @@ class State(GuardedState):
 
 
 class Store:
-    """All recordings of an owner.
-
-    Args:
-        owner: gives it as long as it is there.
-        most: bytes.
-
-    Attributes:
-        live: number of the graph that was recorded in last, and what is known by its object there.
-    """
+    """All recordings of an owner; `live`: the serial of the last graph, and what is known by object there."""
 
     def __init__(self, owner: Callable[[], Any], most: int) -> None:
         self.owner = owner
