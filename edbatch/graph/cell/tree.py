@@ -12,6 +12,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes)
+_CONTAINERS = (tuple, list, dict)
 _DEEP = 8  # of nestings that are looked into for what comes first
 
 
@@ -92,7 +93,7 @@ def flatten(nested: Any) -> tuple[list[Any], TreeDef]:
     leaves: list[Any] = []
 
     def leaf(x: Any) -> TreeDef | None:
-        if isinstance(x, tuple | list | dict):
+        if isinstance(x, _CONTAINERS):
             return None
         leaves.append(x)
         return LEAF
@@ -115,7 +116,7 @@ def flatten_result(place: str, nested: Any) -> tuple[list[Expression], TreeDef]:
 
 def is_nesting(nested: Any) -> bool:
     """Whether it can be looked into."""
-    return isinstance(nested, tuple | list | dict) or (is_dataclass(nested) and not isinstance(nested, type))
+    return isinstance(nested, _CONTAINERS) or (is_dataclass(nested) and not isinstance(nested, type))
 
 
 def leads_to_expression(nested: Any) -> bool:

@@ -83,18 +83,19 @@ class Arguments:
         return [one for x in self.expressions for one in (x if isinstance(x, ExpressionArray) else [x])]
 
     def _tree_of(self, x: Any) -> TreeDef:
-        is_whole = id(x) in self._opened
+        self._is_whole = id(x) in self._opened
+        return self._leaf(x) or tree_of(x, self._leaf)
 
-        def leaf(part: Any) -> TreeDef | None:
-            is_expression = part.__class__ is Expression or isinstance(part, Expression)
-            if not is_expression and is_nesting(part) and (is_whole or leads_to_expression(part)):
-                return None
-            self._leaves.append(part)
-            if not is_expression:
-                return LEAF
-            return _leaf_of(part.spec, len(part) if isinstance(part, ExpressionArray) else -1)
-
-        return tree_of(x, leaf)
+    def _leaf(self, x: Any) -> TreeDef | None:
+        if x.__class__ is Expression:
+            self._leaves.append(x)
+            return _leaf_of(x.spec, -1)
+        if is_nesting(x) and (self._is_whole or leads_to_expression(x)):
+            return None
+        self._leaves.append(x)
+        if not isinstance(x, Expression):
+            return LEAF
+        return _leaf_of(x.spec, len(x) if isinstance(x, ExpressionArray) else -1)
 
 
 @lru_cache(1000)
