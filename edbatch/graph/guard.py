@@ -8,8 +8,10 @@ holds neither owners nor parameters, and serves a copy of the owner, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple, TypeVar
+from weakref import ref
 
 import numpy as np
 
@@ -140,6 +142,25 @@ Noted = tuple[Guard, Any, Any, frozenset[str]]
 
 #: A guard that is kept, what gives its owner while that is there, and what was given by keyword.
 Held = tuple[Guard, Callable[[], Any], Any]
+
+
+def by_owner(kept: dict[int, Any], owner: Any, make: Callable[[Callable[[], Any]], Any], place: str) -> Any:
+    """What is kept of an owner, by its `id`, as long as that is there; `make` makes it of what gives the owner.
+
+    Raises:
+        EdBatchError: nobody can be told when the owner is no more.
+    """
+    key = id(owner)
+    if key not in kept:
+        try:
+            held = ref(owner, partial(kept.pop, key))  # in C: no interrupt is lost in it
+        except TypeError:
+            kind = type(owner).__name__
+            raise EdBatchError(
+                f"{place}: expected an object with a __dict__, or '__weakref__' among the __slots__ of {kind}"
+            ) from None
+        kept.setdefault(key, make(held))
+    return kept[key]
 
 
 class GuardedState:

@@ -32,7 +32,7 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_list import ExpressionList
 from edbatch.graph.function_state import name_of
-from edbatch.graph.guard import Guard
+from edbatch.graph.guard import Guard, by_owner
 from edbatch.graph.integers import Integers, counts_from_the_end, is_integers
 from edbatch.graph.many_numbers import MANY
 from edbatch.graph.missing_operators import KEYWORD_ONLY
@@ -165,7 +165,7 @@ class Cell:
         self.positional = of_place[self.is_method :]
         self._integers = frozenset(at for at, p in enumerate(of_place) if p.annotation in (int, "int"))
         self.watched: tuple[str, ...] = ()
-        self.kept_apart: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
+        self.kept_apart: dict[int, dict[str, Any]] = {}
 
         self.last_names = tuple([f"{self.attribute}_{count}" for count in range(MOST + 1)])
         self._call = caller_in_python(self)
@@ -308,20 +308,10 @@ class Cell:
         """The dictionary in which an owner's traces are kept: its own, if it has one."""
         if not owner:
             return vars(self)
-        (one,) = owner
-        if hasattr(one, "__dict__") and not isinstance(one, type):
-            return vars(one)
-        key = id(one)
-        if key not in self.kept_apart:
-            try:
-                held = ref(one, partial(self.kept_apart.pop, key))  # in C: no interrupt is lost in it
-            except TypeError:
-                raise EdBatchError(
-                    f"cell {self.name}: expected an object with a __dict__, where its traces are kept, or "
-                    f"'__weakref__' among its __slots__, got {type(one).__name__}"
-                ) from None
-            self.kept_apart.setdefault(key, (held, {}))
-        return self.kept_apart[key][1]
+        if hasattr(owner[0], "__dict__") and not isinstance(owner[0], type):
+            return vars(owner[0])
+        made: dict[str, Any] = by_owner(self.kept_apart, owner[0], lambda held: {"owner": held}, f"cell {self.name}")
+        return made
 
     def trace_for(self, given: Arguments, graph: Columns) -> CellTrace:
         """What a call with such arguments records; traced at the first."""

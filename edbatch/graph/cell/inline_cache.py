@@ -90,7 +90,7 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
                 name += text_of(static)
             kept = own
             if cell.is_method:
-                kept = cell.kept_apart[id(args[0])][1] if isinstance(args[0], type) else args[0].__dict__
+                kept = cell.kept_apart[id(args[0])] if isinstance(args[0], type) else args[0].__dict__
             last, n = kept[name], len(given)
             *_, type_id, form, out, dtype, serial = last.call[: n + 5]
             watched = last.call[n + 5 :]

@@ -17,7 +17,7 @@ from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.cell.tree import flatten_result
 from edbatch.graph.columns import Columns
 from edbatch.graph.function_state import function_state
-from edbatch.graph.guard import Held
+from edbatch.graph.guard import Held, by_owner
 from edbatch.graph.opened import graphs
 from edbatch.graph.place import place
 from edbatch.graph.record import graph_of
@@ -137,7 +137,7 @@ class Replay:
             args = (keywords.pop(self._names[0]),)
         store = self.stores.get(id(args[0])) if args else None
         if store is None and args and (self._is_method or (self._key is not None and is_model(args[0]))):
-            store = self._begun(args[0])
+            store = self._store_of(args[0])
         return self._call(store or self.own, args, keywords)
 
     def _call(self, store: Store, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -152,7 +152,7 @@ class Replay:
         one = state.by_object.get(given.same) if self._key is None else state.by_content.get((told, given.kind))
         if one is None or not unchanged(one.parts):
             if not models and args and is_model(args[0]):
-                return self._call(self._begun(args[0]), args, keywords)
+                return self._call(self._store_of(args[0]), args, keywords)
             given, one = self._new(given, told, models, graph, store, state)
         elif graph.options.check:
             self._expect_same(one.recording, self._recorded(given, models, graph)[0], "recorded once more")
@@ -161,15 +161,9 @@ class Replay:
         one.used = True
         return one.recording.append(graph, given.operands)
 
-    def _begun(self, model: Any) -> Store:
-        """For the recordings of a model, as long as it is there."""
-        number = id(model)
-        try:
-            held = ref(model, lambda _: self.stores.pop(number, None))
-        except TypeError:
-            kind = type(model).__name__
-            raise EdBatchError(f"{self.place}: expected '__weakref__' among the __slots__ of {kind}") from None
-        return self.stores.setdefault(number, Store(held, self._memory))
+    def _store_of(self, model: Any) -> Store:
+        made: Store = by_owner(self.stores, model, lambda held: Store(held, self._memory), self.place)
+        return made
 
     def _told(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """What the key says."""
