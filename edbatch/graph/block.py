@@ -17,6 +17,9 @@ from edbatch.graph.views import NODE_MASK
 #: for it, or, from `ARGUMENTS` on, one of its arguments.
 NOTHING, FIRST, DRAW, ARGUMENTS = range(4)
 
+#: From here on, integers of a graph that never runs stand for what is drawn: no seed, index or number is as large.
+DRAWN = 1 << 62
+
 Pair = tuple[int, int]
 
 
@@ -106,6 +109,16 @@ class BlockWriter:
         if integers:
             bases = self._bases
             self._integers += [(number, bases.setdefault(base, len(bases))) for number, base in integers]
+
+    def read(self, nodes: Iterable[tuple[NodeType, list[Any], list[Any]]]) -> None:
+        """Add all nodes but those from elsewhere."""
+        for node, (type, operands, integers) in enumerate(nodes):
+            if node not in self._sources:
+                self.add(node, type, operands, [self.integer(type, x) for x in integers])
+
+    def integer(self, type: NodeType, x: Any) -> tuple[int, Hashable]:
+        """An integer of a node, and what it is added to."""
+        return (x - DRAWN, DRAW) if x >= DRAWN else (x, NOTHING)
 
     def elsewhere(self, id: int) -> tuple[int, Hashable]:
         """Of what is from elsewhere a number, and what it is added to: `NOTHING`, or another key, an argument's."""

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.block import DRAW, NOTHING, Block, BlockWriter, Pair, packed
-from edbatch.graph.cell.trace import ARGUMENT, DRAWN
+from edbatch.graph.block import Block, BlockWriter, Pair, packed
+from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.cell.tree import TreeDef
-from edbatch.graph.columns import Columns, nodes_of
+from edbatch.graph.columns import nodes_of
 from edbatch.graph.integers import Integers
 from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import NodeType
@@ -73,10 +73,6 @@ class VertexRecording(NamedTuple):
         bits = [[(x.shape, x.tobytes()) if isinstance(x, np.ndarray) else x for x in one] for one in self.constants]
         return self._replace(constants=bits, placed={})
 
-    def constants_in(self, graph: Columns) -> list[int]:
-        """The ids of the constants in a graph."""
-        return [make(graph, *of).id for make, *of in self.constants]
-
 
 class _Writer(BlockWriter):
     """Numbers what was recorded, in which placeholders are from elsewhere."""
@@ -86,18 +82,19 @@ class _Writer(BlockWriter):
         self.graph = graph
         self.looks = self.looks_at_input = False
 
-    def read(self) -> None:
-        """Add all nodes but placeholders, and what has one value for all vertices."""
-        graph = self.graph
         graph.flush_arrays()
-        for node, (type, read, given) in enumerate(nodes_of(graph.types, graph.operands, graph.integers)):
-            if type.op is ARGUMENT:
-                continue
-            if type.op.kind is Kind.SOURCE:
+        nodes = list(nodes_of(graph.types, graph.operands, graph.integers))
+        for node, (type, _, given) in enumerate(nodes):  # inputs have one value for all vertices
+            if type.op.kind is Kind.SOURCE and type.op is not ARGUMENT:
                 graph.sources[node] = Source(Constant(len(graph.made)))
                 graph.made.append((array_input, graph.inputs[given[0]]))
-            else:
-                self.add(node, type, read, [_integer(type, x) for x in given])
+        self.read(nodes)
+
+    def integer(self, type: NodeType, x: Any) -> tuple[int, Any]:
+        """Of an input, the input."""
+        if isinstance(x, Integers):
+            raise EdBatchError(f"{type}: an array of integers; of each vertex it is one that it pulls")
+        return (0, x) if isinstance(x, InputIndex) else super().integer(type, int(x))
 
     def elsewhere(self, id: int) -> tuple[int, Any]:
         """What a placeholder stands for."""
@@ -110,18 +107,9 @@ class _Writer(BlockWriter):
         return source.id + more, source.of
 
 
-def _integer(type: NodeType, x: Any) -> tuple[int, Any]:
-    if isinstance(x, InputIndex):
-        return 0, x
-    if isinstance(x, Integers):
-        raise EdBatchError(f"{type}: an array of integers; of each vertex it is one that it pulls")
-    return (x - DRAWN, DRAW) if x >= DRAWN else (int(x), NOTHING)
-
-
 def recording_of(graph: VertexGraph, vertex: Vertex, views: bool) -> VertexRecording:
     """What a function has recorded; `views`: whether what is scattered through other views has other forms."""
     writer = _Writer(graph)
-    writer.read()
     results: list[Pair] = []
     given: dict[str, Given] = {}
     is_viewed = writer.looks_at_input

@@ -117,7 +117,7 @@ class Run:
         for at, one in enumerate(recordings):
             blocks.append(one.placed_from(len(columns)))
             leaves = flatten(self._inputs[one.kind])[0]
-            constants = one.constants_in(self._base)
+            constants = [make(self._base, *of).id for make, *of in one.constants]
             for of in one.arguments:
                 if isinstance(of, InputLeaf):
                     columns.append(leaves[of.number].values)

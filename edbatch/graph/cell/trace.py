@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from edbatch.base.exact import Identity
 from edbatch.errors import EdBatchError
+from edbatch.graph.block import DRAWN
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import Guard, Held
@@ -86,10 +87,6 @@ class Payload:
 
 for _name in MISSING:
     setattr(Payload, _name, Payload._unknown)
-
-
-#: From here on, integers stand for what is drawn: no seed, index or number of a node is as large.
-DRAWN = 1 << 62
 
 
 class FunctionGraph(Columns):

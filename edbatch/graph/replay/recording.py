@@ -12,13 +12,14 @@ import numpy as np
 from edbatch.base.exact import exact
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import array_graph
-from edbatch.graph.block import DRAW, NOTHING, Block, BlockWriter
-from edbatch.graph.cell.trace import DRAWN, FunctionGraph
+from edbatch.graph.block import Block, BlockWriter
+from edbatch.graph.cell.trace import FunctionGraph
 from edbatch.graph.cell.tree import TreeDef
-from edbatch.graph.columns import Columns, Recorded, nodes_of
+from edbatch.graph.columns import Columns, nodes_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op
 from edbatch.graph.record import constant_node, node_of_parameter, number
 from edbatch.graph.sources import INPUT
@@ -89,7 +90,7 @@ class Recording:
         if len(taken.types) != graph.n:
             raise EdBatchError(f"{graph.name}: recording was interrupted")
         writer = _Writer(graph)
-        writer.read(taken)
+        writer.read(nodes_of(*(x.tolist() for x in taken[:3])))
         results = [[writer.operand(id) for id in of] for of in ids]
         self.leaves = []
         for x, pairs in zip(leaves, results, strict=True):
@@ -165,13 +166,9 @@ class _Writer(BlockWriter):
         self.constants = {id: _finder(key) for key, (id, _) in graph.constants.items()}
         super().__init__(self._given.keys() | self.constants.keys())
 
-    def read(self, taken: Recorded) -> None:
-        """Add all nodes but these."""
-        columns = (x.tolist() for x in taken[:3])
-        for node, (type, read, given) in enumerate(nodes_of(*columns)):
-            if node not in self._sources:
-                base = INPUT if given and type.op is INPUT else NOTHING
-                self.add(node, type, read, [(x - DRAWN, DRAW) if x >= DRAWN else (x, base) for x in given])
+    def integer(self, type: NodeType, x: int) -> tuple[int, Any]:
+        """Inputs of all recordings are numbered by the graph."""
+        return (x, INPUT) if type.op is INPUT else super().integer(type, x)
 
     def elsewhere(self, id: int) -> tuple[int, Any]:
         """An argument and its view, or what finds a constant."""
