@@ -166,7 +166,6 @@ class Cell:
         self._integers = frozenset(at for at, p in enumerate(of_place) if p.annotation in (int, "int"))
         self.watched: tuple[str, ...] = ()
         self.kept_apart: dict[int, dict[str, Any]] = {}
-
         self.last_names = tuple([f"{self.attribute}_{count}" for count in range(MOST + 1)])
         self._call = caller_in_python(self)
         self.fast = cell_caller(*self._compared())
@@ -208,14 +207,14 @@ class Cell:
         for shape in found.enlarging:
             if graph.may_mean_each(shape[0]):
                 graph.refuse_rows(f"cell {self.name}", shape)
-        for at in found.labels:
-            checked_label(given.operands[at], found.specs[at], f"cell {self.name}, argument {given.labels[at]}")
         if any(counts_from_the_end(given.operands[at]) for at in found.mixed):  # several: no one index stands for it
             return self._inlined((*owner, *args), keywords, graph)
         ids = [x.id for x in given.operands if isinstance(x, Expression)]
         integers = [
-            checked_index(x, limit, f"cell {self.name}, argument {label}")
-            for label, x, limit in zip(given.labels, given.operands, found.specs, strict=True)
+            (checked_label if at in found.labels else checked_index)(
+                x, found.specs[at], f"cell {self.name}, argument {given.labels[at]}"
+            )
+            for at, x in enumerate(given.operands)
             if is_integer(x)
         ]
         return found.recorded(graph, graph.add(found.type, ids, integers).id)
@@ -396,7 +395,6 @@ class Cell:
 
 
 def _numbers_in(static: Any) -> list[str]:
-    """The names of what is given by keyword and is a number, and no integer."""
     return [name for name, (kind, *_) in static if kind is float]
 
 

@@ -93,10 +93,6 @@ class ColumnRange(Parameter):
         """Those of the matrix."""
         return self.matrix.members()
 
-    def with_rows(self, begin: int, end: int) -> ParameterSpec:
-        """The spec of these columns of some neighbours in the stack that the matrix is; see `some_rows`."""
-        return column_range(some_rows(self._whole, begin, end), self._range.start, self._range.stop)
-
     def _sum(self) -> Any:
         return self.matrix._sum()[:, self._range]
 
@@ -124,7 +120,7 @@ def some_rows(spec: ParameterSpec, begin: int, end: int) -> ParameterSpec:
     """
     whole = parameter_of(spec)
     if isinstance(whole, ColumnRange):
-        return whole.with_rows(begin, end)
+        return column_range(some_rows(whole._whole, begin, end), whole._range.start, whole._range.stop)
     stack = whole if whole.stack is None else whole.stack
     first = whole.rows.start or 0
     ends = [0, *accumulate(part.shape[0] for part in stack.parts)]

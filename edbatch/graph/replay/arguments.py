@@ -48,8 +48,11 @@ class Arguments:
         if len(args) == 1 and not keywords and not opened and not leads_to_expression(args[0]):
             self.values, self.same, self.kind, self._tree = [args[0]], id(args[0]), None, None
             return
-        parts = tuple([self._tree_of(x) for x in (*args, *keywords.values())])
-        self._tree = TreeDef(list, parts)
+        parts = []
+        for x in (*args, *keywords.values()):
+            self._is_whole = id(x) in opened
+            parts.append(self._leaf(x) or tree_of(x, self._leaf))
+        self._tree = TreeDef(list, tuple(parts))
         self.kind = tuple(keywords), *parts
         self.expressions = [x for x in self._leaves if isinstance(x, Expression)]
         self.values = [x for x in self._leaves if not isinstance(x, Expression)]
@@ -81,10 +84,6 @@ class Arguments:
     def operands(self) -> list[Expression]:
         """The expressions, those of arrays one by one."""
         return [one for x in self.expressions for one in (x if isinstance(x, ExpressionArray) else [x])]
-
-    def _tree_of(self, x: Any) -> TreeDef:
-        self._is_whole = id(x) in self._opened
-        return self._leaf(x) or tree_of(x, self._leaf)
 
     def _leaf(self, x: Any) -> TreeDef | None:
         if x.__class__ is Expression:

@@ -126,7 +126,7 @@ class Sample:
     def _bits(self, value: Any) -> None:
         if isinstance(value, np.ndarray) and value.dtype.hasobject:
             self._found.append(value.shape)
-            self._container(value, _entries_of_array)
+            self._container(value, lambda array: tuple(array.ravel().tolist()))
             return
         if type(value).__module__ not in ("numpy", "builtins", "array"):
             self._refuse(value, "whose changes cannot be seen")
@@ -154,7 +154,7 @@ class Sample:
         held = _attributes_of(value)
         kind = type(value)
         if not (is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
-            self._parts.append((_class_and_attributes_of, value, (kind, *held)))
+            self._parts.append((lambda one: (type(one), *_attributes_of(one)), value, (kind, *held)))
         self._values(held)
 
     def _refuse(self, value: Any, why: str) -> None:
@@ -194,10 +194,6 @@ def _entries(value: Any) -> tuple[Any, ...]:
     return tuple(chain.from_iterable(value.items()))
 
 
-def _entries_of_array(value: np.ndarray) -> tuple[Any, ...]:
-    return tuple(value.ravel().tolist())
-
-
 def _bits_of_array(value: Any) -> bytes:
     return f"{value.dtype.descr} {value.shape} ".encode() + value.tobytes()
 
@@ -218,10 +214,6 @@ def _number_of_tensor(value: Any) -> Any:
 def _attributes_of(value: Any) -> tuple[Any, ...]:
     own = {name: held for name, held in getattr(value, "__dict__", {}).items() if not name.startswith(CELL_PREFIX)}
     return (*own, *own.values(), *in_slots(value))
-
-
-def _class_and_attributes_of(value: Any) -> tuple[Any, ...]:
-    return (type(value), *_attributes_of(value))
 
 
 def in_slots(value: Any) -> Iterator[Any]:
