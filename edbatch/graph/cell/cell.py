@@ -207,14 +207,14 @@ class Cell:
         for shape in found.enlarging:
             if graph.may_mean_each(shape[0]):
                 graph.refuse_rows(f"cell {self.name}", shape)
+        for at in found.labels:
+            checked_label(given.operands[at], found.specs[at], f"cell {self.name}, argument {given.labels[at]}")
         if any(counts_from_the_end(given.operands[at]) for at in found.mixed):  # several: no one index stands for it
             return self._inlined((*owner, *args), keywords, graph)
         ids = [x.id for x in given.operands if isinstance(x, Expression)]
         integers = [
-            (checked_label if at in found.labels else checked_index)(
-                x, found.specs[at], f"cell {self.name}, argument {given.labels[at]}"
-            )
-            for at, x in enumerate(given.operands)
+            checked_index(x, limit, f"cell {self.name}, argument {label}")
+            for label, x, limit in zip(given.labels, given.operands, found.specs, strict=True)
             if is_integer(x)
         ]
         return found.recorded(graph, graph.add(found.type, ids, integers).id)
