@@ -417,7 +417,7 @@ class Graph(Columns, metaclass=ShownByName):
         """
         of_class = self.expression_class
         new = type(self)(self._policy, self.dtype, self._check_nan, self._device, expression_class=of_class)
-        for of_all in ("options", "inlines", "variant", "careful", "rounds", "choice"):
+        for of_all in ("options", "inlines", "careful", "rounds", "choice"):
             setattr(new, of_all, getattr(self, of_all))
         for drawn in ("first_draw", "next_draw", "stream", "programs"):
             setattr(new, drawn, getattr(self, drawn))
