@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,28 +26,28 @@ class _NotKept(Exception):
     """A function's recording is right for one call only."""
 
 
-class Run:
+class Run(NamedTuple):
     """Records all vertices of one call; `inputs`: by kind, what they pull.
 
     What is scattered has one form if its shapes are the same; only where a function looks at parts of what it gathered,
     and that may be a part of something else, are the views that it is seen through told apart as well.
     """
 
-    def __init__(
-        self, functions: tuple[Callable[..., Any], ...], names: list[str], graph: InputGraph, base: Columns,
-        inputs: list[Any],
-    ) -> None:  # fmt: skip
-        self._functions = functions
-        self._names = names
-        self._graph = graph
-        self._base = base
-        self._inputs = inputs
-        self._n_of_kind, self._ranks = graph._ranked(len(functions))
+    functions: tuple[Callable[..., Any], ...]
+    names: list[str]
+    graph: InputGraph
+    base: Columns
+    inputs: list[Any]
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Per vertex how many of its kind come before it."""
+        return self.graph._ranked(len(self.functions))[1]
 
     def record(self, stores: Stores) -> tuple[list[VertexRecording], np.ndarray, np.ndarray]:
         """What vertices take, per vertex which of these, and the ids [vertex, result] in the base."""
-        states = stores.of(self._functions, self._base, self._inputs)
-        state = None if states is None else states.find(self._functions, self._names)
+        states = stores.of(self.functions, self.base, self.inputs)
+        state = None if states is None else states.find(self.functions, self.names)
         found = None
         if states is not None and state is not None:
             try:
@@ -64,50 +64,51 @@ class Run:
         """Classify vertices by what is kept, or raise `_NotKept` where something else is right of these."""
 
         def record(vertex: int, kind: int, forms: list[Form]) -> VertexRecording:
-            graph, made = self._recorded(vertex, kind, self._inputs[kind], forms)
-            again = self._recorded(vertex, kind, self._inputs[kind], forms)[1]
+            graph, made = self._recorded(vertex, kind, self.inputs[kind], forms)
+            again = self._recorded(vertex, kind, self.inputs[kind], forms)[1]
             if not graph.is_kept or not made.is_like(again):  # random numbers, say
                 raise _NotKept
             state.guards |= graph.held
             return made
 
-        found = state.automaton.classify(self._graph, self._graph._kinds, record)
-        if found.are_seen or any(int(self._n_of_kind[one.kind]) in one.rows for one in found.recordings):
+        found = state.automaton.classify(self.graph, self.graph._kinds, record)
+        counts = self.graph._ranked(len(self.functions))[0]
+        if found.are_seen or any(int(counts[one.kind]) in one.rows for one in found.recordings):
             raise _NotKept
-        if self._base.keeps:
-            state.note(self._base)
+        if self.base.keeps:
+            state.note(self.base)
         return found
 
     def _anew(self) -> Classes:
         """The same, with everything recorded."""
-        starts, start, views = list(enumerate(self._inputs)), self._graph._kinds, False
+        starts, start, views = list(enumerate(self.inputs)), self.graph._kinds, False
 
         def record(vertex: int, start: int, forms: list[Form]) -> VertexRecording:
             return self._recorded(vertex, *starts[start], forms, views)[1]
 
-        found = Automaton(len(starts)).classify(self._graph, start, record)
+        found = Automaton(len(starts)).classify(self.graph, start, record)
         if found.are_seen:
-            start, starts = seen_alike(start, self._ranks, self._inputs)
+            start, starts = seen_alike(start, self.ranks, self.inputs)
             views = True
-            found = Automaton(len(starts)).classify(self._graph, start, record)
+            found = Automaton(len(starts)).classify(self.graph, start, record)
         return found
 
     def _recorded(
         self, number: int, kind: int, inputs: Any, forms: list[Form], views: bool = False
     ) -> tuple[VertexGraph, VertexRecording]:
         """What vertices like this one record."""
-        graph = VertexGraph(self._base, self._names[kind], int(self._n_of_kind[kind]))
+        graph = VertexGraph(self.base, self.names[kind], int(self.graph._ranked(len(self.functions))[0][kind]))
         vertex = Vertex(graph, kind, forms, inputs)
         try:
             with Ending(graph.close):
-                returned = traced(graph, lambda: self._functions[kind](vertex))
+                returned = traced(graph, lambda: self.functions[kind](vertex))
                 if returned is not None:
                     raise EdBatchError(f"it returns {type(returned).__name__}: expected v.scatter(...) or v.push(...)")
                 vertex._check_gathered()
                 return graph, recording_of(graph, vertex, views)
         except EdBatchError as error:
-            of_kind = f" of kind {kind}" if len(self._functions) > 1 else ""
-            raise EdBatchError(f"{self._names[kind]}, vertex {number}{of_kind}: {error}") from error
+            of_kind = f" of kind {kind}" if len(self.functions) > 1 else ""
+            raise EdBatchError(f"{self.names[kind]}, vertex {number}{of_kind}: {error}") from error
 
     def _written(self, classes: Classes) -> np.ndarray:
         """The ids of all results, when the nodes of all vertices have been recorded in the base."""
@@ -116,8 +117,8 @@ class Run:
         blocks: list[Block] = []
         for at, one in enumerate(recordings):
             blocks.append(one.placed_from(len(columns)))
-            leaves = flatten(self._inputs[one.kind])[0]
-            constants = [make(self._base, *of).id for make, *of in one.constants]
+            leaves = flatten(self.inputs[one.kind])[0]
+            constants = [make(self.base, *of).id for make, *of in one.constants]
             for of in one.arguments:
                 if isinstance(of, InputLeaf):
                     columns.append(leaves[of.number].values)
@@ -128,10 +129,10 @@ class Run:
         draws = sum([count * block.n_draws for count, block in zip(counts, blocks, strict=True)])
         width = max([len(block.results) // 16 for block in blocks], default=0)
         results = np.empty((len(of_vertices), width), np.int64)
-        order, offsets, children = self._graph._structure
+        order, offsets, children = self.graph._structure
         given = order if len(order) else None
-        instances = Instances(counts, of_vertices, self._ranks, given, offsets, children, results)
-        self._base.place(tuple(blocks), columns, draws, instances)
+        instances = Instances(counts, of_vertices, self.ranks, given, offsets, children, results)
+        self.base.place(tuple(blocks), columns, draws, instances)
         return results
 
     def _used(
@@ -142,11 +143,11 @@ class Run:
         if given.largest < size:  # nor is any negative
             return values
         (vertices,) = (of_vertices == at).nonzero()
-        found = values[self._ranks[vertices]]
+        found = values[self.ranks[vertices]]
         wrong = (found < (0 if index.is_label else -size)) | (found >= size)
         if wrong.any():
             at = int(wrong.argmax())
             what = f"no label, expected one in [0, {size})" if index.is_label else f"out of range for {size} entries"
-            name = self._names[recording.kind]
+            name = self.names[recording.kind]
             raise EdBatchError(f"{name}, vertex {vertices[at]}: {index.place}: {found[at]} is {what}")
         return np.where(values < 0, values + size, values)

@@ -121,13 +121,7 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
         graph.operands += ids
         if numbers:
             graph.integers += numbers
-        expression = graph.expression_class
-        if form == 1:
-            return expression(graph, node, out)
-        if form == 2:
-            step, spec, other_step, other = out
-            return expression(graph, node + step, spec), expression(graph, node + other_step, other)
-        return out.recorded(graph, node)
+        return graph.expression_class(graph, node, out) if form == 1 else last.found.trace.recorded(graph, node)
 
     return call
 

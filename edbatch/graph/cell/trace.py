@@ -130,9 +130,14 @@ class FunctionGraph(Columns):
         self.drawn += count
         return range(first, first + count)
 
+    @property
+    def refusal(self) -> str:
+        """The error of who asks for a value."""
+        return self.name + self.no_value
+
     def value(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: there are no values."""
-        raise EdBatchError(self.name + self.no_value)
+        raise EdBatchError(self.refusal)
 
     values = rows = backward = gradients = gradient = run = value
 
@@ -159,11 +164,10 @@ class Trace(FunctionGraph):
         self.enlarging: set[Shape] = set()
         self.inlines = self.careful = True  # a cell in a cell
 
-    def value(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: there are no values while tracing, nor afterwards."""
-        raise EdBatchError(self.leaked if self.has_ended else self.name + self.no_value)
-
-    values = rows = backward = gradients = gradient = run = value
+    @property
+    def refusal(self) -> str:
+        """The error of who asks for a value, now or afterwards."""
+        return self.leaked if self.has_ended else super().refusal
 
     @property
     def leaked(self) -> str:

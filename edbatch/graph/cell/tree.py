@@ -122,15 +122,10 @@ def is_nesting(nested: Any) -> bool:
 def leads_to_expression(nested: Any) -> bool:
     """Whether what comes first in a nesting is an expression, as in states and lists of them; nothing else is seen."""
     for _ in range(_DEEP):
-        if isinstance(nested, Expression):
-            return True
-        if isinstance(nested, tuple | list):
-            nested = nested[0] if nested else None
-        elif isinstance(nested, dict):
-            nested = next(iter(nested.values()), None)
-        elif is_nesting(nested):
-            names = fields(nested)
-            nested = getattr(nested, names[0].name, None) if names else None
-        else:
-            return False
+        if not is_nesting(nested):
+            return isinstance(nested, Expression)
+        parts = nested.values() if isinstance(nested, dict) else nested
+        if not isinstance(nested, _CONTAINERS):
+            parts = (getattr(nested, field.name, None) for field in fields(nested))
+        nested = next(iter(parts), None)
     return False

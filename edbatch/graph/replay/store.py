@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from edbatch.base.exclusive import lock
@@ -17,6 +18,7 @@ MOST_STATES = 16  # of what recordings depend on
 MOST_GRAPHS = 16  # whose state is remembered
 
 
+@dataclass(slots=True, eq=False)
 class KeptRecording:
     """A recording, and the sample it is of, which is held so that nothing else gets its `id`.
 
@@ -26,14 +28,13 @@ class KeptRecording:
         used: whether it was, since somebody looked.
     """
 
-    __slots__ = ("bytes", "content", "parts", "recording", "same", "sample", "used")
-
-    def __init__(
-        self, recording: Recording, sample: Any, parts: tuple[Part, ...], bytes: int, content: Any, same: Any
-    ) -> None:
-        self.recording, self.sample, self.parts, self.bytes = recording, sample, parts, bytes
-        self.content, self.same = content, same
-        self.used = True
+    recording: Recording
+    sample: Any
+    parts: tuple[Part, ...]
+    bytes: int
+    content: Any
+    same: Any
+    used: bool = True
 
 
 class State(GuardedState):
