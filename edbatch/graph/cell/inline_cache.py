@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edbatch.base.numbers import is_real
 from edbatch.graph.cell.entry import GuardedTrace
 from edbatch.graph.cell.keywords import text_of
 from edbatch.graph.cell.tree import flatten
@@ -15,7 +14,6 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
-from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.opened import graphs
 from edbatch.graph.record import to_node, to_operand
 from edbatch.graph.step import MISSING
@@ -138,18 +136,12 @@ def _index_below(size: Any, x: Any, graph: Any) -> Any:
 
 def returned(graph: Columns, found: Any) -> Any:
     """What an inlined function returns, with parameters, numbers and arrays as expressions."""
-    if isinstance(found, Expression) or (found.__class__ is tuple and all(map(_is_expression, found))):
+    if isinstance(found, Expression):
         return found
     leaves, tree = flatten(found)
-    if all(map(_is_expression, leaves)):
-        return found
-    return tree.build([_as_expression(graph, x) for x in leaves])
+    of_graph = [x if _is_expression(x) else to_node(graph, to_operand("result", graph, x)) for x in leaves]
+    return tree.build(of_graph)
 
 
 def _is_expression(x: Any) -> bool:
     return isinstance(x, Expression)
-
-
-def _as_expression(graph: Columns, x: Any) -> Any:
-    is_operand = isinstance(x, Parameter | np.ndarray) or is_real(x)
-    return to_node(graph, to_operand("result", graph, x)) if is_operand else x
