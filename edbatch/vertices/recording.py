@@ -10,25 +10,15 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import Block, BlockWriter, Pair, packed
 from edbatch.graph.cell.trace import ARGUMENT
-from edbatch.graph.cell.tree import TreeDef
 from edbatch.graph.columns import nodes_of
 from edbatch.graph.integers import Integers
 from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind
 from edbatch.graph.record import array_input
-from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.vertices.vertex import Form, Vertex
 from edbatch.vertices.vertex_graph import Constant, InputIndex, InputLeaf, Source, VertexGraph
-
-
-class Given(NamedTuple):
-    """What a vertex gives: the first of its results among those of the block, how they are nested, and their specs."""
-
-    begin: int
-    tree: TreeDef
-    specs: tuple[Spec, ...]
 
 
 class VertexRecording(NamedTuple):
@@ -46,15 +36,19 @@ class VertexRecording(NamedTuple):
     """
 
     kind: int
-    form: Form
     block: Block
     arguments: list[Any]
     constants: list[Any]
-    given: dict[str, Given]
+    given: dict[str, Form]
     looks: bool
     is_viewed: bool
     rows: frozenset[int]
     placed: dict[int, Block]
+
+    @property
+    def form(self) -> Form:
+        """What it scatters."""
+        return self.given.get("scatter", Form(None))
 
     def placed_from(self, column: int) -> Block:
         """The block, whose arguments but for results of children are the columns from this one on."""
@@ -100,8 +94,8 @@ class _Writer(BlockWriter):
         """What a placeholder stands for."""
         node = id & NODE_MASK
         source = self.graph.sources[node]
-        more = id - node - (source.view << NODE_BITS)
-        if more and not source.is_seen:
+        more = id - node - ((source.view or 0) << NODE_BITS)
+        if more and source.view is None:
             self.looks = True
             self.looks_at_input = self.looks_at_input or isinstance(source.of, InputLeaf)
         return source.id + more, source.of
@@ -111,17 +105,16 @@ def recording_of(graph: VertexGraph, vertex: Vertex, views: bool) -> VertexRecor
     """What a function has recorded; `views`: whether what is scattered through other views has other forms."""
     writer = _Writer(graph)
     results: list[Pair] = []
-    given: dict[str, Given] = {}
+    given: dict[str, Form] = {}
     is_viewed = writer.looks_at_input
-    for name in ("scatter", "push"):
-        if name in vertex._results:
-            found, tree = vertex._results[name]
-            given[name] = Given(len(results), tree, tuple(x.spec for x in found))
-            results += [writer.operand(x.id) for x in found]
-            sources = [graph.sources.get(x.id & NODE_MASK) for x in found]
-            open = any(x is not None and isinstance(x.of, InputLeaf) and not x.is_seen for x in sources)
-            is_viewed = is_viewed or (name == "scatter" and (open or any(x.id >> NODE_BITS for x in found)))
+    for name, (found, tree) in sorted(vertex._results.items(), reverse=True):  # what is scattered first
+        codes = tuple(x.id >> NODE_BITS for x in found)
+        is_told = views and name == "scatter"
+        given[name] = Form(tree, tuple(x.spec for x in found), codes if is_told else (), len(results))
+        results += [writer.operand(x.id) for x in found]
+        sources = [graph.sources.get(x.id & NODE_MASK) for x in found]
+        open = any(x is not None and isinstance(x.of, InputLeaf) and x.view is None for x in sources)
+        is_viewed = is_viewed or (name == "scatter" and (open or any(codes)))
     block = writer.block(results, (), graph.drawn, graph.types.lines if isinstance(graph.types, LinedTypes) else [])
-    form, rows = vertex._form(views), frozenset(graph.refusable)
-    of_graph = writer.arguments, graph.made, given, writer.looks, is_viewed, rows
-    return VertexRecording(vertex.kind, form, block, *of_graph, {})
+    of_graph = writer.arguments, graph.made, given, writer.looks, is_viewed, frozenset(graph.refusable)
+    return VertexRecording(vertex.kind, block, *of_graph, {})

@@ -10,17 +10,21 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.integers import Integers
 from edbatch.graph.record import to_own_node
 from edbatch.graph.spec import Spec
-from edbatch.graph.views import NODE_BITS
 from edbatch.vertices.column import Column
 from edbatch.vertices.vertex_graph import IndexArgument, InputLeaf, Source, VertexGraph
 
 
 class Form(NamedTuple):
-    """What a vertex scatters: its nesting (None: nothing), specs, and views, where these are told apart."""
+    """What a vertex gives: its nesting (None: nothing), specs, and, where these are told apart, views.
+
+    Attributes:
+        begin: the first of these among the results of the block.
+    """
 
     tree: TreeDef | None
     specs: tuple[Spec, ...] = ()
     views: tuple[int, ...] = ()
+    begin: int = 0
 
 
 class Vertex:
@@ -71,9 +75,9 @@ class Vertex:
             form = self._forms[child]
             if form.tree is None:
                 raise EdBatchError(f"gather({child}): that vertex scatters nothing")
-            views = form.views or (0,) * len(form.specs)
+            views = form.views or (None,) * len(form.specs)
             leaves = [
-                self._graph.placeholder(Source((child, at), view=view, is_seen=bool(form.views)), spec)
+                self._graph.placeholder(Source((child, at), view=view), spec)
                 for at, (spec, view) in enumerate(zip(form.specs, views, strict=True))
             ]
             self._gathered[child] = form.tree.build(leaves)
@@ -115,8 +119,7 @@ class Vertex:
             if isinstance(x, Integers):
                 found = IndexArgument(self._graph, leaf, x)
             else:
-                source = Source(leaf, view=x.view or 0, is_seen=x.view is not None)
-                found = self._graph.placeholder(source, x.spec)
+                found = self._graph.placeholder(Source(leaf, view=x.view), x.spec)
             self._pulled[leaf] = found
         return found
 
@@ -132,13 +135,6 @@ class Vertex:
             if x.graph is not graph:
                 raise EdBatchError(f"{name}: expected expressions, got {x!r}, which is of another graph")
         self._results[name] = nodes, tree
-
-    def _form(self, views: bool) -> Form:
-        """What it scatters; `views`: and how that is seen."""
-        if "scatter" not in self._results:
-            return Form(None)
-        nodes, tree = self._results["scatter"]
-        return Form(tree, tuple(x.spec for x in nodes), tuple(x.id >> NODE_BITS for x in nodes) if views else ())
 
     def _check_gathered(self) -> None:
         """Refuse what leaves a child out."""

@@ -11,7 +11,8 @@ from edbatch.graph.array_graph import array_graph
 from edbatch.graph.columns import Columns
 from edbatch.graph.spec import spec_of
 from edbatch.vertices.input_graph import InputGraph
-from edbatch.vertices.recording import Given, VertexRecording
+from edbatch.vertices.recording import VertexRecording
+from edbatch.vertices.vertex import Form
 
 
 class Vertices:
@@ -85,7 +86,7 @@ class Vertices:
         """The recordings of these vertices."""
         return [at for at, one in enumerate(self._made) if self._kind in (None, one.kind)]
 
-    def _common(self, name: str, recordings: list[int]) -> list[Given]:
+    def _common(self, name: str, recordings: list[int]) -> list[Form]:
         """What these give, per recording, which is of one shape."""
         found = [self._made[at].given.get(name) for at in recordings]
         if not found:
@@ -105,8 +106,8 @@ class Vertices:
             given.append(one)
         return given
 
-    def _array(self, name: str, given: list[Given], numbers: np.ndarray | None) -> Any:
-        first = given[0]
+    def _array(self, name: str, given: list[Form], numbers: np.ndarray | None) -> Any:
+        first: Any = given[0]
         begins = {one.begin for one in given}
         graph = array_graph(self._base, len(self._graph) if numbers is None else len(numbers))
         if len(begins) == 1:
