@@ -94,6 +94,13 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
             watched = last.call[n + 5 :]
         except (AttributeError, KeyError, IndexError, ValueError):  # of an owner that was copied, it is empty
             return slow(args, static)
+        if dtype is not graph.dtype or len(watched) != len(cell.watched):
+            return slow(args, static)
+        if serial is not graph.serial:
+            if not last.holds(args[0] if cell.is_method else cell, graph):
+                return slow(args, static)
+            kept[name] = InlineCache(last.found, graph, watched)
+            return cell.fast(*args, **static)
         ids, numbers = [], []
         for at, x in enumerate(given):
             if isinstance(x, Expression):
@@ -104,22 +111,22 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
                 numbers.append(index)
             else:
                 return slow(args, static)
-        if dtype is not graph.dtype or len(watched) != len(cell.watched):
-            return slow(args, static)
         for at, attribute in enumerate(cell.watched):
             if kept.get(attribute, MISSING) is not watched[at]:
                 return slow(args, static)
-        if serial is not graph.serial:
-            if not last.holds(args[0] if cell.is_method else cell, graph):
-                return slow(args, static)
-            kept[name] = InlineCache(last.found, graph, watched)
         node = graph.n
         graph.n = node + 1
         graph.types.append(type_id)
         graph.operands += ids
         if numbers:
             graph.integers += numbers
-        return graph.expression_class(graph, node, out) if form == 1 else last.found.trace.recorded(graph, node)
+        expression = graph.expression_class
+        if form == 1:
+            return expression(graph, node, out)
+        if form == 2:
+            step, spec, other_step, other = out
+            return expression(graph, node + step, spec), expression(graph, node + other_step, other)
+        return out.recorded(graph, node)
 
     return call
 
