@@ -70,14 +70,7 @@ class Instances(NamedTuple):
 
 
 class BlockWriter:
-    """Numbers nodes anew, without those that stand for something from elsewhere.
-
-    Args:
-        sources: nodes that do.
-
-    Attributes:
-        numbers: of the others.
-    """
+    """Numbers nodes anew, without `sources`, which stand for something from elsewhere."""
 
     def __init__(self, sources: Collection[int]) -> None:
         self.numbers: dict[int, int] = {}
@@ -93,13 +86,7 @@ class BlockWriter:
         return list(self._bases)[ARGUMENTS:]
 
     def add(self, node: int, type: NodeType, operands: list[int], integers: list[tuple[int, Hashable]]) -> None:
-        """Add a node.
-
-        Args:
-            node: its number before.
-            operands: ids.
-            integers: and what each is added to.
-        """
+        """Add a node by its number before, ids of operands, and integers with what each is added to."""
         self.numbers[node] = len(self._types)
         self._types.append(type.id)
         if type.n_operands < 0:

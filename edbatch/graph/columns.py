@@ -38,14 +38,7 @@ _serials = count()
 
 
 class Recorded(NamedTuple):
-    """Nodes as arrays.
-
-    Attributes:
-        types: type ids (int32).
-        operands: ids of what they read (int64).
-        integers: that go with them (int64).
-        lines: where each was recorded, if that is noted.
-    """
+    """Nodes as arrays: type ids (int32), ids of operands and integers (int64), and lines, if they are noted."""
 
     types: np.ndarray
     operands: np.ndarray
@@ -242,11 +235,7 @@ class Columns(Builder):
         return self.base is not None and self.base.is_trace
 
     def refuse_reading(self, what: str) -> None:
-        """Refuse to read a value, by `what`, if that would be kept.
-
-        Raises:
-            EdBatchError: it would.
-        """
+        """Refuse to read a value, by `what`, if what is recorded is kept."""
         if self.keeps:
             raise EdBatchError(
                 f"{self.keeps} reads a value, by {what}; what it records is kept, and so would be what is there now. "
@@ -272,24 +261,14 @@ class Columns(Builder):
         return ([], [], []) if self.holds_objects else new_columns()
 
     def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
-        """Be told what a call that is recorded depends on.
-
-        Args:
-            guard: that was found to hold.
-            owner, static: its roots.
-            besides: attributes of the owner that later calls look at by themselves; None: they compare everything.
-        """
+        """Note that a guard held at a call, with its roots; `besides`: attributes that later calls compare themselves."""
         if self.base is not None:
             self.base.note(guard, owner, static, besides)
         elif besides is not None:
             self.guards[id(guard), id(owner), besides] = guard, owner, static, besides
 
     def expect_unchanged(self) -> None:
-        """Check that all this is as it was; calls from now on compare anew.
-
-        Raises:
-            EdBatchError: something has changed.
-        """
+        """Raise an error if something that calls depend on has changed; calls from now on compare anew."""
         expect_unchanged(self.guards.values())
         self.guards.clear()
         self.serial = next(_serials)

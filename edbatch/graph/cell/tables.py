@@ -18,14 +18,11 @@ class Compiled:
     """What `Columns.compile` makes of a body.
 
     Args:
-        body: what to run.
-        splittable: the same, to be split around a recurrence.
-        layout: the planned layout, with its variables and batches (a `memory.layout.Layout`).
-        storage: rows of `cell.layout()`: every variable, where it lies, its size.
-        operands: rows of `cell.explain()`: every result and operand of every batch, and how it is reached.
-        batches: how many there are.
-        split: how many of them are there because larger ones would have had to copy an operand.
-        least: what the number of the others is known not to fall below.
+        body, splittable: what to run; the same, to be split around a recurrence.
+        layout: the planned one, with its variables and batches (a `memory.layout.Layout`).
+        storage, operands: rows of `cell.layout()` and `cell.explain()`.
+        batches, split, least: how many there are; of these, because larger ones would have copied an operand; and what
+            the number of the others is known not to fall below.
         without: what was switched off; see `Options.without`.
         alone: parameters that were not stacked because another library holds their arrays.
         seconds: of compilation, by step; kernels are compiled when they run first.
