@@ -261,7 +261,7 @@ class Columns(Builder):
         return ([], [], []) if self.holds_objects else new_columns()
 
     def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
-        """Note that a guard held at a call, with its roots; `besides`: attributes that later calls compare themselves."""
+        """Note that a guard held at a call, with its roots; `besides`: attributes that later calls compare alone."""
         if self.base is not None:
             self.base.note(guard, owner, static, besides)
         elif besides is not None:
