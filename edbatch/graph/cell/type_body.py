@@ -44,7 +44,7 @@ def columns_of_type(type: NodeType) -> tuple[int, ...]:
 
 
 def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
-    """From a result to the parts that the operands go to; None if the op computes."""
+    """The function from a result to the parts that the operands go to; None if the op computes."""
     places = type.op.places
     if places is None:
         return None
