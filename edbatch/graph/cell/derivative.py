@@ -306,9 +306,9 @@ class _Sweep:
             if flow is None:
                 continue
             if isinstance(operand, ParameterSpec):
-                self._to_parameter(number, operand, fit(flow, x.shape))
+                self._to_parameter(number, operand, fit(flow, operand, node.type.out.each))
             elif requires[operand.node] and not stops(operand.view):
-                self.flows[operand.node].append((operand.view, fit(flow, x.shape)))
+                self.flows[operand.node].append((operand.view, fit(flow, x.spec, node.type.out.each)))
 
     def _to_parameter(self, number: int, spec: ParameterSpec, gradient: Expression) -> None:
         """A parameter's gradient, through a node; of a stack, that of the parts that gradients flow into.

@@ -13,14 +13,19 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type, parameter_of
 from edbatch.graph.op import OPS
 from edbatch.graph.ops.shape import EMBED
-from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.spec import ParameterSpec, Spec
 
 
 def open_composites(body: Body) -> Body:
     """Put the bodies of composites in their places."""
-    while any(node.type.op.composite is not None for node in body.nodes):
-        body = _opened(body, [node.type.op.composite for node in body.nodes])
+    while any(functions := [None if node.type.op.variadic else node.type.op.composite for node in body.nodes]):
+        body = _opened(body, functions)
     return body
+
+
+def open_over_lists(body: Body) -> Body:
+    """Put in their places what ops over lists compute of elements of any number, as which their operands are given."""
+    return _opened(body, [node.type.op.composite if node.type.op.variadic else None for node in body.nodes])
 
 
 def open_lists(body: Body) -> Body:
@@ -30,15 +35,15 @@ def open_lists(body: Body) -> Body:
     return open_composites(body)
 
 
-def _body_of(node: Node, function: Callable[..., Any]) -> Body:
-    """What a node computes: its function, traced on what the type says of its operands.
+def _body_of(node: Node, function: Callable[..., Any], read: Sequence[Spec]) -> Body:
+    """What a node computes: its function, traced on what the type says of its operands, or what a variadic op reads.
 
     Raises:
         EdBatchError: a parameter among them is gone, or what is recorded has another shape than the type says.
     """
     type, op = node.type, node.type.op
     trace = Trace(op.name, type.out.dtype)
-    specs = type.operands * len(node.operands) if op.variadic else type.operands
+    specs = read if op.variadic else type.operands
     given: list[Any] = [
         parameter_of(spec) if isinstance(spec, ParameterSpec) else trace.argument(spec) for spec in specs
     ]
@@ -48,6 +53,8 @@ def _body_of(node: Node, function: Callable[..., Any]) -> Body:
         raise EdBatchError(f"{type}: what it is made of: expected an expression of its operands, got {shown(result)}")
     if result.shape != type.out.shape:
         raise EdBatchError(f"{type}: its shape rule gives {type.out!r}, but what it is made of is {result.spec!r}")
+    if result.spec.each and not type.out.each:
+        raise EdBatchError(f"{type}: what it is made of is a value for each element of a list: expected one for all")
     arguments = tuple(spec for spec in specs if not isinstance(spec, ParameterSpec))
     return body_of(trace, arguments, [result.id], op.payload)
 
@@ -74,7 +81,7 @@ def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:
         if function is None:
             values[number] = nodes.add(node.of(operands) if operands else node)
             continue
-        inner = _body_of(node, function)
+        inner = _body_of(node, function, [nodes.spec(value) for value in operands])
         inside: dict[int, Value] = dict(enumerate(operands))
         for at, one in enumerate(inner.nodes[len(operands) :], len(operands)):
             payload = tuple(node.payload[-1 - x] if x < 0 else x for x in one.payload)

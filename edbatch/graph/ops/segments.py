@@ -1,0 +1,90 @@
+"""Reductions over the elements of a list, in what is written for one element of it (see `op.Op.composite`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import intern, node_type
+from edbatch.graph.op import Op
+from edbatch.graph.ops.compare import alike, where
+from edbatch.graph.ops.elementwise import clip, exp, log, maximum2
+from edbatch.graph.ops.shape import stop_gradient
+from edbatch.graph.sources import ONES
+from edbatch.graph.spec import spec_of
+
+
+def _segments(reduction: str, gradient: Callable[..., Expression]) -> Callable[[Expression], Expression]:
+    op = Op(
+        f"segment_{reduction}",
+        lambda shape: shape,
+        reduction=reduction,
+        segments=True,
+        gradient=gradient,
+        chooses=reduction != "sum",
+    )
+    return lambda x: x.graph.add(node_type(op, (), (x.spec,)), (x.id,))
+
+
+def _to_the_largest(g: Any, out: Any, x: Any) -> Expression:
+    """Divided evenly among the elements that are the result; NaN's among all NaN."""
+    among = alike(x, out)
+    return where(among, g / segment_sum(among), 0)
+
+
+_sum = _segments("sum", lambda g, out, x: g)
+_max = _segments("max", _to_the_largest)
+_min = _segments("min", _to_the_largest)
+
+
+def segment_count(x: Expression) -> Expression:
+    """How many elements there are, in the shape of x."""
+    each = spec_of(x.shape, x.spec.dtype, each=True)
+    return _sum(x.graph.add(intern(ONES, (), (), each), ()))
+
+
+def segment_sum(x: Expression) -> Expression:
+    """The sum over the elements, entry by entry; of a value that all have, too."""
+    return _sum(x) if x.spec.each else x * segment_count(x)
+
+
+def segment_max(x: Expression) -> Expression:
+    """The largest of the elements, entry by entry; equal ones have equal shares of the gradient, NaN is the result."""
+    return _max(x) if x.spec.each else x
+
+
+def segment_min(x: Expression) -> Expression:
+    """The smallest of the elements; see `segment_max`."""
+    return _min(x) if x.spec.each else x
+
+
+def segment_mean(x: Expression) -> Expression:
+    """The mean of the elements, entry by entry."""
+    return segment_sum(x) / segment_count(x)
+
+
+def segment_logsumexp(x: Expression) -> Expression:
+    """log Σ eˣ over the elements, entry by entry; elements of -inf contribute nothing, all of them give -inf."""
+    return logsumexp_by(segment_max, segment_sum, x)
+
+
+def logsumexp_by(largest: Callable[[Any], Expression], total: Callable[[Any], Expression], x: Any) -> Expression:
+    """log Σ eˣ, given the reductions."""
+    top = stop_gradient(largest(x))
+    powers = total(exp(x - finite(top)))
+    return log(maximum2(powers, 1e-30)) + top  # of entries that are not all -inf, the total is at least 1
+
+
+def finite(x: Expression) -> Expression:
+    """x with finite numbers in place of infinite ones."""
+    largest = float(np.finfo(x.spec.dtype).max)
+    return clip(x, -largest, largest)
+
+
+def segment_softmax(x: Expression) -> Expression:
+    """Weights of the elements, which add up to 1, entry by entry."""
+    power = exp(x - stop_gradient(segment_max(x)))
+    return power / segment_sum(power)
