@@ -87,4 +87,4 @@ def finite(x: Expression) -> Expression:
 def segment_softmax(x: Expression) -> Expression:
     """Weights of the elements, which add up to 1, entry by entry."""
     power = exp(x - stop_gradient(segment_max(x)))
-    return power / segment_sum(power)
+    return power * (1 / segment_sum(power))
