@@ -145,7 +145,8 @@ class Blocks(Generic[T]):
 
     def innermost(self) -> T | None:
         """The value in force; None outside of all blocks."""
-        return next((block.value for block in self if block.value is not None), None)
+        found = self.top.get().value
+        return found if found is not None else next((one.value for one in self if one.value is not None), None)
 
     def __iter__(self) -> Iterator[Block[T]]:
         """All that are open, innermost first; some may be over, ended elsewhere."""

@@ -537,8 +537,9 @@ class Graph(Columns):
         """Be told that parameters were written to: what waits was recorded before."""
         if self._failed is not None:
             return
-        with suppress(EdBatchError):  # of a graph that is damaged, which is said when it runs
-            self.flush_arrays()
+        if self.array_graphs:
+            with suppress(EdBatchError):  # of a graph that is damaged, which is said when it runs
+                self.flush_arrays()
         done = 0 if self._evaluation is None else self._evaluation.done
         if self.n > (self._writes[-1][0] if self._writes else done):
             self._writes.append((self.n, time))

@@ -350,8 +350,9 @@ class Parameter(Operand):
 
         Of a stack, what is added to the rows of frozen parts is never read.
         """
-        fresh, source = not self._some_came(), running.innermost()
+        fresh, source = True, running.innermost()
         for member in self.members():
+            fresh = fresh and not member._has_grad
             member._note_source(source)
             member._has_grad = not member._frozen
         return self._sum(), fresh

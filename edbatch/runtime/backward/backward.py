@@ -33,6 +33,8 @@ from edbatch.runtime.plan_cache import plans as plan_cache
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
 
+_ONES = {np.dtype(name): np.ones(1, name) for name in ("float32", "float64")}
+
 
 def seed_of(place: str, spec: Spec, gradient: Any, *count: int) -> np.ndarray:
     """The gradient [n, *shape] that a caller gave for an expression, or for an array of so many, or 1 for scalars.
@@ -45,7 +47,7 @@ def seed_of(place: str, spec: Spec, gradient: Any, *count: int) -> np.ndarray:
             raise EdBatchError(
                 f"{place} of an expression of shape {spec.shape}: expected a scalar, or its gradient as an argument"
             )
-        return np.ones(count or 1, spec.dtype)
+        return np.ones(count, spec.dtype) if count else _ONES[spec.dtype]
     shape, seed = (*count, *spec.shape), np.array(from_dlpack(gradient, f"{place}: the gradient"), spec.dtype)
     if seed.shape != shape:
         raise EdBatchError(f"{place}: expected a gradient of shape {shape}, got {seed.shape}")

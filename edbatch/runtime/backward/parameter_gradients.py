@@ -111,12 +111,12 @@ def _add_product(parameter: Parameter, left: Any, right: Any, backend: Backend) 
     What lies apart in memory is copied for it, so much at a time that it stays in the cache.
     """
     n = len(left)
-    copied = sum(part.nbytes for part in (left, right) if not _is_matrix(part))
-    step = max(1, n * COPIED // copied) if copied else max(1, n)
-    for begin in range(0, n, step):
-        parts = [part[begin : begin + step] for part in (left, right)]
-        x, y = (part if part.ndim == 2 else part.reshape(-1, part.shape[-1]) for part in parts)
-        backend.add_product(x, y, *parameter.accumulator())
+    copied = (0 if _is_matrix(left) else left.nbytes) + (0 if _is_matrix(right) else right.nbytes)
+    step = max(1, n * COPIED // copied) if copied else n
+    for begin in range(0, n, max(1, step)):
+        x, y = left[begin : begin + step], right[begin : begin + step]
+        rows, columns = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
+        backend.add_product(rows, columns, *parameter.accumulator())
 
 
 def _is_matrix(part: Any) -> bool:

@@ -11,7 +11,7 @@ from edbatch.base.records import words_of
 from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.growing import Used
-from edbatch.runtime.compile.derivatives import Saving, saving
+from edbatch.runtime.compile.derivatives import Saving, has_body, saving
 from edbatch.runtime.store import Store
 from edbatch.runtime.type_columns import BoundType
 from edbatch.runtime.type_table import TypeTable
@@ -41,11 +41,10 @@ class Saved(NamedTuple):
 def claim_saved(table: TypeTable, store: Store, batches: np.ndarray) -> dict[int, Saved]:
     """Have rows for what batches of a run will save, per number of a type; `store.saving` says where."""
     arenas, found = store.arenas, dict[int, Saved]()
-    present = [(kind, table.bound[kind]) for kind in dict.fromkeys(batches["type"].tolist())]
     claimed = [
         (kind, how, *_window(type, how, table))
-        for kind, type in present
-        if (how := saving(type, table.backend)) is not None
+        for kind in dict.fromkeys(batches["type"].tolist())
+        if has_body((type := table.bound[kind]).type) and (how := saving(type, table.backend)) is not None
     ]
     if not claimed:
         return found

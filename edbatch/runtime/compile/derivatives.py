@@ -143,7 +143,7 @@ def compiled_outputs(type: BoundType, live: frozenset[int], backend: Backend) ->
 
 def _saved(type: NodeType) -> tuple[tuple[int, ...], Derivative | None]:
     """The nodes of a type's body that are worth saving; and the derivative, if that is known from this."""
-    if not _has_body(type):
+    if not has_body(type):
         return (), None  # its one value is its result
     if type.saved is None:
         type.saved = worth_saving(*body_of_type(type))
@@ -151,7 +151,8 @@ def _saved(type: NodeType) -> tuple[tuple[int, ...], Derivative | None]:
     return found
 
 
-def _has_body(type: NodeType) -> bool:
+def has_body(type: NodeType) -> bool:
+    """Whether nodes of a type compute anything besides their results; that of lists is not saved."""
     return isinstance(type.op, CellOp) or (type.op.composite is not None and not type.lists)
 
 
@@ -201,7 +202,7 @@ def _compiled(
 
 
 def _saving(type: NodeType, what: Hashable, backend: Backend) -> Saving | None:
-    if not _has_body(type):
+    if not has_body(type):
         return None
     program = Program(type, SAVING, _saving_body, backend)
 
