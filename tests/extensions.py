@@ -72,8 +72,6 @@ NORM_LIST = declare(
         lambda shape: shape,
         variadic=True,
         composite=lambda x: eb.sqrt(segment_sum(eb.square(x))),
-        unrolled=lambda *xs: eb.sqrt(sum(eb.square(x) for x in xs)),
-        gradient=lambda g, out, *xs: [g * x / out for x in xs],
         samples=(Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),))),
     )
 )
@@ -90,12 +88,6 @@ def _additive(query, gain, key, value):
     return segment_sum(weight * value)
 
 
-def _additive_in_a_cell(query, gain, *both):
-    keys, values = both[: len(both) // 2], both[len(both) // 2 :]
-    weights = eb.softmax([eb.dot(gain, eb.tanh(key + query)) for key in keys])
-    return eb.weighted_sum(weights, values)
-
-
 ADDITIVE_ATTENTION = declare(
     Op(
         "additive_attention",
@@ -103,7 +95,6 @@ ADDITIVE_ATTENTION = declare(
         variadic=True,
         singles=2,
         composite=_additive,
-        unrolled=_additive_in_a_cell,
         samples=(Sample(((3,), (3,), (3,), (2,))),),
     )
 )

@@ -67,7 +67,7 @@ class Op:
             it has as many operands as there are single ones and lists, and is written for ONE element of these: what
             reads one has a value for each element, until `ops.segments` make one value of all.
         unrolled: the same written with others, `unrolled(*operands, **attributes)`, put in its place only when
-            kernels are made: of a variadic op in a cell; of one whose gradient is better than what follows from that.
+            kernels are made: of one whose gradient is better than what follows from that; of a variadic op, in a cell.
         gradient: the derivative's rule, written with the ops themselves: `gradient(g, out, *operands, *payload,
             **attributes)` gets the gradient of the result, the result, and operands that are expressions or
             parameters, and returns per operand an expression, or None where nothing flows (a lone result is of the

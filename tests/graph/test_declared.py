@@ -101,7 +101,6 @@ def no_rules():
     scalar = declare(Op("no_rule", lambda shape: shape, elementwise=True, scalar="x * 2"))
     reduced = declare(Op("no_rule_sum", lambda shape, axes: (), reduction="sum"))
     listed = {"composite": lambda q, x: segment_sum(record(scalar, (x,)) * q)}
-    listed["unrolled"] = lambda q, *xs: record(scalar, (q,)) + xs[0]
     over = declare(Op("no_rule_list", lambda q, x: x, variadic=True, singles=1, **listed))
     view = every_other((2,))
     return {

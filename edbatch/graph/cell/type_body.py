@@ -8,10 +8,10 @@ from typing import Any
 
 from edbatch.graph.cell.body import Body, Node, Value, spec_of_value, step_to
 from edbatch.graph.cell.entry import CellOp
-from edbatch.graph.cell.passes import open_over_lists, prepare_for_kernels
+from edbatch.graph.cell.passes import body_over_lists, prepare_for_kernels
 from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.node_type import NodeType
-from edbatch.graph.spec import ParameterSpec, Spec, spec_of
+from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.views import NODE_BITS, steps_of
 
 
@@ -26,15 +26,15 @@ def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
         return body, type.out, [step_to(type.out, *at) for at in zip(type.op.columns, returned, strict=True)]
     if type.body is not None:
         return type.body, type.out, [0]
-    specs = tuple([operand for operand in type.operands if not isinstance(operand, ParameterSpec)])
     if type.lists:
-        singles = type.op.singles
-        specs = (*specs[:singles], *[spec_of(one.shape, one.dtype, each=True) for one in specs[singles:]])
+        body = type.body = prepare_for_kernels(body_over_lists(type), named=True)
+        return body, type.out, [0]
+    specs = tuple([operand for operand in type.operands if not isinstance(operand, ParameterSpec)])
     arguments = [Node(argument_type(at, spec), ()) for at, spec in enumerate(specs)]
     node = Node(type, tuple(map(Value, range(len(specs)))), tuple([-1 - at for at in range(type.op.payload)]))
     body = Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload)
     if type.op.composite is not None:
-        body = type.body = prepare_for_kernels(open_over_lists(body) if type.lists else body, named=True)
+        body = type.body = prepare_for_kernels(body, named=True)
     return body, type.out, [0]
 
 

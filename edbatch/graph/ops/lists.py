@@ -15,9 +15,7 @@ from edbatch.graph.list_callers import over
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.elementwise import multiply
 from edbatch.graph.ops.matrix import DOT, dot
-from edbatch.graph.ops.normalize import softmax
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.segments import segment_softmax, segment_sum
 from edbatch.graph.ops.shape import reshape
@@ -25,17 +23,9 @@ from edbatch.graph.record import checked_number, checked_size
 from edbatch.graph.spec import Shape
 
 
-def _halves(xs: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return xs[: len(xs) // 2], xs[len(xs) // 2 :]
-
-
 def _weighted_shape(weight: Shape, value: Shape) -> Shape:
     expect(weight == (), f"expected weights that are scalars, got some of shape {weight}")
     return value
-
-
-def _weighted(*both: Any) -> Expression:
-    return sum([multiply(weight, value) for weight, value in zip(*_halves(both), strict=True)])
 
 
 WEIGHTED_SUM = declare(
@@ -44,7 +34,6 @@ WEIGHTED_SUM = declare(
         _weighted_shape,
         variadic=True,
         composite=lambda weight, value: segment_sum(weight * value),
-        unrolled=_weighted,
         samples=(Sample(((), (3,))), Sample(((), (2, 2))), Sample(((), ()))),
     )
 )
@@ -64,13 +53,6 @@ def _attention(query: Any, key: Any, value: Any, heads: int, scale: float) -> Ex
     return reshape(segment_sum(weight * parts[2]), value.shape)
 
 
-def _attention_in_a_cell(query: Any, *both: Any, heads: int, scale: float) -> Expression:
-    keys, values = ([reshape(x, (heads, -1)) for x in xs] for xs in _halves(both))
-    scores = [sum(reshape(query, (heads, -1)) * key, axis=1, keepdims=True) * scale for key in keys]
-    weights = softmax(scores)
-    return reshape(sum([weight * value for weight, value in zip(weights, values, strict=True)]), both[-1].shape)
-
-
 ATTENTION = declare(
     Op(
         "attention",
@@ -78,7 +60,6 @@ ATTENTION = declare(
         variadic=True,
         singles=1,
         composite=_attention,
-        unrolled=_attention_in_a_cell,
         samples=(
             Sample(((3,), (3,), (2,)), {"heads": 1, "scale": 0.5}),
             Sample(((4,), (4,), (6,)), {"heads": 2, "scale": 1.0}),

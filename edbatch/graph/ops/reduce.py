@@ -16,10 +16,9 @@ from edbatch.graph.list_callers import variadic
 from edbatch.graph.op import OPS, Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.compare import alike, greater, where
-from edbatch.graph.ops.elementwise import abs, add, exp, is_zero, log, maximum2, minimum2, sqrt, square
+from edbatch.graph.ops.compare import alike, where
+from edbatch.graph.ops.elementwise import abs, add, is_zero, maximum2, minimum2, sqrt, square
 from edbatch.graph.ops.segments import (
-    finite,
     logsumexp_by,
     segment_logsumexp,
     segment_max,
@@ -103,13 +102,15 @@ def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expres
     return over_axes(composite(name, reduced_shape, reduced, samples_over_axes()))
 
 
-def _over_list(name: str, called: str, reduction: Callable, unrolled: Callable, gradient: Callable) -> Callable:
+def _over_list(
+    name: str, called: str, reduction: Callable, unrolled: Callable | None = None, gradient: Callable | None = None
+) -> Callable[[Any], Expression]:
     """Declare a reduction over a list, one type for all lengths.
 
     Args:
         called: what users call it.
         reduction: over elements.
-        unrolled, gradient: see `Op`; in a cell.
+        unrolled, gradient: of what others are made of in a cell, see `Op`.
     """
     return variadic(
         declare(
@@ -140,21 +141,10 @@ def _smallest(*xs: Any) -> Expression:
     return reduce(minimum2, xs)
 
 
-def _logsumexp_of(*xs: Any) -> Expression:
-    top = _largest(*xs)
-    bounded = finite(top)
-    return log(_total(*(exp(x - bounded) for x in xs))) + top
-
-
 def _to_the_largest(g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> Expression:
     """Divided evenly among the entries that are the result; NaN's among all NaN."""
     among = alike(x, out)
     return where(among, g / sum(among, axes, keepdims=True), 0)
-
-
-def _exp_below(x: Any, out: Any) -> Expression:
-    """exp(x - out) for x <= out; 0 where both are -inf."""
-    return exp(x - maximum2(out, float(np.finfo(out.spec.dtype).min)))
 
 
 _sum_over = _reduction("sum", lambda g, out, x, axes: g)
@@ -206,27 +196,13 @@ def _to_the_largest_of(g: Any, out: Any, *xs: Any) -> list[Expression]:
     return [where(one, each, 0) for one in among]
 
 
-def _by_weight(g: Any, out: Any, *xs: Any) -> list[Expression]:
-    """The result is rounded, which counts where it is large: the weights are made to add up to 1.
-
-    That of an infinite entry is NaN, and its alone.
-    """
-    weights = [_exp_below(x, out) for x in xs]
-    total = _total(*weights)
-    scale = g / where(greater(total, 0), total, 1)
-    return [scale * weight for weight in weights]
-
-
 _sum_list_of = _over_list("sum_list", "sum", segment_sum, _total, lambda g, out, *xs: [g] * len(xs))
-_mean_list_of = _over_list(
-    "mean_list", "mean", segment_mean,
-    lambda *xs: _total(*xs) / len(xs), lambda g, out, *xs: [g / len(xs)] * len(xs),
-)  # fmt: skip
+_mean_list_of = _over_list("mean_list", "mean", segment_mean)
 _maximum_list_of = _over_list("maximum_list", "max", segment_max, _largest, _to_the_largest_of)
 _minimum_list_of = _over_list("minimum_list", "min", segment_min, _smallest, _to_the_largest_of)
 _elementwise_maximum_of = variadic(OPS["maximum_list"], "maximum")
 _elementwise_minimum_of = variadic(OPS["minimum_list"], "minimum")
-_logsumexp_list_of = _over_list("logsumexp_list", "logsumexp", segment_logsumexp, _logsumexp_of, _by_weight)
+_logsumexp_list_of = _over_list("logsumexp_list", "logsumexp", segment_logsumexp)
 
 
 def is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bool:

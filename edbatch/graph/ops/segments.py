@@ -74,14 +74,9 @@ def segment_logsumexp(x: Expression) -> Expression:
 def logsumexp_by(largest: Callable[[Any], Expression], total: Callable[[Any], Expression], x: Any) -> Expression:
     """log Σ eˣ, given the reductions."""
     top = stop_gradient(largest(x))
-    powers = total(exp(x - finite(top)))
+    finite = float(np.finfo(x.spec.dtype).max)
+    powers = total(exp(x - clip(top, -finite, finite)))
     return log(maximum2(powers, 1e-30)) + top  # of entries that are not all -inf, the total is at least 1
-
-
-def finite(x: Expression) -> Expression:
-    """x with finite numbers in place of infinite ones."""
-    largest = float(np.finfo(x.spec.dtype).max)
-    return clip(x, -largest, largest)
 
 
 def segment_softmax(x: Expression) -> Expression:

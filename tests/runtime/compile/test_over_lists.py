@@ -108,7 +108,6 @@ CASES = {
         lambda t, x: (x[:, 1:2] * x).sum(0) * t,
     ),
 }  # fmt: skip
-LENGTHS = [1, 3, 2, 40]
 
 
 def op_of(name):
@@ -116,18 +115,18 @@ def op_of(name):
     return Op(name, lambda *shapes: out, variadic=True, singles=len(singles), composite=body)
 
 
-def check(name, where, dtype, tolerance):
+def check(name, where, dtype, tolerance, lengths=(1, 3, 2, 40), call=over_lists):
     op, (singles, of_elements, _, _, meaning) = op_of(name), CASES[name]
     random = np.random.default_rng(4)
     with where, eb.Graph(policy="sufficient", dtype=dtype) as graph:
         given, sources, ys = [], [], []
-        for length in LENGTHS:
+        for length in lengths:
             values = [
                 random.normal(size=shape) * 0.7 for shape in (*singles, *((length, *shape) for shape in of_elements))
             ]
             before = [eb.input(x) for x in values[: op.singles]]
             lists = [[eb.input(x) for x in xs] for xs in values[op.singles :]]
-            ys.append(over_lists(op, tuple(before), tuple(lists)))
+            ys.append(call(op, tuple(before), tuple(lists)))
             given.append(values)
             sources.append([*before, *lists])
         eb.sum([eb.sum(eb.sin(y)) for y in ys]).backward()
@@ -155,6 +154,23 @@ def test_values_and_gradients(name):
 @pytest.mark.parametrize("name", CASES)
 def test_on_an_emulated_gpu(name, cuda):
     check(name, cuda, "float64", 2e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_in_a_cell(name):
+    """Where lists have a fixed length."""
+
+    op = op_of(name)
+
+    @eb.cell
+    def cell(*xs, length):
+        lists = [xs[begin : begin + length] for begin in range(op.singles, len(xs), length)]
+        return over_lists(op, xs[: op.singles], tuple(lists))
+
+    def call(_, before, lists):
+        return cell(*before, *(x for xs in lists for x in xs), length=len(lists[0]))
+
+    check(name, device("cpu"), "float64", 2e-6, (1, 3, 2), call)
 
 
 def test_in_plain_steps():
