@@ -17,7 +17,7 @@ from edbatch.kernels.tables import Matrices, Matrix, Sizes
 # whole and so: [32, 256] x [256, 1024] 238, 154; [16, 512] x [512, 1280] 389, 195; [16, 2048] x [2048, 512] 618, 315.
 SMALL = 1_000_000
 WITH_SMALL = frozenset(["SkylakeX", "Cooperlake", "SapphireRapids"])  # architectures that have these kernels
-LEAST_PIECE = 12
+LEAST_PIECE, FEW_ROWS = 12, 100
 # Of w stored the other way round they compute so many results at most; of fewer summands, copying costs little.
 # [24, 1024] x [1024, 256] whole 308, in pieces 117; [32, 256] x [256, 64] 15, 10.
 MOST_RESULTS, LEAST_SUM, LEAST_COLUMNS = 1200, 128, 8
@@ -78,7 +78,8 @@ def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: i
     columns, piece, itemsize = n, k, gemm.itemsize
     if gemm.small > 0:
         columns = n if x.turned else _columns(sizes, w.turned, gemm.small)
-        if columns == n and not w.turned and m * n * k > gemm.small >= m * n * LEAST_PIECE:
+        few = x.turned or m <= FEW_ROWS
+        if columns == n and few and not w.turned and m * n * k > gemm.small >= m * n * LEAST_PIECE:
             piece = gemm.small // (m * n) // 4 * 4
     for column in range(0, n, columns):
         for at in range(0, k, piece):
@@ -101,7 +102,7 @@ def _columns(sizes: Sizes, turned: int, small: int) -> int:
     if turned:
         most = min(most, MOST_RESULTS // max(1, m)) // 4 * 4
         most = most if k >= LEAST_SUM and most >= LEAST_COLUMNS else 0
-    elif n > k and most >= 32:
+    elif 2 * n > k and most >= 32:
         most = most // 64 * 64 if most >= 64 else 32
     else:
         most = 0
