@@ -22,6 +22,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gra
 D, C = 3, 2
 
 
+W = eb.ParameterCollection().add_parameters(D)
+
+
 def softmax(x):
     power = np.exp(x - x.max(0))
     return power / power.sum(0)
@@ -181,6 +184,7 @@ def test_in_plain_steps():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        (lambda x: segment_sum(x * W), "reads a parameter: expected that among its operands"),
         (lambda x: x * 2, "a value for each element of a list: expected one for all"),
         (lambda x: eb.sum(segment_sum(x)), "its shape rule gives .3., but what it is made of is .."),
         (

@@ -85,8 +85,7 @@ def fuse(body: Body) -> list[Run | int]:
 def alone(body: Body, number: int) -> Run:
     """The run of one node."""
     node = body.nodes[number]
-    through = goes_through(body, node)
-    run = _begun(number, node, through, stage=0)
+    run = _begun(number, node, goes_through(body, node), stage=0)
     return Run((number,), tuple(run.sizes), tuple(run.reduced), (number,), run.through)
 
 
@@ -180,7 +179,7 @@ def _runs(body: Body, readers: list[set[int]], grown: _Growing, nodes: tuple[int
 
 def _list_by_list(body: Body, grown: _Growing, run: Run) -> list[Run]:
     """A run that reduces elements of lists, which goes through memory list by list; what need not, comes before it."""
-    late: set[int] = set()
+    late = set[int]()
     for number in run.nodes:
         if any(run.through[number].reduced) or any(value.node in late for value in body.nodes[number].operands):
             late.add(number)
@@ -188,8 +187,8 @@ def _list_by_list(body: Body, grown: _Growing, run: Run) -> list[Run]:
     before = _made_of(body, run, first)
     if not before or not all(grown.nodes[number] for number in before):
         return [run]
-    each = run._replace(nodes=before, reduced=(False,) * len(run.sizes), stores=first)
-    return [each, run._replace(nodes=_made_of(body, run, rest, known=first), stores=rest)]
+    apart = run._replace(nodes=before, reduced=(False,) * len(run.sizes), stores=first)
+    return [apart, run._replace(nodes=_made_of(body, run, rest, known=first), stores=rest)]
 
 
 def _made_of(body: Body, run: Run, stores: Sequence[int], known: Sequence[int] = ()) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from edbatch.graph.op import OPS
 from edbatch.graph.ops.shape import EMBED
 from edbatch.graph.sources import ONES
 from edbatch.graph.spec import ParameterSpec, Spec, spec_of
-from edbatch.graph.views import look
+from edbatch.graph.views import look_through
 
 
 def open_composites(body: Body) -> Body:
@@ -37,7 +37,10 @@ def body_over_lists(type: NodeType) -> Body:
     singles = type.op.singles
     lists = [spec_of(spec.shape, spec.dtype, each=True) for spec in type.operands[singles:]]
     assert type.op.composite is not None
-    return _body_of(type, type.op.composite, (*type.operands[:singles], *lists))
+    body = _body_of(type, type.op.composite, (*type.operands[:singles], *lists))
+    if any(node.type.parameters for node in body.nodes):
+        raise EdBatchError(f"{type}: what it is made of reads a parameter: expected that among its operands")
+    return body
 
 
 _OF_LISTS = {"sum": "sum_list", "max": "maximum_list", "min": "minimum_list"}  # reductions, in cells
@@ -61,7 +64,7 @@ def _element_by_element(type: NodeType, *operands: Expression, **_: Any) -> Expr
         return trace.add(intern(op, attributes, specs, out), [*counted, *(x.id for x in xs)], node.payload)
 
     for node in body.nodes[len(values) :]:
-        read = [[_seen(x, value) for x in values[value.node]] for value in node.operands]
+        read = [[look_through(x, value.steps) for x in values[value.node]] for value in node.operands]
         if node.type.op.segments:
             (xs,), op = read, OPS[_OF_LISTS[node.type.op.reduction]]
             if body.nodes[node.operands[0].node].type.op is ONES:
@@ -73,13 +76,7 @@ def _element_by_element(type: NodeType, *operands: Expression, **_: Any) -> Expr
             values.append([computed(node, [xs[at] for xs in each]) for at in range(length)])
         else:
             values.append([computed(node, [x for (x,) in read])])
-    return _seen(values[body.outputs[0].node][0], body.outputs[0])
-
-
-def _seen(x: Expression, value: Value) -> Expression:
-    for op, attributes in value.steps:
-        x = look(x, op, attributes)
-    return x
+    return look_through(values[body.outputs[0].node][0], body.outputs[0].steps)
 
 
 def open_lists(body: Body) -> Body:
