@@ -10,8 +10,8 @@ import numpy as np
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import Op
-from edbatch.graph.ops.compare import alike, where
-from edbatch.graph.ops.elementwise import clip, exp, log, maximum2
+from edbatch.graph.ops.compare import alike, greater, where
+from edbatch.graph.ops.elementwise import clip, exp, is_zero, log
 from edbatch.graph.ops.shape import stop_gradient
 from edbatch.graph.sources import ONES
 from edbatch.graph.spec import spec_of
@@ -66,9 +66,32 @@ def segment_mean(x: Expression) -> Expression:
     return segment_sum(x) / segment_count(x)
 
 
+def _by_weight(g: Any, out: Any, x: Any) -> Expression:
+    """The result is rounded, which counts where it is large: the weights are made to add up to 1.
+
+    That of an infinite entry is NaN, and its alone.
+    """
+    weight = exp(x - where(alike(out, -np.inf), 0, out))
+    total = segment_sum(weight)
+    return weight * (g / where(greater(total, 0), total, 1))
+
+
+def _logsumexp(x: Any) -> Expression:
+    return logsumexp_by(segment_max, segment_sum, x)
+
+
+_LOGSUMEXP = Op(
+    "segment_logsumexp",
+    lambda shape: shape,
+    segments=True,
+    unrolled=_logsumexp,
+    gradient=_by_weight,
+)
+
+
 def segment_logsumexp(x: Expression) -> Expression:
     """log Σ eˣ over the elements, entry by entry; elements of -inf contribute nothing, all of them give -inf."""
-    return logsumexp_by(segment_max, segment_sum, x)
+    return x.graph.add(node_type(_LOGSUMEXP, (), (x.spec,)), (x.id,)) if x.spec.each else _logsumexp(x)
 
 
 def logsumexp_by(largest: Callable[[Any], Expression], total: Callable[[Any], Expression], x: Any) -> Expression:
@@ -76,7 +99,7 @@ def logsumexp_by(largest: Callable[[Any], Expression], total: Callable[[Any], Ex
     top = stop_gradient(largest(x))
     finite = float(np.finfo(x.spec.dtype).max)
     powers = total(exp(x - clip(top, -finite, finite)))
-    return log(maximum2(powers, 1e-30)) + top  # of entries that are not all -inf, the total is at least 1
+    return log(powers + is_zero(powers)) + top  # the total is at least 1, or 0 where all entries are -inf
 
 
 def segment_softmax(x: Expression) -> Expression:

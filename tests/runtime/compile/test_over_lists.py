@@ -82,8 +82,14 @@ CASES = {
     ),
     "added to all elements": (
         ((), (D,)), ((D,),), (D,),
-        lambda s, t, x: segment_sum(t) + segment_sum(x + t) * segment_logsumexp(x - t) + segment_mean(x * x - s),
-        lambda s, t, x: len(x) * t + (x + t).sum(0) * np.logaddexp.reduce(x - t, axis=0) + (x * x - s).mean(0),
+        lambda s, t, x: (
+            segment_sum(t) + segment_sum(x + t) * segment_logsumexp(x - t) + segment_mean(x * x - s)
+            + segment_logsumexp(t)
+        ),
+        lambda s, t, x: (
+            len(x) * t + (x + t).sum(0) * np.logaddexp.reduce(x - t, axis=0) + (x * x - s).mean(0)
+            + t + np.log(len(x))
+        ),
     ),
     "the same for all elements of one list": (
         (), ((D,), (D,)), (D,),

@@ -48,7 +48,7 @@ _OF_LISTS = {"sum": "sum_list", "max": "maximum_list", "min": "minimum_list"}  #
 
 def _element_by_element(type: NodeType, *operands: Expression, **_: Any) -> Expression:
     """The same of lists of a fixed length, recorded."""
-    body, singles, trace = open_composites(body_over_lists(type)), type.op.singles, operands[0].graph
+    body, singles, trace = open_lists(body_over_lists(type)), type.op.singles, operands[0].graph
     length = (len(operands) - singles) // type.lists
     # Of each value the expressions: one, or one for each element.
     values = [[x] for x in operands[:singles]]
