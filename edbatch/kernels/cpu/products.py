@@ -78,7 +78,7 @@ def _addresses(*names: str) -> np.ndarray:
     return np.array([get_cython_function_address("scipy.linalg.cython_blas", name) for name in names])
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def _multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
     """out = x @ w, or (`add`) added to `out`, row by row, through `sgemm` or `dgemm`, which count by columns."""
     one = ONE_BITS if gemm.itemsize == 8 else SINGLE_ONE_BITS
@@ -88,7 +88,7 @@ def _multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: 
     )  # fmt: skip
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
     """out = x @ w; `add`: is added to what `out` holds. `out` is not turned."""
     m, n, k = sizes
@@ -111,7 +111,7 @@ def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: i
             )
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def _columns(sizes: Sizes, turned: int, small: int) -> int:
     """How many columns of a product of few rows are computed at a time."""
     m, n, k = sizes
@@ -126,7 +126,7 @@ def _columns(sizes: Sizes, turned: int, small: int) -> int:
     return most if 0 < most < n else max(1, n)
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def multiply_each(
     device: np.ndarray, itemsize: int, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices
 ) -> None:
@@ -136,7 +136,7 @@ def multiply_each(
         _multiply(gemm, sizes, _of(a, i), _of(b, i), _of(out, i), 0)
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def _of(matrices: Matrices, call: int) -> Matrix:
     first = matrices.first
     return Matrix(first.address + call * matrices.stride, first.distance, first.turned)
