@@ -21,6 +21,9 @@ from edbatch.torch.state import is_users
 #: A cell that comes by itself is given up where it is traced for more shapes than these, and hardly called.
 _TRACES = 8
 
+#: Where PyTorch keeps what is called instead of a module.
+_COMPILED = "_compiled_call_impl"
+
 
 def _linear(recording: Recording, module: Any, x: Any) -> Any:
     """`nn.Linear` of a lazy vector."""
@@ -130,9 +133,15 @@ def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]
 
     Raises:
         EdBatchError: one has hooks of the backward pass, which is not run module by module, or computes its weights in
-            hooks.
+            hooks, or is compiled.
     """
+    own = nn.modules.module
     for part in module.modules():
+        if isinstance(part, torch.jit.ScriptModule) or "_orig_mod" in part._modules or part.__dict__.get(_COMPILED):
+            raise EdBatchError(
+                f"edbatch.torch.Batched: a compiled {type(part).__name__} takes no lazy tensors; expected the module "
+                "that torch.jit or torch.compile was given"
+            )
         for hook in part._forward_pre_hooks.values():
             if type(hook).__module__ in ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm"):
                 old = type(hook).__module__
@@ -140,7 +149,8 @@ def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]
                     f"edbatch.torch.Batched: {old} of a {type(part).__name__} is not supported; expected its "
                     f"successor, torch.nn.utils.parametrizations.{old.rpartition('.')[2]}"
                 )
-        if part._backward_hooks or part._backward_pre_hooks:
+        of_all = own._global_backward_hooks or own._global_backward_pre_hooks
+        if part._backward_hooks or part._backward_pre_hooks or of_all:
             raise EdBatchError(
                 f"edbatch.torch.Batched: a {type(part).__name__} has backward hooks, which are not supported; hooks of "
                 "parameters and of what is returned are"

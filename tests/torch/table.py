@@ -24,6 +24,7 @@ FAMILIES = {
     "losses": "Losses",
     "constants": "Constructors and conversions",
     "bodies": "Written in PyTorch of these",
+    "theirs": "PyTorch's own, called once for each batch",
     "": "Attributes and reading",
 }
 HEAD = f"""# Functions of PyTorch

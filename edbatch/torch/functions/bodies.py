@@ -29,8 +29,7 @@ def _of_body(function: Any) -> Callable[..., Any]:
 
 
 _NAMES = """
-    group_norm gumbel_softmax instance_norm linear_cross_entropy lp_pool1d lp_pool2d multi_head_attention_forward
-    multilabel_soft_margin_loss normalize rrelu softmin tanhshrink triplet_margin_with_distance_loss
+    instance_norm linear_cross_entropy multi_head_attention_forward normalize rrelu softmin tanhshrink
 """
 for _name in _NAMES.split():
     if _function := getattr(F, _name, None):  # some are new

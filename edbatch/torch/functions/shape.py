@@ -15,7 +15,7 @@ import torch.nn.functional as F
 import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.torch.recording import lift, node, stacked
-from edbatch.torch.registry import expect_default, refused, register
+from edbatch.torch.registry import Unlike, expect_default, refused, register
 
 
 def listed(given: tuple[Any, ...]) -> Any:
@@ -25,7 +25,9 @@ def listed(given: tuple[Any, ...]) -> Any:
 
 def axis_of(x: Any, dim: int, more: int = 0) -> int:
     """An axis counted from the front, of as many as a tensor has and some more."""
-    return axis_among(max(len(x.spec.shape) + more, 1), dim)
+    if not x.spec.shape and not more:
+        raise Unlike
+    return axis_among(len(x.spec.shape) + more, dim)
 
 
 def axis_among(axes: int, dim: int) -> int:
@@ -212,49 +214,12 @@ def flip(input: Any, *dims: Any) -> Any:
     return x
 
 
-@register(torch.roll, methods="roll")
-def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
-    x = node(input)
-    if dims is None:
-        return eb.reshape(roll(eb.reshape(x, (-1,)), shifts, 0), x.spec.shape)
-    for shift, dim in zip(*(one if isinstance(one, tuple | list) else (one,) for one in (shifts, dims)), strict=True):
-        axis = axis_of(x, dim)
-        first = -shift % x.spec.shape[axis]
-        x = eb.concatenate([at(x, axis, slice(first, None)), at(x, axis, slice(first))], axis) if first else x
-    return copy.copy(x)
-
-
-_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-
-
 @register(F.pad)
 def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
+    expect_default(mode, "constant")
     if min(pad) < 0:
-        raise refused("pad by negative sizes", "a slice")
+        raise Unlike
     x = node(input)
     pairs = [(0, 0)] * (len(x.spec.shape) - len(pad) // 2)
     pairs += [tuple(pad[at : at + 2]) for at in range(len(pad) - 2, -1, -2)]
-    expect_default("mode", mode, "constant", *_MODES)
-    if mode == "constant":
-        return eb.pad(x, pairs, 0.0 if value is None else float(value))
-    for axis, pair in enumerate(pairs):
-        if pair != (0, 0):
-            size = x.spec.shape[axis]
-            if max(pair) > size - (mode == "reflect") and mode != "replicate":
-                raise RuntimeError(f"Padding size {pair} should be less than the input dimension, got {size}")
-            x = at(x, axis, np.pad(np.arange(size), pair, _MODES[mode]))  # type: ignore[call-overload]
-    return x
-
-
-def _triangle(name: str, keep: Any) -> None:
-    def handler(input: Any, diagonal: int = 0) -> Any:
-        x = node(input)
-        if len(x.spec.shape) < 2:
-            raise refused(f"torch.{name} of {list(x.shape)}", "expected a matrix, or several")
-        return eb.where(keep(np.ones(x.spec.shape[-2:]), diagonal), x, 0.0)
-
-    register(getattr(torch, name), methods=name)(handler)
-
-
-_triangle("tril", np.tril)
-_triangle("triu", np.triu)
+    return eb.pad(x, pairs, 0.0 if value is None else float(value))
