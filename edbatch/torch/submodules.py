@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import edbatch as eb
@@ -14,8 +15,8 @@ from edbatch.base.blocks import contextmanager
 from edbatch.errors import EdBatchError
 from edbatch.torch.cells import noted, record
 from edbatch.torch.operands import operands_of
-from edbatch.torch.recording import Recording, current, without_gradient
-from edbatch.torch.registry import refused
+from edbatch.torch.recording import Recording, called, current, without_gradient
+from edbatch.torch.registry import HANDLERS, refused
 from edbatch.torch.state import is_users
 
 #: A cell that comes by itself is given up where it is traced for more shapes than these, and hardly called.
@@ -56,44 +57,35 @@ _DIRECT: dict[type, Callable[..., Any]] = {nn.Linear: _linear, nn.Embedding: _em
 def caller(module: nn.Module) -> Callable[..., Any]:
     """What PyTorch calls instead of a module's `forward` and hooks where `Batched` records in this thread.
 
-    A call is a cell if only tensors are given to it, or is recorded at once, of layers that are one node.
+    A layer that is one node is recorded at once; else a call is a cell if only tensors are given to it.
     """
-    is_cell = _may_be_cell(module)
     direct, call_impl, is_grad_enabled = _DIRECT.get(type(module)), module._call_impl, torch.is_grad_enabled
 
-    def call(*args: Any, **given: Any) -> Any:
-        recording: Any = current.get()
-        if direct is not None and not given and _is_plain(module):
-            found = direct(recording, module, *args)
+    def layer(*args: Any, **given: Any) -> Any:
+        if not given and _is_plain(module):
+            found = direct(current.get(), module, *args)  # type: ignore[misc]
             if found is not NotImplemented:
                 return found if is_grad_enabled() else without_gradient(found)
-        elif is_cell and recording.origins is None and recording.cells.automatic and _is_plain(module):
-            known = recording.cells.usual.get(module)
-            if (
-                known is not None
-                and not given
-                and len(args) == known.count
-                and is_grad_enabled()
-                and known.is_as_it_was()
-            ):
-                lazy = recording.lazy
-                for x in args:
-                    if x.__class__ is not lazy:
-                        break
-                else:
-                    try:
-                        found = known.call(*args)
-                    except Exception:  # of arguments of other shapes, perhaps
-                        del recording.cells.usual[module]
-                    else:
-                        known.calls += 1
-                        return found if not known.shares else noted(recording, found, args)
-            found = _as_cell(recording, module, args, given)
-            if found is not NotImplemented:
-                return found
         return call_impl(*args, **given)
 
-    return call
+    def cell(*args: Any, **given: Any) -> Any:
+        recording: Any = current.get()
+        if recording.origins is not None or not recording.cells.automatic or not _is_plain(module):
+            return call_impl(*args, **given)
+        known, lazy = recording.cells.usual.get(module), recording.lazy
+        if known is not None and not given and len(args) == known.count and is_grad_enabled():
+            if known.is_as_it_was() and all([x.__class__ is lazy for x in args]):
+                try:
+                    found = known.call(*args)
+                except Exception:  # of arguments of other shapes, perhaps
+                    del recording.cells.usual[module]
+                else:
+                    known.calls += 1
+                    return found if not known.shares else noted(recording, found, args)
+        found = _as_cell(recording, module, args, given)
+        return found if found is not NotImplemented else call_impl(*args, **given)
+
+    return cell if direct is None else layer
 
 
 def _is_plain(module: Any) -> bool:
@@ -159,12 +151,13 @@ def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]
             callers[part] = caller(part)
 
 
-# What PyTorch asks while a thread records: which calls of modules are ours, and whether lazy tensors pass by a tape.
-# It asks in Python; other threads are answered as ever, and the answers are put back where no thread records.
+# What PyTorch asks while a thread records: which calls of modules are ours, whether lazy tensors pass by a tape, and who
+# handles a function of torch.nn.functional. It asks in Python; other threads are answered as ever, and the answers are
+# put back where no thread records.
 
 _lock = Lock()
 _recording = [0]  # how many threads do
-_unwrapped = torch._functorch.utils.unwrap_dead_wrappers
+_unwrapped, _handle = torch._functorch.utils.unwrap_dead_wrappers, F.handle_torch_function
 
 
 class _Dispatch:
@@ -182,13 +175,26 @@ def _checked(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return _unwrapped(args)
 
 
+def _handled(function: Any, relevant: Any, *args: Any, **given: Any) -> Any:
+    """The same as PyTorch's, faster: ours is called of a lazy tensor, while the mode is off."""
+    recording, handler = current.get(None), HANDLERS.get(function)
+    is_usual = recording is not None and handler is not None and relevant[0].__class__ is recording.lazy
+    if not is_usual or torch._C._len_torch_function_stack() != 1 or recording.rows in map(type, relevant):
+        return _handle(function, relevant, *args, **given)
+    mode = torch._C._pop_torch_function_stack()
+    try:
+        return called(function, handler, args, given)
+    finally:
+        torch._C._push_on_torch_function_stack(mode)
+
+
 @contextmanager
 def installed() -> Iterator[None]:
     """Have PyTorch ask."""
     with _lock:
         _recording[0] += 1
         nn.Module._compiled_call_impl = _Dispatch()
-        torch._functorch.utils.unwrap_dead_wrappers = _checked
+        torch._functorch.utils.unwrap_dead_wrappers, F.handle_torch_function = _checked, _handled
     try:
         yield
     finally:
@@ -196,4 +202,4 @@ def installed() -> Iterator[None]:
             _recording[0] -= 1
             if not _recording[0]:
                 nn.Module._compiled_call_impl = None
-                torch._functorch.utils.unwrap_dead_wrappers = _unwrapped
+                torch._functorch.utils.unwrap_dead_wrappers, F.handle_torch_function = _unwrapped, _handle

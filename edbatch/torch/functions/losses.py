@@ -7,7 +7,6 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -109,13 +108,9 @@ def _likelihood(logs: Any, target: Any, ignore_index: int) -> Any:
         raise Unlike
     if (labels == ignore_index).any():
         raise Unlike
-    _expect_classes(labels, classes)
-    return -eb.squeeze(eb.gather(logs, labels[..., None], labels.ndim), labels.ndim)
-
-
-def _expect_classes(labels: np.ndarray, classes: int) -> None:
     if labels.min() < 0 or labels.max() >= classes:
         raise IndexError(f"Target {labels} is out of bounds.")
+    return -eb.squeeze(eb.gather(logs, labels[..., None], labels.ndim), labels.ndim)
 
 
 @_loss(F.nll_loss)
@@ -135,12 +130,13 @@ def cross_entropy(
     if weight is not None or size_average is not None or reduce is not None:
         raise Unlike
     label = target
-    if target.__class__ is torch.Tensor and tuple(target.shape) == shape[:-1] and shape[:-1] in ((), (1,)):
+    if target.__class__ is torch.Tensor and target.shape == shape[:-1] and shape[:-1] in ((), (1,)):
         recording().expect_constant(target)
         label = target.item()
         if label.__class__ is not int or label == ignore_index:
             raise Unlike
-        _expect_classes(target.numpy(), shape[-1])
+        if not 0 <= label < shape[-1]:
+            raise IndexError(f"Target {label} is out of bounds.")
     elif isinstance(target, torch.Tensor | eb.Expression | Unread) or hasattr(target, "is_lazy"):
         expect_default(label_smoothing, 0.0)
         expect_default(reduction, "none", "mean", "sum")
