@@ -7,7 +7,6 @@ from threading import Lock
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 import edbatch as eb
@@ -73,15 +72,15 @@ def caller(module: nn.Module) -> Callable[..., Any]:
         if recording.origins is not None or not recording.cells.automatic or not _is_plain(module):
             return call_impl(*args, **given)
         known, lazy = recording.cells.usual.get(module), recording.lazy
-        if known is not None and not given and len(args) == known.count and is_grad_enabled():
-            if known.is_as_it_was() and all([x.__class__ is lazy for x in args]):
-                try:
-                    found = known.call(*args)
-                except Exception:  # of arguments of other shapes, perhaps
-                    del recording.cells.usual[module]
-                else:
-                    known.calls += 1
-                    return found if not known.shares else noted(recording, found, args)
+        is_usual = known is not None and not given and len(args) == known.count and is_grad_enabled()
+        if is_usual and known.is_as_it_was() and all(x.__class__ is lazy for x in args):
+            try:
+                found = known.call(*args)
+            except Exception:  # of arguments of other shapes, perhaps
+                del recording.cells.usual[module]
+            else:
+                known.calls += 1
+                return found if not known.shares else noted(recording, found, args)
         found = _as_cell(recording, module, args, given)
         return found if found is not NotImplemented else call_impl(*args, **given)
 
@@ -151,13 +150,14 @@ def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]
             callers[part] = caller(part)
 
 
-# What PyTorch asks while a thread records: which calls of modules are ours, whether lazy tensors pass by a tape, and who
-# handles a function of torch.nn.functional. It asks in Python; other threads are answered as ever, and the answers are
-# put back where no thread records.
+# What PyTorch asks while a thread records: which calls of modules are ours, whether lazy tensors pass by a tape, and
+# who handles a function of torch.nn.functional. It asks in Python; other threads are answered as ever, and the answers
+# are put back where no thread records.
 
 _lock = Lock()
 _recording = [0]  # how many threads do
-_unwrapped, _handle = torch._functorch.utils.unwrap_dead_wrappers, F.handle_torch_function
+_functional: Any = torch.nn.functional
+_unwrapped, _handle = torch._functorch.utils.unwrap_dead_wrappers, _functional.handle_torch_function
 
 
 class _Dispatch:
@@ -177,7 +177,8 @@ def _checked(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _handled(function: Any, relevant: Any, *args: Any, **given: Any) -> Any:
     """The same as PyTorch's, faster: ours is called of a lazy tensor, while the mode is off."""
-    recording, handler = current.get(None), HANDLERS.get(function)
+    recording: Any = current.get(None)
+    handler = HANDLERS.get(function)
     is_usual = recording is not None and handler is not None and relevant[0].__class__ is recording.lazy
     if not is_usual or torch._C._len_torch_function_stack() != 1 or recording.rows in map(type, relevant):
         return _handle(function, relevant, *args, **given)
@@ -194,7 +195,7 @@ def installed() -> Iterator[None]:
     with _lock:
         _recording[0] += 1
         nn.Module._compiled_call_impl = _Dispatch()
-        torch._functorch.utils.unwrap_dead_wrappers, F.handle_torch_function = _checked, _handled
+        torch._functorch.utils.unwrap_dead_wrappers, _functional.handle_torch_function = _checked, _handled
     try:
         yield
     finally:
@@ -202,4 +203,4 @@ def installed() -> Iterator[None]:
             _recording[0] -= 1
             if not _recording[0]:
                 nn.Module._compiled_call_impl = None
-                torch._functorch.utils.unwrap_dead_wrappers, F.handle_torch_function = _unwrapped, _handle
+                torch._functorch.utils.unwrap_dead_wrappers, _functional.handle_torch_function = _unwrapped, _handle

@@ -79,13 +79,6 @@ def _flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return eb.reshape(x, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@_view(torch.unflatten, methods="unflatten")
-def _unflatten(x: Any, dim: int, sizes: Any) -> Any:
-    axis, shape = axis_of(x, dim), x.spec.shape
-    rest = shape[axis] // abs(math.prod(sizes))
-    return eb.reshape(x, (*shape[:axis], *(rest if size == -1 else size for size in sizes), *shape[axis + 1 :]))
-
-
 @_view(torch.squeeze, methods="squeeze")
 def _squeeze(x: Any, dim: Any = None) -> Any:
     shape = x.spec.shape
@@ -111,13 +104,6 @@ def _expand(x: Any, *size: Any, implicit: bool = False) -> Any:
     if any(before not in (1, after) for before, after in zip(old, shape, strict=True)):
         raise RuntimeError(f"The expanded size {list(sizes)} must match the existing size {list(x.shape)}")
     return copy.copy(x) if shape == x.spec.shape else eb.add(eb.reshape(x, old), eb.zeros(shape))
-
-
-@register(torch.broadcast_tensors, view=True)
-def broadcast_tensors(*tensors: Any) -> Any:
-    shape = np.broadcast_shapes(*[tuple(x.shape) for x in listed(tensors)])
-    xs = [x.expand(shape) if isinstance(x, torch.Tensor) and not x.requires_grad else x for x in listed(tensors)]
-    return tuple([x if isinstance(x, torch.Tensor) and not x.requires_grad else _expand(node(x), *shape) for x in xs])
 
 
 _view(methods="expand_as")(lambda x, other: _expand(x, *other.shape))
@@ -196,11 +182,6 @@ def repeat(input: Any, *sizes: Any) -> Any:
     for axis, times in enumerate(sizes):
         x = eb.concatenate([x] * times, axis) if times != 1 else x
     return copy.copy(x)
-
-
-@register(torch.tile, methods="tile")
-def tile(input: Any, *dims: Any) -> Any:
-    return repeat(input, *(1,) * (len(input.shape) - len(listed(dims))), *listed(dims))
 
 
 @register(torch.flip, methods="flip")

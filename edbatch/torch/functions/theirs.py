@@ -34,7 +34,7 @@ _NAMES = """
 
     argsort bucketize diagflat diagonal_scatter dstack fliplr flipud index_add index_copy index_fill
     index_put isin masked_scatter msort roll rot90 scatter scatter_add scatter_reduce searchsorted slice_scatter sort
-    sum_to_size take take_along_dim topk tril triu
+    sum_to_size take take_along_dim tile topk tril triu
 
     celu hardshrink hardsigmoid hardswish hardtanh mish prelu relu6 selu softshrink threshold
     alpha_dropout feature_alpha_dropout dropout1d dropout2d dropout3d gumbel_softmax
@@ -52,8 +52,8 @@ _NAMES = """
 
 #: The same, whose results are views.
 _VIEWS = """
-    adjoint atleast_1d atleast_2d atleast_3d diag diag_embed diagonal dsplit hsplit mH meshgrid ravel tensor_split
-    unfold unsafe_chunk unsafe_split vsplit
+    adjoint atleast_1d atleast_2d atleast_3d broadcast_tensors diag diag_embed diagonal dsplit hsplit mH meshgrid ravel
+    tensor_split unflatten unfold unsafe_chunk unsafe_split vsplit
 """
 
 
