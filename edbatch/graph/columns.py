@@ -38,14 +38,7 @@ _serials = count()
 
 
 class Recorded(NamedTuple):
-    """Nodes as arrays.
-
-    Attributes:
-        types: type ids (int32).
-        operands: ids of what they read (int64).
-        integers: that go with them (int64).
-        lines: where each was recorded, if that is noted.
-    """
+    """Nodes as arrays: type ids (int32), ids of operands and integers (int64), and lines, if they are noted."""
 
     types: np.ndarray
     operands: np.ndarray
@@ -107,8 +100,7 @@ class Columns(Builder):
         dtype: of inputs and constants.
         inlines: whether the body of a cell that is called is recorded, and not the cell.
         options: in force when the graph was opened.
-        variant: of the options that calls of cells depend on; empty in the common case.
-        careful: whether calls of cells have to look at `inlines` and `variant`.
+        careful: whether calls of cells may not be recorded as the last ones.
         first_draw: see `draw`; -1 before the first.
         next_draw: the same, of the stream that draws now.
         stream: which draws: 0, the graph's own; each program of `edbatch.run` has one.
@@ -132,7 +124,6 @@ class Columns(Builder):
         "options",
         "programs",
         "stream",
-        "variant",
     )
 
     #: Whether there may be something else among the integers.
@@ -149,8 +140,7 @@ class Columns(Builder):
         self.options: Options = base.options if base is not None else options or current_options()
         self.types, self.operands, self.integers = self._new_columns()
         self.inlines: bool = not self.options.cells if base is None else base.inlines
-        self.variant = self.options.variant + "_check" * self.options.check
-        self.careful = self.inlines or self.variant != "" if base is None else base.careful
+        self.careful = self.inlines or self.options.check if base is None else base.careful
         self.first_draw = -1
         self.next_draw = -1
         self.stream = 0
@@ -245,11 +235,7 @@ class Columns(Builder):
         return self.base is not None and self.base.is_trace
 
     def refuse_reading(self, what: str) -> None:
-        """Refuse to read a value, by `what`, if that would be kept.
-
-        Raises:
-            EdBatchError: it would.
-        """
+        """Refuse to read a value, by `what`, if what is recorded is kept."""
         if self.keeps:
             raise EdBatchError(
                 f"{self.keeps} reads a value, by {what}; what it records is kept, and so would be what is there now. "
@@ -275,24 +261,14 @@ class Columns(Builder):
         return ([], [], []) if self.holds_objects else new_columns()
 
     def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
-        """Be told what a call that is recorded depends on.
-
-        Args:
-            guard: that was found to hold.
-            owner, static: its roots.
-            besides: attributes of the owner that later calls look at by themselves; None: they compare everything.
-        """
+        """Note that a guard held at a call, with its roots; `besides`: attributes that later calls compare alone."""
         if self.base is not None:
             self.base.note(guard, owner, static, besides)
         elif besides is not None:
             self.guards[id(guard), id(owner), besides] = guard, owner, static, besides
 
     def expect_unchanged(self) -> None:
-        """Check that all this is as it was; calls from now on compare anew.
-
-        Raises:
-            EdBatchError: something has changed.
-        """
+        """Raise an error if something that calls depend on has changed; calls from now on compare anew."""
         expect_unchanged(self.guards.values())
         self.guards.clear()
         self.serial = next(_serials)

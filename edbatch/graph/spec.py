@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
-_interned: dict[tuple[Shape, np.dtype], Spec] = {}
+_interned: dict[tuple[Shape, np.dtype, bool], Spec] = {}
 
 #: Entries of one value, and rows or columns of a parameter: BLAS and CUDA count them in 32 bits.
 MOST_ENTRIES = 2**31 - 1
@@ -33,13 +33,18 @@ class Spec:
     """Shape and dtype of a value; two values of one shape and dtype share one `Spec` object.
 
     Specs are compared by identity, so that finding the type of a node is a dictionary look-up of pointers.
+
+    Attributes:
+        each: whether there is a value for each element of a list; only where the computation of an op over lists is
+            written down.
     """
 
-    __slots__ = ("dtype", "shape", "size")
+    __slots__ = ("dtype", "each", "shape", "size")
 
-    def __init__(self, shape: Shape, dtype: np.dtype) -> None:
+    def __init__(self, shape: Shape, dtype: np.dtype, each: bool = False) -> None:
         self.shape = shape
         self.dtype = dtype
+        self.each = each
         self.size = math.prod(shape)
 
     def __repr__(self) -> str:
@@ -103,8 +108,8 @@ def reclaim() -> None:
             table.pop(key, None)
 
 
-def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
-    """The one `Spec` of this shape and dtype.
+def spec_of(shape: Shape, dtype: np.dtype, each: bool = False) -> Spec:
+    """The one `Spec` of this shape and dtype; `each`: see there.
 
     Raises:
         EdBatchError: it has more than `MOST_ENTRIES` entries or `MOST_AXES` axes, or is of no dtype that values have:
@@ -114,7 +119,7 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
         >>> spec_of((3, 4), np.dtype("float32")) is spec_of((3, 4), np.dtype("float32"))
         True
     """
-    found = _interned.get((shape, dtype))
+    found = _interned.get((shape, dtype, each))
     if found is None and not (isinstance(dtype, np.dtype) and dtype in FLOATS):
         raise EdBatchError(f"a value of {dtype!r}: expected float32 or float64")
     if found is None and math.prod(shape) > MOST_ENTRIES:
@@ -123,7 +128,7 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
     if found is None and len(shape) > MOST_AXES:
         raise EdBatchError(f"a value of {len(shape)} axes: expected at most {MOST_AXES}")
     # One step for two threads that come here at once: both get the spec that was first.
-    return found if found is not None else _interned.setdefault((shape, dtype), Spec(shape, dtype))
+    return found if found is not None else _interned.setdefault((shape, dtype, each), Spec(shape, dtype, each))
 
 
 _NAMED: dict[object, np.dtype] = {known.name: known for known in FLOATS}
