@@ -13,6 +13,7 @@ import edbatch as eb
 from edbatch.base.blocks import contextmanager
 from edbatch.errors import EdBatchError
 from edbatch.torch.cells import noted, record
+from edbatch.torch.functions.bodies import dtype_of
 from edbatch.torch.operands import operands_of
 from edbatch.torch.recording import Recording, called, current, without_gradient
 from edbatch.torch.registry import HANDLERS, refused
@@ -150,13 +151,14 @@ def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]
             callers[part] = caller(part)
 
 
-# What PyTorch asks while a thread records: which calls of modules are ours, whether lazy tensors pass by a tape, and
-# who handles a function of torch.nn.functional. It asks in Python; other threads are answered as ever, and the answers
-# are put back where no thread records.
+# What PyTorch asks while a thread records: which calls of modules are ours, whether lazy tensors pass by a tape, who
+# handles a function of torch.nn.functional, and which dtype a mask has. It asks in Python; other threads are answered
+# as ever, and the answers are put back where no thread records.
 
 _lock = Lock()
 _recording = [0]  # how many threads do
 _functional: Any = torch.nn.functional
+_none_or_dtype = _functional._none_or_dtype
 _unwrapped, _handle = torch._functorch.utils.unwrap_dead_wrappers, _functional.handle_torch_function
 
 
@@ -196,6 +198,7 @@ def installed() -> Iterator[None]:
         _recording[0] += 1
         nn.Module._compiled_call_impl = _Dispatch()
         torch._functorch.utils.unwrap_dead_wrappers, _functional.handle_torch_function = _checked, _handled
+        _functional._none_or_dtype = dtype_of
     try:
         yield
     finally:
@@ -204,3 +207,4 @@ def installed() -> Iterator[None]:
             if not _recording[0]:
                 nn.Module._compiled_call_impl = None
                 torch._functorch.utils.unwrap_dead_wrappers, _functional.handle_torch_function = _unwrapped, _handle
+                _functional._none_or_dtype = _none_or_dtype

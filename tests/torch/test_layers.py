@@ -108,6 +108,7 @@ ModuleList([nn.Linear(6, 2)]) -> f[0](v)
 MultiLabelMarginLoss() -> f(v, torch.tensor([3, 0, -1, 1, 1, 1]))
 MultiLabelSoftMarginLoss() -> f(m, (m.detach() > 0).to(m.dtype))
 MultiMarginLoss(2, 0.5) -> f(m, torch.tensor([2, 0, 5, 1]))
+MultiheadAttention(6, 2) -> f(m, m, m, attn_mask=m @ m.t())[0]
 MultiheadAttention(6, 2) -> f(m, m, m)
 MultiheadAttention(6, 2) -> f(m, m, m, attn_mask=causal(4).to(m), is_causal=True, need_weights=False)
 MultiheadAttention(6, 2) -> f(m, n, n * w, torch.arange(5).to(m) / 5, attn_mask=torch.eye(4, 5).to(m))

@@ -15,9 +15,14 @@ from edbatch.torch.registry import register
 _ASKING = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 
 
+def dtype_of(mask: Any) -> Any:
+    """PyTorch's `_none_or_dtype`, of lazy tensors, too."""
+    return None if mask is None else mask.dtype
+
+
 def _of_body(function: Any) -> Callable[..., Any]:
     """The function without that question, where parameters are the module's."""
-    known = function.__globals__ | dict.fromkeys(_ASKING, lambda *_: False)
+    known = function.__globals__ | dict.fromkeys(_ASKING, lambda *_: False) | {"_none_or_dtype": dtype_of}
     body = FunctionType(function.__code__, known, None, function.__defaults__)
     body.__kwdefaults__ = function.__kwdefaults__
 
