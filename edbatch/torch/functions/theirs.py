@@ -20,7 +20,7 @@ from edbatch.torch.unread import Unread
 #: Of `torch`, `torch.nn.functional`, `torch.special`, `torch.linalg` and tensors.
 _NAMES = """
     absolute acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh ceil copysign
-    cosh deg2rad digamma entr erfcx erfinv exp2 expm1 fix float_power floor fmax fmin fmod frac
+    cosh deg2rad digamma entr erfcx erfinv exp2 expm1 fix floor fmax fmin fmod frac
      gammaln hypot i0 i0e i1 i1e ldexp lgamma log10 log1p log2 log_ndtr logaddexp
     logaddexp2 logit multigammaln mvlgamma nan_to_num ndtr ndtri polygamma psi rad2deg remainder round sgn signbit sinc
     sinh tan trunc xlog1py xlogy isneginf isposinf isclose logical_and logical_not logical_or logical_xor
