@@ -33,7 +33,7 @@ class _Bound:
 
     def __init__(self, places: list[Any]) -> None:
         self.places = places
-        self.callers: dict[nn.Module, Callable[..., Any]] = {}
+        self.computed: dict[nn.Module, Callable[..., Any]] = {}  # for parts that compute weights
         self.cells: dict[Any, Any] = {}  # see `Cells`
         self.replays: dict[Any, Callable[..., Any]] = {}  # by the model's state
         self.weights: list[Weight] = []
@@ -52,8 +52,9 @@ class _Bound:
                 self.weights.append(Weight(ours, module, name))
             else:
                 weight = Computed(collection, module, path)
-                self.callers[module] = lambda weight=weight: weight.theirs
+                self.computed[module] = lambda weight=weight: weight.theirs
                 self.weights.append(weight)
+        self.callers = self.computed.copy()
 
 
 def _recorded(
@@ -154,7 +155,8 @@ class Batched(nn.Module):
         inputs = Inputs(bound.dtype, self)
         cells = Cells(bound.cells, self.model, self.cells == "auto")
         note_callers(self.model, bound.callers)
-        recording = Recording(bound.weights, inputs, cells, bound.callers)
+        hooked = nn.modules.module._has_any_global_hook()  # each call of a part runs them
+        recording = Recording(bound.weights, inputs, cells, bound.computed if hooked else bound.callers)
         token = current.set(recording)
         try:
             with (

@@ -31,7 +31,7 @@ class Batch:
         self, place: str, graph: eb.Graph, weights: Sequence[Weight], others: Sequence[torch.Tensor], inputs: Inputs,
         sparse: bool,
     ) -> None:  # fmt: skip
-        self._place, self._graph, self._weights, self._inputs, self._sparse = place, graph, weights, inputs, sparse
+        self.place, self._graph, self._weights, self._inputs, self._sparse = place, graph, weights, inputs, sparse
         self._tensors = [*inputs.tensors, *(weight.theirs for weight in weights), *others]
         self._outputs: list[Any] = []
 
@@ -51,7 +51,7 @@ class Batch:
                 groups.setdefault(leaf.spec, []).append(at)
             elif leaf is not None and not isinstance(leaf, bool | int | float | str | torch.Tensor | Unread):
                 raise EdBatchError(
-                    f"{self._place}: a sample gave {shown(leaf)}; expected tensors, expressions, numbers and texts, "
+                    f"{self.place}: a sample gave {shown(leaf)}; expected tensors, expressions, numbers and texts, "
                     "also in tuples, lists and dictionaries"
                 )
         self._outputs = [eb.array([found[at] for at in places]) for places in groups.values()]
@@ -119,9 +119,11 @@ class _Node(torch.autograd.Function):
         return batch.values()
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        return None, *ctx.saved_tensors[0].batch.gradients(gradients, ctx.needs_input_grad[1:])
+        batch = ctx.saved_tensors[0].batch
+        if torch.is_grad_enabled():
+            raise EdBatchError(f"{batch.place}: create_graph=True, gradients of gradients, is not supported")
+        return None, *batch.gradients(gradients, ctx.needs_input_grad[1:])
 
 
 def samples_of(

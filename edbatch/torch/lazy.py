@@ -12,7 +12,7 @@ import edbatch as eb
 from edbatch.errors import MissingAttributeError
 from edbatch.torch.functions import elementwise, index, matrices
 from edbatch.torch.recording import Recording, called, lift, without_gradient, written
-from edbatch.torch.registry import HANDLERS, IN_PLACE, METHODS, name_of, refused
+from edbatch.torch.registry import HANDLERS, METHODS, VIEWS, name_of, refused
 from edbatch.torch.unread import Unread, values_of, values_of_sample
 
 
@@ -167,7 +167,7 @@ _SAME = ("numpy", "tolist", "item", "ndim")
 
 
 #: Entry by entry.
-OPERATORS = {"add": eb.add, "sub": eb.subtract, "mul": eb.multiply, "truediv": eb.divide, "pow": elementwise.power}
+OPERATORS = {"add": eb.add, "sub": eb.subtract, "mul": eb.multiply, "truediv": eb.divide, "pow": eb.power}
 
 
 def _fill() -> None:
@@ -176,9 +176,9 @@ def _fill() -> None:
         theirs = getattr(torch.Tensor, name, name)
         is_attribute = not callable(theirs)
         setattr(LazyTensor, name, (_attribute if is_attribute else _method)(function, theirs))
-        if name in IN_PLACE:
-            setattr(LazyTensor, f"{name}_", _changing(function, f"torch.Tensor.{name}_"))
-            HANDLERS[getattr(torch.Tensor, f"{name}_")] = getattr(LazyTensor, f"{name}_")
+        if (in_place := getattr(torch.Tensor, f"{name}_", None)) is not None and function not in VIEWS:
+            HANDLERS[in_place] = _changing(getattr(LazyTensor, name), f"torch.Tensor.{name}_")
+            setattr(LazyTensor, f"{name}_", HANDLERS[in_place])
     for name, function in (OPERATORS | {"matmul": matrices.matmul}).items():
         setattr(LazyTensor, f"__{name}__", _operator(function, False))
         setattr(LazyTensor, f"__r{name}__", _operator(function, True))

@@ -56,6 +56,10 @@ class Op:
             call = lambda *xs: torch.func.functional_call(module, own, xs)  # noqa: E731
         return (torch.func.vmap(call, randomness="different") if self._vmap else call)(*xs)
 
+    def example(self, at: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """Rows by which the shapes of the results are found, for the operand of this number."""
+        return torch.zeros(shape, dtype=dtype)
+
     def buffers(self) -> dict[str, torch.Tensor]:
         """Copies of the module's buffers, by name."""
         return {name: buffer.clone() for name, buffer in self._owner.named_buffers()} if self._owner else {}

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.torch.inputs import Inputs
-from edbatch.torch.registry import HANDLERS, VIEWS, WRITTEN, name_of, refused
+from edbatch.torch.registry import HANDLERS, VIEWS, WRITTEN, Unlike, another_of, name_of, refused
 from edbatch.torch.weights import Weight
 
 #: Functions that make the same tensor of the same numbers: in a cell, a constant, as is what is computed of constants.
@@ -47,8 +47,10 @@ class Recording(TorchFunctionMode):
         graph: the graph of the samples.
         views: ids of its values that are views of others or have some.
         lazy, rows: the classes of lazy tensors, and of those that are known by their rows.
+        theirs: see `functions.theirs`.
     """
 
+    theirs: ClassVar[Any]
     lazy: ClassVar[Any]
     rows: ClassVar[Any]
     graph: eb.Graph
@@ -247,17 +249,13 @@ def whole_of(x: Any) -> Any:
 
 
 def called(func: Any, handler: Any, args: Any, kwargs: Any) -> Any:
-    """Call our function with the arguments of theirs.
-
-    Raises:
-        EdBatchError: it has no such arguments.
-    """
+    """Call our function with the arguments of theirs, or theirs, where ours has no such arguments."""
     try:
         result = handler(*args, **kwargs) if kwargs else handler(*args)
-    except TypeError as error:
+    except (TypeError, Unlike) as error:
         if isinstance(error, EdBatchError):
             raise
-        raise refused(name_of(func), f"{error}") from error
+        result = Recording.theirs(func, args, kwargs or {})
     if handler in VIEWS:
         recording().note_views(
             args[0] if args else kwargs.get("input"), result if result.__class__ is tuple else (result,)
@@ -285,11 +283,14 @@ def written(x: Any, result: Any, name: str) -> Any:
     """
     graph = eb.current_graph()
     if not isinstance(x, eb.Expression) or graph is not x.graph or recording().origins is not None:
-        raise refused(name, f"{WRITTEN} (tensors from outside cannot be written to, parameters between calls)")
+        raise refused(name, f"{another_of(name)} (tensors from outside cannot be written to, parameters between calls)")
     if recording().grad and not torch.is_grad_enabled():
         raise refused(f"{name} in torch.no_grad()", WRITTEN)
     if x.id in recording().views:
         raise refused(f"{name} where the tensor has views, or is one, or is of a cell,", WRITTEN)
+    result = whole_of(result)
+    if not isinstance(result, eb.Expression):
+        raise refused(name, "a tensor of truth values is another")
     if result.spec is not x.spec:
         raise EdBatchError(
             f"edbatch.torch: {name}: expected a result of shape {list(x.shape)}, got {list(result.shape)}"

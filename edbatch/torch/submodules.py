@@ -13,13 +13,17 @@ import edbatch as eb
 from edbatch.base.context_stack import contextmanager
 from edbatch.errors import EdBatchError
 from edbatch.torch.cells import noted, record
+from edbatch.torch.functions.bodies import dtype_of
 from edbatch.torch.operands import operands_of
-from edbatch.torch.recording import Recording, current, without_gradient
-from edbatch.torch.registry import refused
+from edbatch.torch.recording import Recording, called, current, without_gradient
+from edbatch.torch.registry import HANDLERS, refused
 from edbatch.torch.state import is_users
 
 #: A cell that comes by itself is given up where it is traced for more shapes than these, and hardly called.
 _TRACES = 8
+
+#: Where PyTorch keeps what is called instead of a module.
+_COMPILED = "_compiled_call_impl"
 
 
 def _linear(recording: Recording, module: Any, x: Any) -> Any:
@@ -53,44 +57,35 @@ _DIRECT: dict[type, Callable[..., Any]] = {nn.Linear: _linear, nn.Embedding: _em
 def caller(module: nn.Module) -> Callable[..., Any]:
     """What PyTorch calls instead of a module's `forward` and hooks where `Batched` records in this thread.
 
-    A call is a cell if only tensors are given to it, or is recorded at once, of layers that are one node.
+    A layer that is one node is recorded at once; else a call is a cell if only tensors are given to it.
     """
-    is_cell = _may_be_cell(module)
     direct, call_impl, is_grad_enabled = _DIRECT.get(type(module)), module._call_impl, torch.is_grad_enabled
 
-    def call(*args: Any, **given: Any) -> Any:
-        recording: Any = current.get()
-        if direct is not None and not given and _is_plain(module):
-            found = direct(recording, module, *args)
+    def layer(*args: Any, **given: Any) -> Any:
+        if not given and _is_plain(module):
+            found = direct(current.get(), module, *args)  # type: ignore[misc]
             if found is not NotImplemented:
                 return found if is_grad_enabled() else without_gradient(found)
-        elif is_cell and recording.origins is None and recording.cells.automatic and _is_plain(module):
-            known = recording.cells.usual.get(module)
-            if (
-                known is not None
-                and not given
-                and len(args) == known.count
-                and is_grad_enabled()
-                and known.is_as_it_was()
-            ):
-                lazy = recording.lazy
-                for x in args:
-                    if x.__class__ is not lazy:
-                        break
-                else:
-                    try:
-                        found = known.call(*args)
-                    except Exception:  # of arguments of other shapes, perhaps
-                        del recording.cells.usual[module]
-                    else:
-                        known.calls += 1
-                        return found if not known.shares else noted(recording, found, args)
-            found = _as_cell(recording, module, args, given)
-            if found is not NotImplemented:
-                return found
         return call_impl(*args, **given)
 
-    return call
+    def cell(*args: Any, **given: Any) -> Any:
+        recording: Any = current.get()
+        if recording.origins is not None or not recording.cells.automatic or not _is_plain(module):
+            return call_impl(*args, **given)
+        known, lazy = recording.cells.usual.get(module), recording.lazy
+        is_usual = known is not None and not given and len(args) == known.count and is_grad_enabled()
+        if is_usual and known.is_as_it_was() and all(x.__class__ is lazy for x in args):
+            try:
+                found = known.call(*args)
+            except Exception:  # of arguments of other shapes, perhaps
+                del recording.cells.usual[module]
+            else:
+                known.calls += 1
+                return found if not known.shares else noted(recording, found, args)
+        found = _as_cell(recording, module, args, given)
+        return found if found is not NotImplemented else call_impl(*args, **given)
+
+    return cell if direct is None else layer
 
 
 def _is_plain(module: Any) -> bool:
@@ -130,9 +125,15 @@ def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]
 
     Raises:
         EdBatchError: one has hooks of the backward pass, which is not run module by module, or computes its weights in
-            hooks.
+            hooks, or is compiled.
     """
+    own = nn.modules.module
     for part in module.modules():
+        if isinstance(part, torch.jit.ScriptModule) or "_orig_mod" in part._modules or part.__dict__.get(_COMPILED):
+            raise EdBatchError(
+                f"edbatch.torch.Batched: a compiled {type(part).__name__} takes no lazy tensors; expected the module "
+                "that torch.jit or torch.compile was given"
+            )
         for hook in part._forward_pre_hooks.values():
             if type(hook).__module__ in ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm"):
                 old = type(hook).__module__
@@ -140,7 +141,8 @@ def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]
                     f"edbatch.torch.Batched: {old} of a {type(part).__name__} is not supported; expected its "
                     f"successor, torch.nn.utils.parametrizations.{old.rpartition('.')[2]}"
                 )
-        if part._backward_hooks or part._backward_pre_hooks:
+        of_all = own._global_backward_hooks or own._global_backward_pre_hooks
+        if part._backward_hooks or part._backward_pre_hooks or of_all:
             raise EdBatchError(
                 f"edbatch.torch.Batched: a {type(part).__name__} has backward hooks, which are not supported; hooks of "
                 "parameters and of what is returned are"
@@ -149,12 +151,15 @@ def note_callers(module: nn.Module, callers: dict[nn.Module, Callable[..., Any]]
             callers[part] = caller(part)
 
 
-# What PyTorch asks while a thread records: which calls of modules are ours, and whether lazy tensors pass by a tape.
-# It asks in Python; other threads are answered as ever, and the answers are put back where no thread records.
+# What PyTorch asks while a thread records: which calls of modules are ours, whether lazy tensors pass by a tape, who
+# handles a function of torch.nn.functional, and which dtype a mask has. It asks in Python; other threads are answered
+# as ever, and the answers are put back where no thread records.
 
 _lock = Lock()
 _recording = [0]  # how many threads do
-_unwrapped = torch._functorch.utils.unwrap_dead_wrappers
+_functional: Any = torch.nn.functional
+_none_or_dtype = _functional._none_or_dtype
+_unwrapped, _handle = torch._functorch.utils.unwrap_dead_wrappers, _functional.handle_torch_function
 
 
 class _Dispatch:
@@ -172,13 +177,28 @@ def _checked(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return _unwrapped(args)
 
 
+def _handled(function: Any, relevant: Any, *args: Any, **given: Any) -> Any:
+    """The same as PyTorch's, faster: ours is called of a lazy tensor, while the mode is off."""
+    recording: Any = current.get(None)
+    handler = HANDLERS.get(function)
+    is_usual = recording is not None and handler is not None and relevant[0].__class__ is recording.lazy
+    if not is_usual or torch._C._len_torch_function_stack() != 1 or recording.rows in map(type, relevant):
+        return _handle(function, relevant, *args, **given)
+    mode = torch._C._pop_torch_function_stack()
+    try:
+        return called(function, handler, args, given)
+    finally:
+        torch._C._push_on_torch_function_stack(mode)
+
+
 @contextmanager
 def installed() -> Iterator[None]:
     """Have PyTorch ask."""
     with _lock:
         _recording[0] += 1
         nn.Module._compiled_call_impl = _Dispatch()
-        torch._functorch.utils.unwrap_dead_wrappers = _checked
+        torch._functorch.utils.unwrap_dead_wrappers, _functional.handle_torch_function = _checked, _handled
+        _functional._none_or_dtype = dtype_of
     try:
         yield
     finally:
@@ -186,4 +206,5 @@ def installed() -> Iterator[None]:
             _recording[0] -= 1
             if not _recording[0]:
                 nn.Module._compiled_call_impl = None
-                torch._functorch.utils.unwrap_dead_wrappers = _unwrapped
+                torch._functorch.utils.unwrap_dead_wrappers, _functional.handle_torch_function = _unwrapped, _handle
+                _functional._none_or_dtype = _none_or_dtype

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_flatten
 import edbatch as eb
 from edbatch.base.context_stack import contextmanager
 from edbatch.errors import EdBatchError, shown
+from edbatch.torch.recording import current as recording
 
 
 class Gathered(dict[torch.Tensor, torch.Tensor]):
@@ -79,7 +80,8 @@ class Calls:
         self.anchor = _anchor(self._numpy)
         try:
             with torch.no_grad(), torch.random.fork_rng(devices=[]):
-                found = op.run([torch.zeros(2, *spec.shape, dtype=self._dtype) for spec in specs], op.buffers())
+                rows = [op.example(at, (2, *spec.shape), self._dtype) for at, spec in enumerate(specs)]
+                found = op.run(rows, op.buffers())
             ys, self.tree = tree_flatten(found)
             self.shapes = self._shapes_of(ys, 2)
         except Exception as error:
@@ -120,9 +122,11 @@ class Calls:
         op, n = self._op(), len(arrays[0])
         if op is None:
             raise EdBatchError("the op is gone; expected it to be held as long as graphs that call it run")
-        keeps = torch.is_grad_enabled()
-        xs = [torch.from_numpy(x).requires_grad_(keeps) for x in arrays]
-        ys, tree = tree_flatten(op.run(xs))
+        sample: Any = recording.get(None)
+        keeps = torch.is_grad_enabled() if sample is None else sample.grad  # whatever reads a value
+        with torch.set_grad_enabled(keeps):
+            xs = [torch.from_numpy(x).requires_grad_(keeps) for x in arrays]
+            ys, tree = tree_flatten(op.run(xs))
         if self._shapes_of(ys, n) != self.shapes or tree != self.tree:
             raise EdBatchError(f"expected results of shapes {self.shapes} for each row, as for rows of zeros")
         tapes = eb.foreign_run().kept.setdefault(Calls, [])
@@ -156,7 +160,7 @@ class Calls:
         for leaf, one in zip(leaves, found[len(xs) :], strict=True):
             if one is not None:
                 gathered.add(leaf, one)
-        return [None if x is None else x.numpy()[rows] for x in found[: len(xs)]]
+        return [None if x is None else x.numpy(force=True)[rows] for x in found[: len(xs)]]
 
 
 def _leaves(nodes: list[Any], xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -167,10 +167,10 @@ F.kl_div(m, (n.detach() > 0).to(n.dtype))
 (F.layer_norm(m, (5,)), F.layer_norm(m, [5], p, w), F.layer_norm(t, (3, 4)), F.layer_norm(m, (3, 5), n, m, 1e-3))
 (torch.layer_norm(v, (5,), eps=0.1),)
 (F.rms_norm(m, (5,)), F.rms_norm(m, (5,), p, 1e-3), torch.rms_norm(t, (3, 4)))
-(F.batch_norm(m, w.detach(), p.detach(), p, v), F.batch_norm(t, w.detach()[:3], p.detach()[:3]))
+(F.batch_norm(m, torch.ones_like(w), torch.ones_like(w), p, v), F.batch_norm(t, *torch.ones(2, 3).to(v)))
 (torch.group_norm(t, 3), F.group_norm(c, 2, v[:2], w[:2], 0.1), torch.group_norm(m, 1, eps=1e-3))
 (F.instance_norm(t), F.instance_norm(c, weight=v[:2], bias=w[:2], eps=0.1))
-(F.instance_norm(t, v.detach()[:3], p.detach()[:3], use_input_stats=False),)
+(F.instance_norm(t, *torch.ones(2, 3).to(v), use_input_stats=False),)
 (torch.instance_norm(t, None, None, None, None, True, 0.1, 1e-3, False),)
 (torch.conv1d(t, u), torch.conv1d(t[0], u, w[:2], padding=1), F.conv1d(m[None], n[None, :, :2], stride=2))
 (torch.conv2d(c, c[:, :, :2, :3]), F.conv2d(c[0], c[:, :, :3, :3], v[:1], 2, 1, 2))
@@ -244,6 +244,75 @@ v.to(v.dtype) + v.to("cpu") + v.to(v) + v.to(w, copy=True) + v.type_as(w) + v.cp
 v * v.is_floating_point() + v.is_complex()
 (v.float() if v.dtype == torch.float32 else v.double()) + (W.to(W) @ w).sum()
 torch.clone(v) + v.clone() + v * v.detach() + torch.detach(v) * w + v.data + v.detach().requires_grad_()
+""".strip().splitlines()
+
+#: Functions that are called as they are: of one tensor, of two, and those of others.
+OF_ONE = """
+    absolute acos arccos arccosh acosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil cosh deg2rad digamma
+    erfinv exp2 fix floor frac i0 isneginf isposinf lgamma logical_not logit nan_to_num rad2deg round sgn signbit sinc
+    sinh trunc special.entr special.erfcx special.gammaln special.i0e special.i1 special.i1e special.log_ndtr
+    special.ndtr special.ndtri special.psi all any aminmax count_nonzero cov diag diag_embed diagflat diff median
+    msort nanmedian nanmean nansum ravel std_mean trapezoid trapz var_mean
+"""
+OF_TWO = """
+    arctan2 atan2 copysign cartesian_prod dist fmax fmin fmod hypot isclose isin kron ldexp logaddexp2
+    logical_and logical_or logical_xor remainder special.xlog1py xlogy linalg.vecdot meshgrid block_diag
+"""
+CASES += [f"torch.{name}({'p + 1.5' if name in ('acosh', 'arccosh') else 'p'})" for name in OF_ONE.split()]
+CASES += [f"torch.{name}(p, w)" for name in OF_TWO.split()]
+CASES += """
+(torch.polygamma(1, p), torch.mvlgamma(p + 2, 2),)
+(torch.special.multigammaln(p + 2, 2), v.arcsinh().atan_(), v.polygamma(1),)
+torch.addbmm(t[0][:, :3], t, u.mT) + torch.addr(t[0][:, :3], v[:3], w[:3])
+(torch.cdist(m, n), torch.cdist(t, u, 1.0), torch.linalg.multi_dot([m, k, k.T]))
+(torch.cholesky(B[0] @ B[0].T + torch.eye(5)), torch.linalg.cholesky(B @ B.mT + torch.eye(5)))
+torch.cholesky_solve(m.T, torch.linalg.cholesky(B[1] @ B[1].T + torch.eye(5)))
+(torch.combinations(v), torch.corrcoef(m), torch.cross(m.T[:3], n.T[:3], dim=0), torch.linalg.cross(m[:, :3], n[:, :3]))
+(torch.det(B), torch.linalg.det(B[0] * v), torch.logdet(B @ B.mT), torch.slogdet(B), torch.linalg.slogdet(B[0] * v))
+(torch.inverse(B * v), torch.linalg.inv(B[1] * v), torch.linalg.pinv(m), torch.pinverse(n), torch.linalg.svdvals(m))
+torch.linalg.eigvalsh(B[0] * v + (B[0] * v).T) + torch.linalg.eigh(B[0] * v + (B[0] * v).T)[0]
+(torch.linalg.qr(m.T)[1].abs(), torch.qr(n.T)[1].abs(), torch.linalg.solve(B[0], w))
+torch.linalg.solve_triangular(B[0] * v, m.T, upper=True) + 0 * torch.trace(B[1] * v)
+(torch.matrix_exp(B * v), torch.linalg.matrix_exp(B[0] * v), torch.matrix_power(B[0] * v, 3))
+(torch.linalg.matrix_power(B * v, 2), torch.linalg.matrix_norm(m), torch.linalg.matrix_norm(B * v, 1))
+(torch.tensordot(m, n), torch.tensordot(t, u, ([1, 2], [1, 2])), torch.tensordot(m, k, dims=1))
+(torch.cummax(m, 1), m.cummin(0), torch.cummin(v, 0), torch.cumulative_trapezoid(m), torch.logcumsumexp(m, 1))
+(torch.kthvalue(m, 2), torch.mode(m), torch.median(m, 0), m.median(1, True), m.nanmedian(1), v.median())
+(torch.quantile(v, 0.3), m.quantile(0.5, dim=1), torch.nanquantile(v, 0.2), torch.renorm(m, 2, 0, 1.0))
+(torch.bucketize(v, w.sort()[0]), torch.searchsorted(v.sort().values, w),)
+(torch.take(m, i), m.take(torch.tensor([0, 9])),)
+(torch.take_along_dim(m, i, 0), m.take_along_dim(m.argsort(1), 1), torch.diagonal_scatter(m, w[:3]))
+(torch.fliplr(m), torch.dstack([m, n]), torch.flipud(m), torch.rot90(m, 1, (0, 1)),)
+(torch.roll(m, 1), torch.slice_scatter(m, n[:1], 0, 1, 2),)
+(torch.index_copy(m, 0, torch.tensor([2, 0]), n[:2]), torch.index_fill(m, 1, torch.tensor([1]), 2.0))
+(torch.index_put(m, (torch.tensor([0, 0]), torch.tensor([1, 2])), v[:2]), m.index_put([j % 3], n, accumulate=True))
+(torch.masked_scatter(m, mask, n), torch.scatter(m, 0, i, n), m.scatter(0, i, 2.0))
+(torch.scatter_reduce(m, 0, i, n, "amax"), m.scatter_reduce(1, i, n, reduce="sum"), m.sum_to_size(1, 5))
+(F.celu(v, 0.5), torch.celu(v), torch.threshold(v, 0.1, 2.0), torch.alpha_dropout(v, 0.1, False))
+(torch.feature_alpha_dropout(m, 0.1, False),)
+F.alpha_dropout(v, 0.5, True) * 0 + F.dropout1d(m, 0.5, True) * 0
+(torch.adaptive_max_pool1d(t, 1), F.adaptive_max_pool3d(t[None], 1), F.avg_pool3d(t[None], 2), F.lp_pool3d(c, 2, 1))
+(torch.max_pool3d(t[None], 2), F.max_pool3d(c, (1, 2, 2)), F.max_pool2d(c, 2, ceil_mode=True, return_indices=True))
+(F.affine_grid(t[:, :2, :3], (2, 1, 3, 3)), F.grid_sample(c, F.affine_grid(t[:1, :2, :3], (1, 2, 3, 3))))
+(F.channel_shuffle(c, 2), F.pixel_shuffle(torch.cat([c, c], 1), 2),)
+(F.pixel_unshuffle(c, 2), F.local_response_norm(c, 2),)
+(F.conv3d(c[:, :, None], c[:, :, None, :2, :2]),)
+(F.conv_transpose1d(t, u.transpose(0, 1)[:, :1]), F.conv_transpose2d(c, c[0, :, None, :2, :2]),)
+(F.conv_transpose3d(c[:, :, None], c[0, :, None, None, :2, :2]), F.unfold(c, 2), F.fold(k[:4], (2, 4), (2, 1)))
+(F.interpolate(c, scale_factor=2), F.interpolate(c, (3, 4), mode="bilinear"), F.interpolate(t, 7, mode="linear"))
+F.pdist(m)
+(torch.cosine_embedding_loss(m, n, torch.tensor([1, -1, 1])), torch.hinge_embedding_loss(v, w.detach().sign()))
+(torch.margin_ranking_loss(v, w, torch.ones(5)), torch.poisson_nll_loss(v, q, True, False, 1e-8, 1))
+(torch.triplet_margin_loss(m, n, m * n), F.multilabel_margin_loss(v, torch.tensor([1, 2, -1, 0, 0])))
+(torch.adjoint(m), B.mH * v, torch.atleast_1d(s), torch.atleast_2d(v),)
+(torch.atleast_3d(m), s.logsumexp(0), s.softmax(0),)
+(torch.dsplit(t, 2), torch.hsplit(v, [2]), torch.tensor_split(v, 2), m.tensor_split([1], 1), torch.vsplit(k[:4], 2))
+(torch.unsafe_chunk(v, 2), torch.unsafe_split(v, 2), v.unfold(0, 2, 1), m.unfold(1, 3, 2))
+torch.rsub(v, w, alpha=2) + v.clamp(w, p) + torch.div(v, 2, rounding_mode=None) + torch.mul(v, other=w)
+(torch.cosine_similarity(t[:1], t[:, :1], dim=-2), (v * 1e-12).log1p() * 1e12, v.norm(3), m.norm(0.5, 1), m.norm(-1, 0))
+(F.cross_entropy(t, j[:2, None].expand(2, 4) % 3), F.pad(m, (-1, 2)),)
+(torch.einsum("bii->b", B[:, :3, :3]), t[[0, 1], :, [1, 2]],)
+(torch.meshgrid(v, w[:2], indexing="xy"), v.masked_fill(v > 0, s), torch.where(v > 0, v, s), s.sort(), s.cumsum(0))
 """.strip().splitlines()
 
 #: What PyTorch refuses, and so do lazy tensors: here nothing may be broadcast, or is counted from the end.

@@ -24,13 +24,14 @@ FAMILIES = {
     "losses": "Losses",
     "constants": "Constructors and conversions",
     "bodies": "PyTorch functions written with these",
+    "theirs": "PyTorch's own, called once for each batch",
     "": "Attributes and reading",
 }
 HEAD = f"""# Functions of PyTorch
 
 These are the functions, methods and attributes of PyTorch {VERSION} that [`edbatch.torch.Batched`](torch.md) supports
 for lazy tensors, of all that PyTorch lets other libraries define (`torch.overrides.get_overridable_functions`). Every
-other one is refused with an error that names it, and so is an argument that is not supported. `abs(_)` stands for `abs`
+other one is refused with an error that names it. `abs(_)` stands for `abs`
 and, as a method that works in place, `abs_`.
 
 Besides, lazy tensors have the operators `+ - * / ** @`, comparisons, `+=`, `-=`, `*=`, `/=`, `**=`, `abs`, `len`,

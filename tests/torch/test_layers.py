@@ -24,9 +24,11 @@ AdaptiveAvgPool2d((2, 3)) -> f(i)
 AdaptiveAvgPool3d(1) -> f(d)
 AdaptiveMaxPool1d(1) -> f(m)
 AdaptiveMaxPool2d(1) -> f(i)
+AdaptiveMaxPool3d(1) -> f(d)
 AlphaDropout(0.5).eval() -> f(v)
 AvgPool1d(2) -> f(m)
 AvgPool2d(2) -> f(i)
+AvgPool3d(2) -> f(d)
 BCELoss() -> f(v.sigmoid(), w.detach().sigmoid())
 BCEWithLogitsLoss() -> f(v, w.sigmoid())
 BatchNorm1d(6).eval() -> f(m)
@@ -34,6 +36,7 @@ BatchNorm2d(4).eval() -> f(ii)
 BatchNorm3d(2).eval() -> f(d[None])
 Bilinear(6, 6, 3) -> f(v, w)
 CELU() -> f(v)
+ChannelShuffle(2) -> f(ii)
 CircularPad1d(1) -> f(m)
 CircularPad2d(1) -> f(i)
 CircularPad3d(1) -> f(d)
@@ -42,6 +45,10 @@ ConstantPad2d(1, 2.0) -> f(i)
 ConstantPad3d(1, 2.0) -> f(d)
 Conv1d(4, 4, 3, padding="same", padding_mode="reflect", groups=2) -> f(m)
 Conv2d(4, 3, 2, padding=1, padding_mode="replicate") -> f(i)
+Conv3d(2, 3, 2) -> f(d)
+ConvTranspose1d(4, 3, 2) -> f(m)
+ConvTranspose2d(4, 3, 2) -> f(i)
+ConvTranspose3d(2, 3, 2) -> f(d)
 CosineEmbeddingLoss(0.1) -> f(m, m * w, torch.tensor([1, -1, -1, 1]))
 CosineSimilarity() -> f(m, w[None])
 CrossEntropyLoss() -> f(v, torch.tensor(1))
@@ -54,9 +61,11 @@ Embedding(5, 3) -> f(torch.tensor([1, 4])) * s
 EmbeddingBag(5, 3) -> f(torch.tensor([[1, 4], [0, 0]])) * s
 FeatureAlphaDropout(0.5).eval() -> f(m)
 Flatten() -> f(c)
+Fold((2, 4), (2, 2)) -> f(torch.cat([m, m])[:, :3])
 GELU() -> f(v)
 GLU() -> f(v)
 GRU(6, 4, 2, bidirectional=True) -> f(m[:, None])
+GRU(6, 4, batch_first=True) -> rnn.pad_packed_sequence(f(rnn.pack_sequence([n]))[0], True, 2.0, total_length=7)
 GRUCell(6, 4) -> f(v)
 GaussianNLLLoss(full=True) -> f(v, w, v.exp())
 GroupNorm(2, 4) -> f(c)
@@ -66,6 +75,7 @@ Hardswish() -> f(v)
 Hardtanh() -> f(v)
 HingeEmbeddingLoss() -> f(v, torch.tensor([1, -1, 1, 1, -1, -1]))
 HuberLoss() -> f(v, w)
+Identity() -> (rnn.pad_sequence([m, n]), rnn.pad_sequence([m, n], True, 1.0, "left"), rnn.pad_sequence([m]))
 Identity() -> f(v)
 InstanceNorm1d(4) -> f(m)
 InstanceNorm2d(4, affine=True, track_running_stats=True).eval() -> f(ii)
@@ -74,46 +84,51 @@ KLDivLoss() -> f(v.log_softmax(0), w.detach().softmax(0))
 L1Loss() -> f(v, w)
 LPPool1d(2, 2) -> f(m)
 LPPool2d(2, 2) -> f(i)
-LSTM(6, 4, 2, batch_first=True, bias=False, proj_size=3) -> f(m[None])
-LSTM(6, 4, proj_size=3, bidirectional=True) -> f(m)
-LSTM(6, 4, 2, bidirectional=True) -> rnn.pad_packed_sequence(f(rnn.pack_padded_sequence(m[None], [3], True))[0])
+LPPool3d(2, 2) -> f(d)
 LSTM(6, 4) -> f(rnn.pack_padded_sequence(m[:, None], torch.tensor([4]), enforce_sorted=False))
-GRU(6, 4, batch_first=True) -> rnn.pad_packed_sequence(f(rnn.pack_sequence([n]))[0], True, 2.0, total_length=7)
-RNN(6, 4) -> rnn.unpack_sequence(f(rnn.pack_sequence([m]))[0])
-RNN(6, 4) -> f(rnn.pack_sequence([n]), torch.zeros(1, 1, 4).to(m))[1]
-Identity() -> (rnn.pad_sequence([m, n]), rnn.pad_sequence([m, n], True, 1.0, "left"), rnn.pad_sequence([m]))
+LSTM(6, 4, 2, batch_first=True, bias=False, proj_size=3) -> f(m[None])
+LSTM(6, 4, 2, bidirectional=True) -> rnn.pad_packed_sequence(f(rnn.pack_padded_sequence(m[None], [3], True))[0])
+LSTM(6, 4, proj_size=3, bidirectional=True) -> f(m)
 LSTMCell(6, 4) -> f(v)
 LayerNorm(6) -> f(m)
 LeakyReLU() -> f(v)
 Linear(6, 3) -> f(v)
 LinearCrossEntropyLoss(6, 3) -> f(m, torch.tensor([0, 1, 2, 0]))
+LocalResponseNorm(2) -> f(ii)
 LogSigmoid() -> f(v)
 LogSoftmax(0) -> f(v)
 MSELoss() -> f(v, w)
 MarginRankingLoss() -> f(v, w, torch.ones(6))
 MaxPool1d(2) -> f(m)
 MaxPool2d(2) -> f(i)
+MaxPool3d(2) -> f(d)
 Mish() -> f(v)
 ModuleDict({"a": nn.Linear(6, 2)}) -> f["a"](v)
 ModuleList([nn.Linear(6, 2)]) -> f[0](v)
+MultiLabelMarginLoss() -> f(v, torch.tensor([3, 0, -1, 1, 1, 1]))
 MultiLabelSoftMarginLoss() -> f(m, (m.detach() > 0).to(m.dtype))
 MultiMarginLoss(2, 0.5) -> f(m, torch.tensor([2, 0, 5, 1]))
+MultiheadAttention(6, 2) -> f(m, m, m, attn_mask=m @ m.t())[0]
 MultiheadAttention(6, 2) -> f(m, m, m)
-MultiheadAttention(6, 2, bias=False) -> f(m, n, n, need_weights=False)
-MultiheadAttention(6, 3, batch_first=True) -> f(m[None], n[None], n[None], average_attn_weights=False)
-MultiheadAttention(6, 2, add_bias_kv=True, add_zero_attn=True) -> f(m[:, None], n[:, None], n[:, None])
-MultiheadAttention(6, 2, kdim=4, vdim=5) -> f(m, n[:, :4], n[:, :5], torch.arange(5) % 3 == 1)
-MultiheadAttention(6, 2) -> f(m, n, n, torch.arange(5) > 3, attn_mask=torch.arange(20).reshape(4, 5) % 3 == 1)
-MultiheadAttention(6, 2) -> f(m, n, n * w, torch.arange(5).to(m) / 5, attn_mask=torch.eye(4, 5).to(m))
 MultiheadAttention(6, 2) -> f(m, m, m, attn_mask=causal(4).to(m), is_causal=True, need_weights=False)
+MultiheadAttention(6, 2) -> f(m, n, n * w, torch.arange(5).to(m) / 5, attn_mask=torch.eye(4, 5).to(m))
+MultiheadAttention(6, 2) -> f(m, n, n, torch.arange(5) > 3, attn_mask=torch.arange(20).reshape(4, 5) % 3 == 1)
+MultiheadAttention(6, 2, add_bias_kv=True, add_zero_attn=True) -> f(m[:, None], n[:, None], n[:, None])
+MultiheadAttention(6, 2, bias=False) -> f(m, n, n, need_weights=False)
+MultiheadAttention(6, 2, kdim=4, vdim=5) -> f(m, n[:, :4], n[:, :5], torch.arange(5) % 3 == 1)
+MultiheadAttention(6, 3, batch_first=True) -> f(m[None], n[None], n[None], average_attn_weights=False)
 NLLLoss() -> f(v, torch.tensor(2))
 PReLU() -> f(v)
 PairwiseDistance(1) -> f(v, w)
 ParameterDict({"a": nn.Parameter(torch.ones(6))}) -> f["a"] * v
 ParameterList([nn.Parameter(torch.ones(6))]) -> f[0] * v
+PixelShuffle(2) -> f(i)
+PixelUnshuffle(2) -> f(i)
 PoissonNLLLoss() -> f(v, w.detach().abs())
 RMSNorm(6) -> f(m)
 RNN(6, 4) -> f(m)
+RNN(6, 4) -> f(rnn.pack_sequence([n]), torch.zeros(1, 1, 4).to(m))[1]
+RNN(6, 4) -> rnn.unpack_sequence(f(rnn.pack_sequence([m]))[0])
 RNNCell(6, 4) -> f(v)
 RReLU().eval() -> f(v)
 ReLU() -> f(v)
@@ -150,6 +165,10 @@ TransformerEncoderLayer(6, 2, 8, batch_first=True, activation="gelu").eval() -> 
 TripletMarginLoss(swap=True) -> f(m, m * w, m + w)
 TripletMarginWithDistanceLoss() -> f(m, m * w, m + w)
 Unflatten(0, (2, 3)) -> f(v)
+Unfold(2) -> f(ii)
+Upsample(scale_factor=2) -> f(ii)
+UpsamplingBilinear2d(scale_factor=2) -> f(ii)
+UpsamplingNearest2d(scale_factor=2) -> f(ii)
 ZeroPad1d(1) -> f(m)
 ZeroPad2d(1) -> f(i)
 ZeroPad3d(1) -> f(d)
@@ -158,38 +177,18 @@ ZeroPad3d(1) -> f(d)
 #: The same, and the name that the error has.
 REFUSED = """
 AdaptiveLogSoftmaxWithLoss(6, 4, [2]) -> f(m, torch.tensor([0, 3, 1, 2])) -> index_copy_
-AdaptiveMaxPool3d(1) -> f(d) -> adaptive_max_pool3d
-AlphaDropout(0.5) -> f(v) -> dropout in training
-AvgPool3d(2) -> f(d) -> avg_pool3d
 BatchNorm1d(6) -> f(m) -> batch_norm in training
 CTCLoss() -> f(m.log_softmax(1), torch.tensor([1, 2]), torch.tensor(4), torch.tensor(2)) -> ctc_loss
-ChannelShuffle(2) -> f(ii) -> channel_shuffle
-Conv3d(2, 3, 2) -> f(d) -> conv3d
-ConvTranspose1d(4, 3, 2) -> f(m) -> conv_transpose1d
-ConvTranspose2d(4, 3, 2) -> f(i) -> conv_transpose2d
-ConvTranspose3d(2, 3, 2) -> f(d) -> conv_transpose3d
 CrossMapLRN2d(2) -> f(ii) -> torch.autograd.Function
-Dropout2d(0.5) -> f(i) -> dropout in training
-Fold((2, 4), (2, 2)) -> f(torch.cat([m, m])[:, :3]) -> fold
 FractionalMaxPool2d(2, 2) -> f(i) -> fractional_max_pool2d
 FractionalMaxPool3d(2, 2) -> f(d) -> fractional_max_pool3d
 InstanceNorm1d(4, track_running_stats=True) -> f(m) -> instance_norm with track_running_stats in training
-LPPool3d(2, 2) -> f(d) -> lp_pool3d
-LocalResponseNorm(2) -> f(ii) -> local_response_norm
-MaxPool3d(2) -> f(d) -> max_pool3d
 MaxUnpool1d(2) -> f(m, torch.arange(24).reshape(4, 6) % 12) -> max_unpool1d
 MaxUnpool2d(2) -> f(i, torch.arange(144).reshape(4, 6, 6)) -> max_unpool2d
 MaxUnpool3d(2) -> f(d, torch.arange(128).reshape(2, 4, 4, 4)) -> max_unpool3d
-MultiLabelMarginLoss() -> f(v, torch.tensor([3, 0, -1, 1, 1, 1])) -> multilabel_margin_loss
-PixelShuffle(2) -> f(i) -> pixel_shuffle
-PixelUnshuffle(2) -> f(i) -> pixel_unshuffle
 RNN(6, 4) -> f(rnn.pack_sequence([n, m])) -> a packed sequence of several
-RReLU() -> f(v) -> training=True
+RReLU() -> f(v) -> rrelu in training
 SyncBatchNorm(6) -> f(m) -> batch_norm in training
-Unfold(2) -> f(ii) -> unfold
-Upsample(scale_factor=2) -> f(ii) -> interpolate
-UpsamplingBilinear2d(scale_factor=2) -> f(ii) -> interpolate
-UpsamplingNearest2d(scale_factor=2) -> f(ii) -> interpolate
 """.strip().splitlines()
 
 #: That compute nothing themselves; those named Lazy become others when they are first called, outside.

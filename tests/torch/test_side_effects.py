@@ -182,6 +182,33 @@ def test_backward_hooks_are_refused(pre, of):
         Batched(model)(POINTS)
 
 
+def test_hooks_of_all_modules():
+    seen = []
+    hook = nn.modules.module.register_module_forward_hook(
+        lambda module, given, found: seen.append(module) or found * 2 if isinstance(module, nn.Linear) else found
+    )
+    try:
+        compared(Uses(lambda self, h: self.below(h)), POINTS)
+    finally:
+        hook.remove()
+    assert len(seen) == 2 * 2 * len(POINTS)
+    hook = nn.modules.module.register_module_full_backward_hook(lambda *_: None)
+    try:
+        with pytest.raises(eb.EdBatchError, match="has backward hooks, which are not supported"):
+            Batched(Uses(lambda self, h: h))(POINTS)
+    finally:
+        hook.remove()
+
+
+@pytest.mark.filterwarnings("ignore")  # of what PyTorch will remove
+@pytest.mark.parametrize("compiled", [torch.compile, lambda part: torch.jit.trace(part, POINTS[0])])
+def test_compiled_parts_are_refused(compiled):
+    model = Uses(lambda self, h: h)
+    model.below = compiled(model.below)
+    with pytest.raises(eb.EdBatchError, match=r"a compiled \w+ takes no lazy tensors"):
+        Batched(model)(POINTS)
+
+
 BY_INDEX = {
     "numbers": lambda self, h: torch.eye(4, **FLOAT)[h.topk(2)[1]] * h,
     "mask": lambda self, h: torch.arange(4.0, **FLOAT)[h > 0].sum() * h,

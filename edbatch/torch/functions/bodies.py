@@ -15,9 +15,14 @@ from edbatch.torch.registry import register
 _ASKING = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 
 
+def dtype_of(mask: Any) -> Any:
+    """PyTorch's `_none_or_dtype`, of lazy tensors, too."""
+    return None if mask is None else mask.dtype
+
+
 def _of_body(function: Any) -> Callable[..., Any]:
     """The function without that question, where parameters are the module's."""
-    known = function.__globals__ | dict.fromkeys(_ASKING, lambda *_: False)
+    known = function.__globals__ | dict.fromkeys(_ASKING, lambda *_: False) | {"_none_or_dtype": dtype_of}
     body = FunctionType(function.__code__, known, None, function.__defaults__)
     body.__kwdefaults__ = function.__kwdefaults__
 
@@ -29,8 +34,7 @@ def _of_body(function: Any) -> Callable[..., Any]:
 
 
 _NAMES = """
-    group_norm gumbel_softmax instance_norm linear_cross_entropy lp_pool1d lp_pool2d multi_head_attention_forward
-    multilabel_soft_margin_loss normalize rrelu softmin tanhshrink triplet_margin_with_distance_loss
+    instance_norm linear_cross_entropy multi_head_attention_forward normalize rrelu softmin tanhshrink
 """
 for _name in _NAMES.split():
     if _function := getattr(F, _name, None):  # some are new

@@ -12,7 +12,7 @@ import torch
 import edbatch as eb
 from edbatch.torch.functions.shape import at, axis_of
 from edbatch.torch.recording import lift, node, recording
-from edbatch.torch.registry import refused, register
+from edbatch.torch.registry import Unlike, refused, register
 from edbatch.torch.unread import Unread, values_of
 
 _part = eb.Expression.__getitem__  # by EdBatch's own index
@@ -93,7 +93,7 @@ def _one_index(x: Any, key: list[Any]) -> tuple[Any, list[Any]]:
     first = next(place for place, one in enumerate(key) if isinstance(one, np.ndarray))
     end, shape = first + len(arrays), x.spec.shape
     if not all(isinstance(one, np.ndarray) for one in key[first:end]) or any(one in (None, ...) for one in key[:first]):
-        raise refused("an index with several tensors that are not side by side", "index one after the other")
+        raise Unlike
     sizes = shape[first:end]
     for one, size in zip(arrays, sizes, strict=True):
         if (one < -size).any() or (one >= size).any():
@@ -113,8 +113,8 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
 @register(torch.masked_select, methods="masked_select")
 def masked_select(input: Any, mask: Any) -> Any:
     chosen = np.asarray(read(mask))
-    if chosen.shape != tuple(input.shape):
-        raise refused("masked_select with a mask of another shape")
+    if chosen.shape != tuple(input.shape) or not chosen.ndim:
+        raise Unlike
     return getitem(input, (chosen,))
 
 
@@ -124,54 +124,8 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     return eb.gather(x, index.unread if isinstance(index, Unread) else integers(index), axis_of(x, dim))
 
 
-@register(torch.scatter_add, methods="scatter_add")
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
-    x = node(input)
-    return eb.scatter_add(x, integers(index), node(src), axis_of(x, dim))
-
-
-@register(torch.index_add, methods="index_add")
-def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
-    x, more = node(input), node(source)
-    axis = axis_of(x, dim)
-    each = integers(index).reshape([-1 if one == axis else 1 for one in range(len(x.spec.shape))])
-    return eb.scatter_add(x, np.broadcast_to(each, more.spec.shape), more if alpha == 1 else more * alpha, axis)
-
-
 @register(torch.repeat_interleave, methods="repeat_interleave")
 def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: Any = None) -> Any:
     x = eb.reshape(node(input), (-1,)) if dim is None else node(input)
     axis = axis_of(x, dim or 0)
     return at(x, axis, np.repeat(np.arange(x.spec.shape[axis]), integers(repeats)))
-
-
-@register(torch.topk, methods="topk")
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    return torch.return_types.topk(_in_order(node(input), k, dim, largest))
-
-
-def _in_order(x: Any, k: int | None, dim: int, largest: bool) -> tuple[Any, Unread]:
-    """The largest or smallest entries, or all, and their numbers."""
-    axis = axis_of(x, dim)
-    values, numbers = eb.top_k(x if largest else -x, x.spec.shape[axis] if k is None else k, axis)
-    return values if largest else -values, Unread(numbers, torch.int64)
-
-
-@register(torch.sort, methods="sort")
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    return torch.return_types.sort(_in_order(node(input), None, dim, descending))
-
-
-@register(torch.argsort, methods="argsort")
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    return _in_order(node(input), None, dim, descending)[1]
-
-
-@register(torch.diagonal, methods="diagonal")
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    x = torch.movedim(node(input), (dim1, dim2), (0, 1))
-    n, k = x.shape[:2]
-    return torch.movedim(getitem(x, np.eye(n, k, offset).nonzero()), 0, -1)
-
-
-register(torch.trace, methods="trace")(lambda input: eb.sum(diagonal(input)))

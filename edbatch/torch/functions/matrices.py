@@ -12,7 +12,7 @@ import torch.nn.functional as F
 import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.torch.recording import lift, node, recording, stacked
-from edbatch.torch.registry import expect_default, refused, register
+from edbatch.torch.registry import Unlike, expect_default, register
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -52,7 +52,7 @@ def _product(name: str, first: int, second: int, added: str = "") -> None:
     def handler(input: Any, other: Any) -> Any:
         a, b = lift(input), lift(other)
         if (len(a.shape), len(b.shape)) != (first, second):
-            raise refused(f"torch.{name} of {list(a.shape)} and {list(b.shape)}", f"expected {first} and {second} axes")
+            raise Unlike
         return matmul(a, b)
 
     def adding(input: Any, left: Any, right: Any, *, beta: float = 1, alpha: float = 1) -> Any:
@@ -71,16 +71,6 @@ _product("dot", 1, 1)
 _product("vdot", 1, 1)
 
 
-@register(torch.inner, methods="inner")
-def inner(input: Any, other: Any) -> Any:
-    a, b = lift(input), lift(other)
-    if not a.shape or len(b.shape) not in (1, 2):
-        raise refused(
-            f"torch.inner of {list(a.shape)} and {list(b.shape)}", "expected a vector or a matrix; torch.einsum"
-        )
-    return eb.matmul(a, b.T if len(b.shape) == 2 else b)
-
-
 # --- einsum
 
 Axes = tuple[str, ...]  # of an operand, by label
@@ -91,10 +81,7 @@ def _axes_of(term: str, x: Any) -> Axes:
     before, dots, after = term.partition("...")
     more = len(x.shape) - len(before) - len(after)
     if more < 0 or (more and not dots) or len({*before, *after}) < len(before) + len(after):
-        raise refused(
-            f"torch.einsum with {term!r} for a tensor of shape {list(x.shape)}",
-            "expected a letter for each axis, once in an operand, and perhaps '...'",
-        )
+        raise Unlike  # or a letter is there twice
     return (*before, *(str(at) for at in range(more, 0, -1)), *after)
 
 
@@ -135,20 +122,18 @@ def _contracted(a: Any, of_a: Axes, b: Any, of_b: Axes, needed: set[str]) -> tup
 @register(torch.einsum)
 def einsum(equation: Any, *operands: Any) -> Any:
     if not isinstance(equation, str):
-        raise refused("torch.einsum of lists of axes", "expected an equation, 'ij,jk->ik'")
+        raise Unlike
     xs = [lift(x) for x in (operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands)]
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(xs):
-        raise RuntimeError(f"einsum(): {len(terms)} operands in {equation!r}, got {len(xs)}")
+        raise Unlike
     axes = [_axes_of(term, x) for term, x in zip(terms, xs, strict=True)]
     sizes: dict[str, int] = {}
     for of, x in zip(axes, xs, strict=True):
         for axis, size in zip(of, x.shape, strict=True):
             if sizes.setdefault(axis, size) != size:
-                raise refused(
-                    f"torch.einsum({equation!r}) of sizes {sizes[axis]} and {size}", "expected one for a letter"
-                )
+                raise Unlike
     dots = sorted((axis for axis in sizes if axis.isdigit()), key=int, reverse=True)
     if not arrow:
         once = sorted(axis for axis in sizes if not axis.isdigit() and inputs.count(axis) == 1)
@@ -156,7 +141,7 @@ def einsum(equation: Any, *operands: Any) -> Any:
     before, _, after = output.partition("...")
     wanted = (*before, *(dots if "..." in output else ()), *after)
     if len(set(wanted)) < len(wanted) or not {*wanted} <= set(sizes):
-        raise RuntimeError(f"einsum(): output {output!r} of {equation!r}: expected letters of operands, each once")
+        raise Unlike
     y, of = xs[0], axes[0]
     for at in range(1, len(xs)):
         y, of = _contracted(y, of, xs[at], axes[at], {*wanted, *(axis for more in axes[at + 1 :] for axis in more)})
@@ -180,20 +165,14 @@ register(torch._nested_tensor_from_mask_left_aligned)(lambda *_: False)
 
 @register(F.scaled_dot_product_attention)
 def attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    **given: Any,
-) -> Any:
-    expect_default("enable_gqa", given.pop("enable_gqa", None), False)
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    expect_default(enable_gqa, False)
     q, k, v = node(query), node(key), node(value)
-    scale = given.pop("scale", None) or 1 / math.sqrt(q.spec.shape[-1])
-    scores = eb.matmul(q, eb.swapaxes(k, -2, -1)) * scale
+    scores = eb.matmul(q, eb.swapaxes(k, -2, -1)) * (scale or 1 / math.sqrt(q.spec.shape[-1]))
     if is_causal:
-        expect_default("attn_mask", attn_mask)
+        expect_default(attn_mask)
         scores = eb.where(torch.ones(tuple(scores.shape[-2:])).tril().numpy(), scores, -math.inf)
     if attn_mask is not None:
         mask = lift(attn_mask)

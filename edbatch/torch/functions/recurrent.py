@@ -13,7 +13,7 @@ from edbatch.torch.functions.index import unbind
 from edbatch.torch.functions.layers import dropout
 from edbatch.torch.functions.matrices import linear
 from edbatch.torch.recording import lift, node, recording, rows_of, stacked
-from edbatch.torch.registry import expect_default, refused, register
+from edbatch.torch.registry import refused, register
 
 
 def _gates(x: Any, h: Any, W: Any, U: Any, b: Any, c: Any, count: int) -> list[tuple[Any, Any]]:
@@ -140,7 +140,8 @@ def unpack(data: Any, batch_sizes: Any, batch_first: bool, padding_value: float,
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right", total: int = 0
 ) -> Any:
-    expect_default("padding_side", padding_side, "left", "right")
+    if padding_side not in ("left", "right"):
+        raise refused(f"padding_side={padding_side!r}")
     longest, xs = max(total, *map(len, sequences)), []
     for x in map(node, sequences):
         more = longest - x.spec.shape[0]

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.torch.recording import lift, node, stacked
-from edbatch.torch.registry import expect_default, refused, register
+from edbatch.torch.registry import Unlike, expect_default, refused, register
 
 
 def listed(given: tuple[Any, ...]) -> Any:
@@ -25,7 +25,9 @@ def listed(given: tuple[Any, ...]) -> Any:
 
 def axis_of(x: Any, dim: int, more: int = 0) -> int:
     """An axis counted from the front, of as many as a tensor has and some more."""
-    return axis_among(max(len(x.spec.shape) + more, 1), dim)
+    if not x.spec.shape and not more:
+        raise Unlike
+    return axis_among(len(x.spec.shape) + more, dim)
 
 
 def axis_among(axes: int, dim: int) -> int:
@@ -77,13 +79,6 @@ def _flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return eb.reshape(x, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@_view(torch.unflatten, methods="unflatten")
-def _unflatten(x: Any, dim: int, sizes: Any) -> Any:
-    axis, shape = axis_of(x, dim), x.spec.shape
-    rest = shape[axis] // abs(math.prod(sizes))
-    return eb.reshape(x, (*shape[:axis], *(rest if size == -1 else size for size in sizes), *shape[axis + 1 :]))
-
-
 @_view(torch.squeeze, methods="squeeze")
 def _squeeze(x: Any, dim: Any = None) -> Any:
     shape = x.spec.shape
@@ -109,13 +104,6 @@ def _expand(x: Any, *size: Any, implicit: bool = False) -> Any:
     if any(before not in (1, after) for before, after in zip(old, shape, strict=True)):
         raise RuntimeError(f"The expanded size {list(sizes)} must match the existing size {list(x.shape)}")
     return copy.copy(x) if shape == x.spec.shape else eb.add(eb.reshape(x, old), eb.zeros(shape))
-
-
-@register(torch.broadcast_tensors, view=True)
-def broadcast_tensors(*tensors: Any) -> Any:
-    shape = np.broadcast_shapes(*[tuple(x.shape) for x in listed(tensors)])
-    xs = [x.expand(shape) if isinstance(x, torch.Tensor) and not x.requires_grad else x for x in listed(tensors)]
-    return tuple([x if isinstance(x, torch.Tensor) and not x.requires_grad else _expand(node(x), *shape) for x in xs])
 
 
 _view(methods="expand_as")(lambda x, other: _expand(x, *other.shape))
@@ -196,11 +184,6 @@ def repeat(input: Any, *sizes: Any) -> Any:
     return copy.copy(x)
 
 
-@register(torch.tile, methods="tile")
-def tile(input: Any, *dims: Any) -> Any:
-    return repeat(input, *(1,) * (len(input.shape) - len(listed(dims))), *listed(dims))
-
-
 @register(torch.flip, methods="flip")
 def flip(input: Any, *dims: Any) -> Any:
     x = node(input)
@@ -212,49 +195,12 @@ def flip(input: Any, *dims: Any) -> Any:
     return x
 
 
-@register(torch.roll, methods="roll")
-def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
-    x = node(input)
-    if dims is None:
-        return eb.reshape(roll(eb.reshape(x, (-1,)), shifts, 0), x.spec.shape)
-    for shift, dim in zip(*(one if isinstance(one, tuple | list) else (one,) for one in (shifts, dims)), strict=True):
-        axis = axis_of(x, dim)
-        first = -shift % x.spec.shape[axis]
-        x = eb.concatenate([at(x, axis, slice(first, None)), at(x, axis, slice(first))], axis) if first else x
-    return copy.copy(x)
-
-
-_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-
-
 @register(F.pad)
 def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
+    expect_default(mode, "constant")
     if min(pad) < 0:
-        raise refused("pad by negative sizes", "a slice")
+        raise Unlike
     x = node(input)
     pairs = [(0, 0)] * (len(x.spec.shape) - len(pad) // 2)
     pairs += [tuple(pad[at : at + 2]) for at in range(len(pad) - 2, -1, -2)]
-    expect_default("mode", mode, "constant", *_MODES)
-    if mode == "constant":
-        return eb.pad(x, pairs, 0.0 if value is None else float(value))
-    for axis, pair in enumerate(pairs):
-        if pair != (0, 0):
-            size = x.spec.shape[axis]
-            if max(pair) > size - (mode == "reflect") and mode != "replicate":
-                raise RuntimeError(f"Padding size {pair} should be less than the input dimension, got {size}")
-            x = at(x, axis, np.pad(np.arange(size), pair, _MODES[mode]))  # type: ignore[call-overload]
-    return x
-
-
-def _triangle(name: str, keep: Any) -> None:
-    def handler(input: Any, diagonal: int = 0) -> Any:
-        x = node(input)
-        if len(x.spec.shape) < 2:
-            raise refused(f"torch.{name} of {list(x.shape)}", "expected a matrix, or several")
-        return eb.where(keep(np.ones(x.spec.shape[-2:]), diagonal), x, 0.0)
-
-    register(getattr(torch, name), methods=name)(handler)
-
-
-_triangle("tril", np.tril)
-_triangle("triu", np.triu)
+    return eb.pad(x, pairs, 0.0 if value is None else float(value))
