@@ -89,7 +89,7 @@ def recorded(
             return graph.add(type, [x.id for x in xs if x.graph is not None], (index,) if integers else ())
 
         call = caller(FIXED, slow, names, operands, op.payload > 0, defaults)
-        return _like(function, call)
+        return called_as(call)(function)
 
     return make
 
@@ -111,10 +111,14 @@ def _parameters(
     return names, tuple(defaults.values()), complete
 
 
-def _like(function: Any, call: Any) -> Any:
-    """A caller with the name of a function; one around it would cost a third of the call."""
-    function.__annotations__["return"] = "Expression"
-    return update_wrapper(call, function)
+def called_as(call: Any) -> Callable[[Callable[P, Any]], Callable[P, Expression]]:
+    """Give a caller the name, signature and docstring of a function; one around it would cost a third of the call."""
+
+    def name(function: Any) -> Any:
+        function.__annotations__["return"] = "Expression"
+        return update_wrapper(call, function)
+
+    return name
 
 
 def _enter(known: dict[Any, Any], key: tuple[Any, ...], found: Any) -> None:
@@ -200,7 +204,7 @@ def viewed(
             return expression(x.graph, x.id + entry[0], entry[1])
 
         call = caller(VIEW, slow, names, defaults=defaults)
-        return _like(function, call)
+        return called_as(call)(function)
 
     return make
 
@@ -217,21 +221,22 @@ def looked_up(function: Any) -> Any:
     return update_wrapper(caller(FIXED, function, ("table", "index"), has_integer=True), function)
 
 
-def _named(op: Op, function: Any) -> Any:
+def named(op: Op, function: Any) -> Any:
+    """A function under the name of an op, for errors."""
     function.__name__ = function.__qualname__ = op.name
     return function
 
 
 def unary(op: Op) -> Callable[[Any], Expression]:
     """The caller of ops of one operand and no attributes."""
-    return recorded(op)(_named(op, lambda x: {}))
+    return recorded(op)(named(op, lambda x: {}))
 
 
 def binary(
     op: Op, otherwise: Callable[[Any, Any], Expression | None] | None = None
 ) -> Callable[[Any, Any], Expression]:
     """The caller of ops of two operands and no attributes; `otherwise` as of `recorded`."""
-    return recorded(op, 2, otherwise=otherwise)(_named(op, lambda a, b: {}))
+    return recorded(op, 2, otherwise=otherwise)(named(op, lambda a, b: {}))
 
 
 def attributed(
@@ -249,9 +254,9 @@ def attributed(
         found = attributes_of(x.spec, argument)
         return x if found is None else found
 
-    return recorded(op)(_named(op, function))
+    return recorded(op)(named(op, function))
 
 
 def indexed(op: Op, check: Callable[[Any, int, str], Any] = checked_index) -> Callable[[Any, int], Expression]:
     """The caller of ops of a vector and an index into it, or a label (`check`)."""
-    return recorded(op, 1, check)(_named(op, lambda x, index: {}))
+    return recorded(op, 1, check)(named(op, lambda x, index: {}))

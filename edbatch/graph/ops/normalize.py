@@ -96,13 +96,8 @@ LAYER_NORM = composite(
     "layer_norm",
     _layer_norm_shape,
     _layer_norm,
-    (
-        Sample(((4,), (4,), (4,)), {"epsilon": 1e-5}),
-        Sample(((2, 4), (4,), (4,)), {"epsilon": 1e-3}),
-    ),
+    (Sample(((4,), (4,), (4,)), {"epsilon": 1e-5}), Sample(((2, 4), (4,), (4,)), {"epsilon": 1e-3})),
 )
-
-
 _SEEDS = 2**31
 
 
@@ -132,13 +127,7 @@ def softmax(x: Any, axis: int = -1) -> Any:
             Lists of any length batch with one another.
         axis: of one sample's value; part of the type. A list takes none.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.softmax(eb.input([1.0, 1.0]))
-        ...     some = eb.softmax([eb.scalar(2.0), eb.scalar(2.0)])
-        >>> y.value(), some[1].value()
-        (array([0.5, 0.5], dtype=float32), np.float32(0.5))
+    Example: eb.softmax(eb.input([1.0, 1.0])) -> [0.5 0.5]
     """
     return {"axis": checked_axis("softmax", x.spec, axis)}
 
@@ -151,12 +140,7 @@ def log_softmax(x: Any, axis: int = -1) -> Attributes:
         x: expression with at least one axis.
         axis: of one sample's value; part of the type.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.log_softmax(eb.input([0.0, 0.0]))
-        >>> y.value().round(4)
-        array([-0.6931, -0.6931], dtype=float32)
+    Example: eb.log_softmax(eb.input([0.0, 0.0])) -> [-0.6931... -0.6931...]
     """
     return {"axis": checked_axis("log_softmax", x.spec, axis)}
 
@@ -173,12 +157,7 @@ def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Attribute
     Raises:
         EdBatchError: shapes do not fit, or `epsilon` is negative or no number.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.layer_norm(eb.input([1.0, 3.0]), eb.ones(2), eb.zeros(2))
-        >>> y.value().round(3)
-        array([-1.,  1.], dtype=float32)
+    Example: eb.layer_norm(eb.input([1.0, 3.0]), eb.ones(2), eb.zeros(2), epsilon=0) -> [-1. 1.]
     """
     return {"epsilon": checked_real("layer_norm", "epsilon", checked_number("layer_norm: epsilon", epsilon))}
 
@@ -212,14 +191,9 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     Example:
         >>> import edbatch as eb
         >>> with eb.Graph():
-        ...     x = eb.ones(1000)
-        ...     y = eb.mean(eb.dropout(x, 0.5))
+        ...     y = eb.mean(eb.dropout(eb.ones(1000), 0.5))
         >>> bool(0.9 < y.value() < 1.1)
         True
-        >>> with eb.options(training=False), eb.Graph():
-        ...     y = eb.dropout(eb.input([1.0, 2.0]), 0.5)
-        >>> y.value()
-        array([1., 2.], dtype=float32)
     """
     if x.__class__ is Expression and rate.__class__ is float and rate == 0:  # of layers that drop nothing
         return x

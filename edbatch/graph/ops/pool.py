@@ -11,7 +11,7 @@ from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, recorded
-from edbatch.graph.ops.compare import alike, equal, where
+from edbatch.graph.ops.elementwise import alike, equal, where
 from edbatch.graph.ops.indices import first
 from edbatch.graph.ops.reduce import over_axes, reduced_shape, samples_over_axes, sum
 from edbatch.graph.ops.shape import reshape
@@ -96,12 +96,7 @@ def max_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, d
     Raises:
         EdBatchError: there is no room for a window, or a number does not fit.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.max_pool2d(eb.input([[[1.0, 2.0, 5.0, 0.0], [3.0, 4.0, 0.0, 0.0]]]), 2)
-        >>> y.value()
-        array([[[4., 5.]]], dtype=float32)
+    Example: eb.max_pool2d(eb.input([[[1.0, 2.0, 5.0, 0.0], [3.0, 4.0, 0.0, 0.0]]]), 2) -> [[[4. 5.]]]
     """
     return _moves(MAX_POOL2D, x, kernel_size, stride, padding, dilation)
 
@@ -110,12 +105,7 @@ def max_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, d
 def max_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Attributes:
     """The largest entry of each window of a sequence [channels, length]; otherwise as `max_pool2d`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.max_pool1d(eb.input([[1.0, 4.0, 2.0]]), 2, stride=1)
-        >>> y.value()
-        array([[4., 4.]], dtype=float32)
+    Example: eb.max_pool1d(eb.input([[1.0, 4.0, 2.0]]), 2, stride=1) -> [[4. 4.]]
     """
     return _moves(MAX_POOL1D, x, kernel_size, stride, padding, dilation)
 
@@ -136,12 +126,7 @@ def avg_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -
     Raises:
         EdBatchError: there is no room for a window, or a number does not fit.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.avg_pool2d(eb.input([[[1.0, 2.0, 5.0, 0.0], [3.0, 4.0, 0.0, 1.0]]]), 2)
-        >>> y.value()
-        array([[[2.5, 1.5]]], dtype=float32)
+    Example: eb.avg_pool2d(eb.input([[[1.0, 2.0, 5.0, 0.0], [3.0, 4.0, 0.0, 1.0]]]), 2) -> [[[2.5 1.5]]]
     """
     return _moves(AVG_POOL2D, x, kernel_size, stride, padding)
 
@@ -150,11 +135,6 @@ def avg_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -
 def avg_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Attributes:
     """The mean of each window of a sequence [channels, length]; otherwise as `avg_pool2d`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.avg_pool1d(eb.input([[1.0, 4.0, 2.0]]), 2, stride=1)
-        >>> y.value()
-        array([[2.5, 3. ]], dtype=float32)
+    Example: eb.avg_pool1d(eb.input([[1.0, 4.0, 2.0]]), 2, stride=1) -> [[2.5 3. ]]
     """
     return _moves(AVG_POOL1D, x, kernel_size, stride, padding)

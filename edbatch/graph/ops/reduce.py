@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.list_callers import variadic
 from edbatch.graph.op import OPS, Equations, Op, Sample, composite, declare, expect
-from edbatch.graph.op_callers import Attributes, recorded
+from edbatch.graph.op_callers import Attributes, called_as, named, recorded
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.compare import alike, greater, where
-from edbatch.graph.ops.elementwise import abs, add, clip, exp, is_zero, log, maximum2, minimum2, sqrt, square
+from edbatch.graph.ops.elementwise import alike, exp, greater, is_zero, log, maximum2, minimum2, sqrt, square, where
 from edbatch.graph.ops.shape import checked_axis, reshape, stop_gradient
 from edbatch.graph.record import entries_of, own_zeros, to_expression
 from edbatch.graph.spec import Shape
@@ -33,35 +33,33 @@ def reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
 
 
 def samples_over_axes() -> tuple[Sample, ...]:
-    """What they are tested on."""
-    cases: list[tuple[Shape, tuple[int, ...], bool]] = [
-        ((5,), (0,), False),
-        ((2, 3), (0, 1), False),
-        ((2, 3), (1,), False),
-        ((2, 3), (0,), True),
-    ]
+    """The samples of these."""
+    cases = [((5,), (0,), False), ((2, 3), (0, 1), False), ((2, 3), (1,), False), ((2, 3), (0,), True)]
     return tuple(Sample((shape,), {"axes": axes, "keepdims": keepdims}) for shape, axes, keepdims in cases)
 
 
-def over_axes(op: Op, check: Callable[[str, np.dtype, int], None] = lambda *_: None) -> Callable[..., Expression]:
-    """The fast way for ops over axes of one operand.
+def over_axes(
+    op: Op, check: Callable[[str, np.dtype, int], None] = lambda *_: None, several: bool = True
+) -> Callable[..., Expression]:
+    """The caller of ops over axes of one operand.
 
     Args:
         check: raises if (op and operand, its dtype, how many entries are reduced to one) make no sense.
+        several: whether it may be over several of them, but not all.
     """
 
     def attributes(x: Any, axis: Axis = None, keepdims: bool = False) -> Attributes:
-        spec, ndim = x.spec, len(x.spec.shape)
-        given = range(ndim) if axis is None else entries_of(axis)
+        spec, place = x.spec, f"{op.name}({x.spec!r})"
+        if not several and axis is not None and not isinstance(axis, int | np.integer):
+            raise EdBatchError(f"{op.name}: expected an axis, or None for all, got {shown(axis)}")
+        given = range(len(spec.shape)) if axis is None else entries_of(axis)
         axes = tuple(sorted(checked_axis(op.name, spec, a) for a in given))
-        expect(len(set(axes)) == len(axes), f"{op.name}({spec!r}): axis {axis} names an axis twice")
-        expect(
-            isinstance(keepdims, int | np.bool_), f"{op.name}({spec!r}): keepdims={shown(keepdims)}; expected a bool"
-        )
-        check(f"{op.name}({spec!r})", spec.dtype, math.prod(spec.shape[axis] for axis in axes))
+        expect(len(set(axes)) == len(axes), f"{place}: axis {axis} names an axis twice")
+        expect(isinstance(keepdims, int | np.bool_), f"{place}: keepdims={shown(keepdims)}; expected a bool")
+        check(place, spec.dtype, math.prod(spec.shape[axis] for axis in axes))
         return {"axes": axes, "keepdims": bool(keepdims)}
 
-    return recorded(op)(attributes)
+    return recorded(op)(named(op, attributes))
 
 
 def _reduction(name: str, slope: Callable) -> Callable[..., Expression]:
@@ -123,16 +121,8 @@ def _total(*xs: Any) -> Expression:
     return reduce(add, xs)
 
 
-def _largest(*xs: Any) -> Expression:
-    return reduce(maximum2, xs)
-
-
-def _smallest(*xs: Any) -> Expression:
-    return reduce(minimum2, xs)
-
-
 def _logsumexp_of(*xs: Any) -> Expression:
-    top = _largest(*xs)
+    top = reduce(maximum2, xs)
     bounded = _finite(top)
     return log(_total(*(exp(x - bounded) for x in xs))) + top
 
@@ -143,16 +133,6 @@ def _to_the_largest(g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> Expressi
     return where(among, g / sum(among, axes, keepdims=True), 0)
 
 
-def _exp_below(x: Any, out: Any) -> Expression:
-    """exp(x - out) for x <= out; 0 where both are -inf."""
-    return exp(x - maximum2(out, float(np.finfo(out.spec.dtype).min)))
-
-
-_sum_over = _reduction("sum", lambda g, out, x, axes: g)
-_max_over = _reduction("max", _to_the_largest)
-_min_over = _reduction("min", _to_the_largest)
-
-
 def _mean(x: Any, axes: tuple[int, ...]) -> Expression:
     return sum(x, axes, keepdims=True) / math.prod(x.shape[axis] for axis in axes)
 
@@ -160,7 +140,7 @@ def _mean(x: Any, axes: tuple[int, ...]) -> Expression:
 def _finite(x: Expression) -> Expression:
     """x with finite numbers in place of infinite ones."""
     largest = float(np.finfo(x.spec.dtype).max)
-    return clip(x, -largest, largest)
+    return x.clip(-largest, largest)
 
 
 def _logsumexp(x: Any, axes: tuple[int, ...]) -> Expression:
@@ -182,20 +162,17 @@ def _std(x: Any, axes: tuple[int, ...]) -> Expression:
     return scale * _root(mean(square(from_mean / scale), axes, keepdims=True))
 
 
-def _norm(x: Any, axes: tuple[int, ...]) -> Expression:
-    return _root(sum(square(x), axes, keepdims=True))
-
-
 def _root(x: Expression) -> Expression:
     """√x, through which no gradient flows where x is 0: its slope there is infinite, that of what has a root is not."""
     zero = is_zero(x)
     return sqrt(x + zero) - zero
 
 
+_sum_over = _reduction("sum", lambda g, out, x, axes: g)
+_max_over = _reduction("max", _to_the_largest)
+_min_over = _reduction("min", _to_the_largest)
 _mean_over = _written("mean", _mean)
-_std_over = _written("std", _std)
 _logsumexp_over = _written("logsumexp", _logsumexp)
-_norm_over = _written("norm", _norm)
 
 
 def _to_the_largest_of(g: Any, out: Any, *xs: Any) -> list[Expression]:
@@ -210,7 +187,8 @@ def _by_weight(g: Any, out: Any, *xs: Any) -> list[Expression]:
 
     That of an infinite entry is NaN, and its alone.
     """
-    weights = [_exp_below(x, out) for x in xs]
+    least = float(np.finfo(out.spec.dtype).min)
+    weights = [exp(x - maximum2(out, least)) for x in xs]  # 0 where both are -inf
     total = _total(*weights)
     scale = g / where(greater(total, 0), total, 1)
     return [scale * weight for weight in weights]
@@ -220,8 +198,8 @@ _sum_list_of = _over_list("sum", "sum_list", _total, lambda g, out, *xs: [g] * l
 _mean_list_of = _over_list(
     "mean", "mean_list", lambda *xs: _total(*xs) / len(xs), lambda g, out, *xs: [g / len(xs)] * len(xs)
 )
-_maximum_list_of = _over_list("max", "maximum_list", _largest, _to_the_largest_of)
-_minimum_list_of = _over_list("min", "minimum_list", _smallest, _to_the_largest_of)
+_maximum_list_of = _over_list("max", "maximum_list", lambda *xs: reduce(maximum2, xs), _to_the_largest_of)
+_minimum_list_of = _over_list("min", "minimum_list", lambda *xs: reduce(minimum2, xs), _to_the_largest_of)
 _elementwise_maximum_of = variadic(OPS["maximum_list"], "maximum")
 _elementwise_minimum_of = variadic(OPS["minimum_list"], "minimum")
 _logsumexp_list_of = _over_list("logsumexp", "logsumexp_list", _logsumexp_of, _by_weight)
@@ -259,13 +237,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
         EdBatchError: an empty list without `like`, `like` without a list, expressions of different shapes, or no such
             axis.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     a, b = eb.input([1.0, 2.0]), eb.input([3.0, 4.0])
-        ...     values = eb.forward([eb.sum([a, b]), eb.sum(a)])
-        >>> values
-        [array([4., 6.], dtype=float32), np.float32(3.0)]
+    Example: eb.sum([eb.input([1.0, 2.0]), eb.input([3.0, 4.0])]) -> [4. 6.]
     """
     if not is_list("sum", x, axis, keepdims):
         if like is not None:
@@ -281,12 +253,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
     """Mean of a list of expressions of one shape, or of one expression over axes; arguments as in `sum`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.mean([eb.scalar(1), eb.scalar(2)])
-        >>> y.value()
-        np.float32(1.5)
+    Example: eb.mean([eb.scalar(1), eb.scalar(2)]) -> 1.5
     """
     return _mean_list_of(x) if is_list("mean", x, axis, keepdims) else _mean_over(x, axis, keepdims)
 
@@ -294,27 +261,25 @@ def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
     """log Σ eˣ without overflow, of a list or over axes; arguments as in `sum`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.logsumexp(eb.input([1000.0, 1000.0]))
-        >>> print(f"{y.value():.3f}")
-        1000.693
+    Example: eb.logsumexp(eb.input([1000.0, 1000.0])) -> 1000.69...
     """
     return _logsumexp_list_of(x) if is_list("logsumexp", x, axis, keepdims) else _logsumexp_over(x, axis, keepdims)
 
 
-def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
+@called_as(_written("std", _std))
+def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """Standard deviation over axes (divided by n, not n - 1).
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.std(eb.input([1.0, 3.0]))
-        >>> y.value()
-        np.float32(1.0)
+    Example: eb.std(eb.input([1.0, 3.0])) -> 1.0
     """
-    return _std_over(x, axis, keepdims)
+
+
+@called_as(_written("norm", lambda x, axes: _root(sum(square(x), axes, keepdims=True))))
+def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Euclidean norm over axes.
+
+    Example: eb.norm(eb.input([3.0, 4.0])) -> 5.0
+    """
 
 
 def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -323,43 +288,17 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
     Where several are equal, each has the same share of the gradient, as in PyTorch's `amax`. A NaN is the result, and
     has the gradient, which several share; `amax` then gives every entry NaN.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.max(eb.input([[1.0, 3.0], [5.0, 2.0]]), axis=0)
-        >>> y.value()
-        array([5., 3.], dtype=float32)
+    Example: eb.max(eb.input([[1.0, 3.0], [5.0, 2.0]]), axis=0) -> [5. 3.]
     """
     return _maximum_list_of(x) if is_list("max", x, axis, keepdims) else _max_over(x, axis, keepdims)
 
 
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
-    """Smallest entry of one expression over axes, or entry-wise minimum of a list; arguments as in `sum`.
+    """Smallest entry of one expression over axes, or entry-wise minimum of a list; otherwise as `max`.
 
-    Where several are equal, each has the same share of the gradient, as in PyTorch's `amin`. A NaN is the result, and
-    has the gradient, which several share; `amin` then gives every entry NaN.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.min(eb.input([3.0, 1.0]))
-        >>> y.value()
-        np.float32(1.0)
+    Example: eb.min(eb.input([3.0, 1.0])) -> 1.0
     """
     return _minimum_list_of(x) if is_list("min", x, axis, keepdims) else _min_over(x, axis, keepdims)
-
-
-def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
-    """Euclidean norm over axes.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.norm(eb.input([3.0, 4.0]))
-        >>> y.value()
-        np.float32(5.0)
-    """
-    return _norm_over(x, axis, keepdims)
 
 
 def maximum(a: Any, b: Any = None) -> Expression:
@@ -368,13 +307,7 @@ def maximum(a: Any, b: Any = None) -> Expression:
     Where several are equal, each has the same share of the gradient, as in PyTorch. A NaN is the result, and has the
     gradient, which several share; PyTorch gives it whole to both operands.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     a, b = eb.input([1.0, 4.0]), eb.input([3.0, 2.0])
-        ...     y = eb.maximum([a, b, a])
-        >>> y.value()
-        array([3., 4.], dtype=float32)
+    Example: eb.maximum([eb.input([1.0, 4.0]), eb.input([3.0, 2.0]), eb.zeros(2)]) -> [3. 4.]
     """
     if b is not None:
         return maximum2(a, b)
@@ -383,17 +316,9 @@ def maximum(a: Any, b: Any = None) -> Expression:
 
 
 def minimum(a: Any, b: Any = None) -> Expression:
-    """Entry-wise minimum of two operands (which broadcast), or of a list of expressions of one shape.
+    """Entry-wise minimum of two operands (which broadcast), or of a list; otherwise as `maximum`.
 
-    Where several are equal, each has the same share of the gradient, as in PyTorch. A NaN is the result, and has the
-    gradient, which several share; PyTorch gives it whole to both operands.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.minimum(eb.input([1.0, 4.0]), 2)
-        >>> y.value()
-        array([1., 2.], dtype=float32)
+    Example: eb.minimum(eb.input([1.0, 4.0]), 2) -> [1. 2.]
     """
     if b is not None:
         return minimum2(a, b)

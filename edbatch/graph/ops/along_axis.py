@@ -1,15 +1,20 @@
-"""The k largest entries along an axis."""
+"""The k largest entries along an axis, and sums of all entries up to each."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
 from edbatch.graph.op_callers import Attributes, recorded
-from edbatch.graph.ops.indices import GATHER, gather, told_apart
-from edbatch.graph.ops.shape import checked_axis
-from edbatch.graph.record import checked_size, record
+from edbatch.graph.ops.elementwise import where
+from edbatch.graph.ops.indices import GATHER, among_zeros, gather, told_apart
+from edbatch.graph.ops.reduce import sum
+from edbatch.graph.ops.shape import checked_axis, embed, reshape, swapaxes, unsqueeze
+from edbatch.graph.record import array_input, checked_size, record
 from edbatch.graph.spec import Shape
 
 
@@ -24,14 +29,11 @@ def _in_order(x: Any, k: int, axis: int) -> Expression:
     return record(GATHER, (x, record(GATHER, (numbers, smallest_first), axis=axis)), axis=axis)
 
 
-_SAMPLES = (
-    Sample(((5,),), {"k": 3, "axis": 0}),
-    Sample(((3, 4),), {"k": 1, "axis": 1}),
-    Sample(((3, 2),), {"k": 3, "axis": 0}),
-    Sample(((33,),), {"k": 2, "axis": 0}),
+_SAMPLES = tuple(
+    Sample((shape,), {"k": k, "axis": axis})
+    for shape, k, axis in (((5,), 3, 0), ((3, 4), 1, 1), ((3, 2), 3, 0), ((33,), 2, 0))
 )
 TOP_K = declare(Op("top_k", _shape, gradient=no_gradient, samples=_SAMPLES))  # their numbers
-K_MAX_POOL = composite("k_max_pool", _shape, _in_order, _SAMPLES)
 
 
 def _attributes(name: str, x: Any, k: int, axis: int) -> Attributes:
@@ -62,28 +64,62 @@ def top_k(x: Any, k: int, axis: int = -1) -> tuple[Expression, Expression]:
     Raises:
         EdBatchError: there are fewer than k entries, or more than the dtype tells apart, or there is no such axis.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     values, numbers = eb.top_k(eb.input([1.0, 4.0, 3.0, 4.0]), 3)
-        >>> values.value(), numbers.value()
-        (array([4., 4., 3.], dtype=float32), array([1., 3., 2.], dtype=float32))
+    Example: eb.top_k(eb.input([1.0, 4.0, 3.0, 4.0]), 3)[1] -> [1. 3. 2.]
     """
     numbers = _top_k(x, k, axis)
     return gather(x, numbers, axis), numbers
 
 
-@recorded(K_MAX_POOL)
+@recorded(composite("k_max_pool", _shape, _in_order, _SAMPLES))
 def k_max_pool(x: Any, k: int, axis: int = -1) -> Attributes:
     """The k largest entries along an axis in the order in which they are there (Kalchbrenner et al. 2014).
 
     Arguments and errors are those of `top_k`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.k_max_pool(eb.input([1.0, 4.0, 3.0, 5.0]), 3)
-        >>> y.value()
-        array([4., 3., 5.], dtype=float32)
+    Example: eb.k_max_pool(eb.input([1.0, 4.0, 3.0, 5.0]), 3) -> [4. 3. 5.]
     """
     return _attributes("k_max_pool", x, k, axis)
+
+
+# Of so many entries each sum is added up by itself, in one kernel; of more, block by block.
+_BLOCK = 32
+
+
+def _running(x: Expression) -> Expression:
+    """Along the last axis."""
+    *lead, size = x.shape
+    if size <= _BLOCK:
+        lower = array_input(current_graph(), np.tri(size))
+        return sum(where(lower, unsqueeze(x, -2), 0), -1)
+    blocks = -(-size // _BLOCK)
+    inside = _running(reshape(among_zeros(x, (*lead, blocks * _BLOCK)), (*lead, blocks, _BLOCK)))
+    totals = _running(inside[..., -1])[..., :-1]
+    before = embed(totals, (*lead, blocks), (*((0, n, 1) for n in lead), (1, blocks, 1)))
+    return reshape(inside + unsqueeze(before, -1), (*lead, blocks * _BLOCK))[..., :size]
+
+
+CUMSUM = composite(
+    "cumsum",
+    lambda shape, axis: shape,
+    lambda x, axis: swapaxes(_running(swapaxes(x, axis, -1)), axis, -1),
+    tuple(Sample((s,), {"axis": axis}) for s, axis in (((5,), 0), ((3, 4), 0), ((2, 1), 1), ((70,), 0))),
+)
+
+
+@recorded(CUMSUM)
+def cumsum(x: Any, axis: int) -> Attributes:
+    """Along an axis, the sum of all entries up to each; NumPy's and PyTorch's `cumsum`.
+
+    Args:
+        x: expression with at least one axis.
+        axis: of one sample's value.
+
+    Returns:
+        Expression of the shape of `x`.
+
+    Raises:
+        EdBatchError: there is no such axis.
+
+    Example: eb.cumsum(eb.input([1.0, 2.0, 3.0]), 0) -> [1. 3. 6.]
+    """
+    return {"axis": checked_axis("cumsum", x.spec, axis)}
