@@ -14,18 +14,16 @@ from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.ops.matrix import MATMUL_STACK, matmul
 from edbatch.graph.ops.shape import reshape, transpose
-from edbatch.graph.ops.windows import Moves, Sizes, columns, pad, padded, per_axis, windows_gradient
+from edbatch.graph.ops.windows import AXES, Moves, Sizes, columns, pad, padded, padded_shape, per_axis, windows_gradient
 from edbatch.graph.record import record, to_expression
 from edbatch.graph.spec import Shape
 
 
 def _shape(x: Shape, weight: Shape, *bias: Shape, padding: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Shape:
-    n = len(padding)
-    expect(len(x) == n + 1, f"expected [channels, {'height, width' if n == 2 else 'length'}]")
-    text = f"expected weights [out, channels / groups, {'height, width' if n == 2 else 'length'}]"
+    whole, n = padded_shape(x, padding), len(padding)
+    text = f"expected weights [out, channels / groups, {AXES[n]}]"
     expect(len(weight) == n + 2 and x[0] == weight[1] * groups and weight[0] % groups == 0, text)
     expect(bias in ((), ((weight[0],),)), f"expected a bias of {weight[0]}")
-    whole = (x[0], *(size + 2 * more for size, more in zip(x[1:], padding, strict=True)))
     return (weight[0], *Moves(weight[2:], stride, dilation).counts(whole))
 
 
@@ -135,25 +133,31 @@ CONV2D = composite(
 )
 
 
-def _calls(op: Op, n: int) -> dict[int, Callable[..., Expression]]:
-    """The callers, by the number of operands."""
+def _checked(op: Op, n: int, operands: tuple[Any, ...], moves: tuple[Any, ...]) -> Attributes:
+    place = f"{op.name}({', '.join(repr(x.spec) for x in operands)})"
+    stride, padding, dilation, groups = moves
+    return _attributes(
+        per_axis(f"{place}: padding", padding, n, 0),
+        per_axis(f"{place}: stride", stride, n),
+        per_axis(f"{place}: dilation", dilation, n),
+        *per_axis(f"{place}: groups", groups, 1),
+    )
 
-    def attributes(operands: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, groups: Any) -> Attributes:
-        place = f"{op.name}({', '.join(repr(x.spec) for x in operands)})"
-        return _attributes(
-            per_axis(f"{place}: padding", padding, n, 0),
-            per_axis(f"{place}: stride", stride, n),
-            per_axis(f"{place}: dilation", dilation, n),
-            *per_axis(f"{place}: groups", groups, 1),
-        )
 
-    def without_bias(x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Attributes:
-        return attributes((x, weight), stride, padding, dilation, groups)
-
-    def with_bias(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Attributes:
-        return attributes((x, weight, bias), stride, padding, dilation, groups)
-
-    return {2: recorded(op, 2)(without_bias), 3: recorded(op, 3)(with_bias)}
+def _calls(op: Op, n: int) -> tuple[Callable[..., Expression], Callable[..., Expression]]:
+    """The callers without and with a bias."""
+    return (
+        recorded(op, 2)(
+            lambda x, weight, stride, padding, dilation, groups: _checked(
+                op, n, (x, weight), (stride, padding, dilation, groups)
+            )
+        ),
+        recorded(op, 3)(
+            lambda x, weight, bias, stride, padding, dilation, groups: _checked(
+                op, n, (x, weight, bias), (stride, padding, dilation, groups)
+            )
+        ),
+    )
 
 
 _CALLS = {op: _calls(op, n) for n, op in ((1, CONV1D), (2, CONV2D))}
@@ -166,7 +170,7 @@ def _convolution(op: Op, x: Any, weight: Any, bias: Any, *given: Any) -> Express
         if padding == "same":
             operands = (_as_many_windows(op, x, weight, stride, dilation), *operands[1:])
         padding = 0
-    return _CALLS[op][len(operands)](*operands, stride, padding, dilation, groups)
+    return _CALLS[op][len(operands) - 2](*operands, stride, padding, dilation, groups)
 
 
 def _as_many_windows(op: Op, x: Any, weight: Any, stride: Any, dilation: Any) -> Any:

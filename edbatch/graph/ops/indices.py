@@ -259,8 +259,11 @@ def _of_integers(op: Op, call: Callable[..., Expression], x: Any, index: Any, *r
             f"{op.name}({x.spec!r}): an array of {len(x)} integers for as many entries; expected eb.pick of an "
             "integer for each entry, or a list of integers that is the same for all"
         )
-    graph = graph_of(op.name, [one for one in (x, *others) if isinstance(one, Operand)])
-    x = to_operand(op.name, graph, x)
+    if x.__class__ is Expression:
+        graph = x.graph
+    else:
+        graph = graph_of(op.name, [one for one in (x, *others) if isinstance(one, Operand)])
+        x = to_operand(op.name, graph, x)
     size = x.spec.shape[checked_axis(op.name, x.spec, axis)]
     return call(x, _indices(Place(lambda: f"{op.name}({x.spec!r})"), graph, index, size), *rest)
 

@@ -14,7 +14,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.model.parameters import LookupParameters, Parameter
-from edbatch.graph.node_type import NodeType, intern
+from edbatch.graph.node_type import intern
 from edbatch.graph.op import Op, declare
 from edbatch.graph.op_callers import looked_up
 from edbatch.graph.ops.loss import unpick
@@ -143,8 +143,10 @@ def lookup(table: Parameter, index: int) -> Expression:
     graph = current_graph()
     if not isinstance(table, Parameter) or not table.spec.shape:
         raise EdBatchError(f"lookup: expected a parameter of at least one axis, got {shown(table)}")
-    type, rows = _row_type(table), table.spec.shape[0]
-    lookup.learn((table.spec,), type.id, type.out, (), 0, 0, rows)
+    rows, shape = table.spec.shape[0], table.spec.shape[1:]
+    type = intern(LOOKUP, (), (table.spec,), spec_of(shape, table.spec.dtype))
+    for call in (lookup, _rows_of):
+        call.learn((table.spec,), type.id, type.out, (), 0, 0, rows)
     if index.__class__ is not int or not 0 <= index < rows:
         if is_integers(index):
             graph, numbers = numbered(graph, index)
@@ -158,31 +160,19 @@ def lookup(table: Parameter, index: int) -> Expression:
     return graph.add(type, (), (index,))
 
 
-def _row_type(table: Parameter) -> NodeType:
-    shape = table.spec.shape
-    return intern(LOOKUP, (), (table.spec,), spec_of(shape[1:], table.spec.dtype))
-
-
 @looked_up
 def _rows_of(table: LookupParameters, key: Any) -> Expression:
     """A row, what an index with more parts shows of it, or several rows as a matrix."""
-    if key.__class__ is tuple:
-        return _part_of_row(table, key)
-    if key.__class__ is int or key is None or not is_advanced(key):
-        type = _row_type(table)
-        _rows_of.learn((table.spec,), type.id, type.out, (), 0, 0, table.spec.shape[0])
-        return lookup(table, key)
-    return stack([lookup(table, row) for row in key])
-
-
-def _part_of_row(table: LookupParameters, key: tuple[Any, ...]) -> Expression:
-    if not key or key[0] is Ellipsis or isinstance(key[0], slice) or is_advanced(key[0]):
+    first, *others = key if key.__class__ is tuple and key else (key,)
+    if key.__class__ is not tuple and key is not None and is_advanced(key):
+        return stack([lookup(table, row) for row in key])
+    if key.__class__ is tuple and (first is Ellipsis or isinstance(first, slice | tuple) or is_advanced(first)):
         raise EdBatchError(
             f"{table.spec!r}: expected an index that begins with the number of one row, got {shown(key)}; several "
             f"rows, as a matrix, are {table.name}[[0, 1]], and the whole table is eb.parameter({table.name})"
         )
-    row = lookup(table, key[0])
-    return row[key[1:]] if len(key) > 1 else row
+    row = lookup(table, first)
+    return row[tuple(others)] if others else row
 
 
 LookupParameters.__getitem__ = _rows_of  # type: ignore[method-assign]

@@ -45,11 +45,6 @@ def _matmul_gradient(g: Expression, out: Expression, a: Any, b: Any) -> tuple[Ex
     return g @ b.T, a.T @ g
 
 
-def _outer_shape(a: Shape, b: Shape) -> Shape:
-    expect(len(a) == 1 == len(b), "expected two vectors")
-    return a + b
-
-
 MATMUL = declare(
     Op(
         "matmul",
@@ -95,6 +90,13 @@ LINEAR = composite(
     lambda rows, weight: record(MATMUL, (rows, transpose(weight))),
     (Sample(((2, 4), (3, 4))), Sample(((1, 4), (3, 4)))),
 )
+
+
+def _outer_shape(a: Shape, b: Shape) -> Shape:
+    expect(len(a) == 1 == len(b), "expected two vectors")
+    return a + b
+
+
 OUTER = composite("outer", _outer_shape, lambda a, b: unsqueeze(a, 1) * b, (Sample(((3,), (4,))),))
 
 

@@ -76,8 +76,6 @@ _list_types: dict[Spec, tuple[int, ...]] = {}
 
 
 _SAMPLES = (Sample(((5,),), {"axis": 0}), Sample(((2, 3),), {"axis": 0}), Sample(((2, 3),), {"axis": 1}))
-SOFTMAX = composite("softmax", lambda shape, axis: shape, _softmax, _SAMPLES)
-LOG_SOFTMAX = composite("log_softmax", lambda shape, axis: shape, _log_softmax, _SAMPLES)
 
 
 def _layer_norm_shape(x: Shape, gain: Shape, bias: Shape, epsilon: float) -> Shape:
@@ -118,7 +116,7 @@ DROPOUT = declare(
 _dropout = recorded(DROPOUT)(lambda x, rate, seed: {"rate": float(rate)})
 
 
-@recorded(SOFTMAX, otherwise=_softmax_of_list)
+@recorded(composite("softmax", lambda shape, axis: shape, _softmax, _SAMPLES), otherwise=_softmax_of_list)
 def softmax(x: Any, axis: int = -1) -> Any:
     """eˣ / Σ eˣ along an axis, or across a list entry by entry, without overflow.
 
@@ -132,7 +130,7 @@ def softmax(x: Any, axis: int = -1) -> Any:
     return {"axis": checked_axis("softmax", x.spec, axis)}
 
 
-@recorded(LOG_SOFTMAX)
+@recorded(composite("log_softmax", lambda shape, axis: shape, _log_softmax, _SAMPLES))
 def log_softmax(x: Any, axis: int = -1) -> Attributes:
     """x - log Σ eˣ along an axis, without overflow.
 
