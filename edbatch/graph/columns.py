@@ -311,10 +311,6 @@ class Columns(Builder):
             "expected eb.array(x) of an array x with a row for each entry, or eb.input(x) of one for all"
         )
 
-    def placed(self, x: Expression) -> Expression:
-        """What stands here for an expression of the base; a graph that has one knows how."""
-        raise NotImplementedError
-
     def constant_of_base(self, make: Callable[..., Expression], *args: Any) -> Expression:
         """A placeholder for a constant that `make` records in the base."""
         return self.placed(make(self.base, *args))
@@ -325,24 +321,15 @@ class Columns(Builder):
             raise NotImplementedError
         return self.base.compile(body, arguments)
 
-    def value(self, expression: Expression) -> Any:
-        """The value of one expression; the runtime knows how."""
-        raise NotImplementedError
-
     def note_read(self, value: float) -> None:
         """Be told what `float(x)` has read; only graphs with a backward pass want to know."""
 
-    def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
-        """The values of expressions of one spec as an array, by their ids; the runtime knows how."""
+    def _unknown(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError
 
-    def backward(self, expression: Expression, gradient: Any) -> None:
-        """Compute the gradients of one expression; the runtime knows how."""
-        raise NotImplementedError
-
-    def gradient(self, expression: Expression) -> Any:
-        """The gradient with respect to one expression; the runtime knows how."""
-        raise NotImplementedError
+    #: The value and the gradient of an expression, its backward pass, the values of several (by ids and spec) as an
+    #: array: the runtime knows how. What stands here for an expression of the base: a graph that has one knows how.
+    value = gradient = backward = rows = placed = _unknown
 
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""

@@ -32,12 +32,9 @@ class Expression(Handle, Operand, gc=False, eq=False):
     Example:
         >>> import edbatch as eb
         >>> with eb.Graph():
-        ...     x = eb.input([[1.0, 2.0], [3.0, 4.0]])
-        ...     y = x.T[0] * 2
-        >>> y.shape
-        (2,)
-        >>> y.value()
-        array([2., 6.], dtype=float32)
+        ...     y = eb.input([[1.0, 2.0], [3.0, 4.0]]).T[0] * 2
+        >>> y.shape, y.value()
+        ((2,), array([2., 6.], dtype=float32))
     """
 
     if TYPE_CHECKING:
@@ -91,13 +88,11 @@ class Expression(Handle, Operand, gc=False, eq=False):
 
         Example:
             >>> import edbatch as eb
-            >>> W = eb.ParameterCollection().add_parameters((1, 2), init=1.0)
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
             >>> with eb.Graph():
-            ...     x = eb.input([3.0, 4.0])
-            ...     loss = eb.sum(eb.square(W @ x))
-            >>> loss.backward()
-            >>> W.grad(), x.gradient()
-            (array([[42., 56.]], dtype=float32), array([14., 14.], dtype=float32))
+            ...     eb.dot(W, eb.input([3.0, 4.0])).backward()
+            >>> W.grad()
+            array([3., 4.], dtype=float32)
         """
         self.graph.backward(self, gradient)
 
@@ -124,13 +119,9 @@ class Expression(Handle, Operand, gc=False, eq=False):
 
         Example:
             >>> import edbatch as eb
-            >>> @eb.cell
-            ... def f(x):
-            ...     h = eb.exp(x)
-            ...     return h, eb.sum([h, h])
             >>> with eb.Graph():
-            ...     h, s = f(eb.scalar(0.0))
-            >>> s.backward()
+            ...     h = eb.exp(eb.scalar(0.0))
+            ...     eb.sum([h, h]).backward()
             >>> h.gradient()
             np.float32(2.0)
         """

@@ -6,23 +6,20 @@ from collections.abc import Callable, Iterable
 from functools import update_wrapper
 from typing import Any, ParamSpec
 
-import numpy as np
-
 from edbatch.base.exact import literal
 from edbatch.base.signature import signature_of
 from edbatch.errors import shown
 from edbatch.graph.array_graph import each
 from edbatch.graph.expression import Expression
 from edbatch.graph.integers import Integers
-from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.node_type import NodeType, node_type
+from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op
 from edbatch.graph.opened import graphs
 from edbatch.graph.place import place_in_python
-from edbatch.graph.record import array_operand, checked_index, graph_of, number, to_expression, to_node, to_operands
+from edbatch.graph.record import checked_index, converted, to_expression, type_of_call
 from edbatch.graph.recorder import FIXED, VIEW, caller, connect
-from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
 connect(Parameter, graphs.top, place_in_python)
@@ -55,18 +52,18 @@ def recorded(
 
     def make(function: Any) -> Any:
         names, defaults, complete = _parameters(function)
-        count, last = len(names), len(names) - op.payload
+        last = len(names) - op.payload
         known: dict[Any, NodeType] = {}
 
         def slow(*args: Any, **keywords: Any) -> Any:
-            given = args if len(args) == count and not keywords else complete(args, keywords)
+            given = complete(args, keywords)
             found: Any = None if otherwise is None else otherwise(*given)
             if found is not None:
                 return found
             xs, literals, integers = given[:operands], given[operands:last], given[last:]
             graph = _common(xs)
             if graph is None:
-                return call(*_converted(op, xs), *given[operands:])
+                return call(*converted(op, xs), *given[operands:])
             bound = 0
             if integers:
                 x, index = each(xs[0], integers[0])
@@ -77,10 +74,12 @@ def recorded(
                 attributes = function(*given)
                 if not isinstance(attributes, dict):
                     return attributes
-                note_numbers(graph, op, attributes)
-                type = node_type(op, tuple(attributes.items()), specs)
+                type = type_of_call(graph, op, attributes, specs)
                 if told is not None:
-                    _enter(known, (*specs, told), type)
+                    known[(*specs, told)] = type
+                    for spec in specs:
+                        if isinstance(spec, ParameterSpec):
+                            spec.enters(known, (*specs, told))
             if told is not None and not graph.holds_objects:
                 call.learn(specs, type.id, type.out, literals, 0, 0, bound)
             if integers and check is not None:
@@ -102,6 +101,8 @@ def _parameters(
     names, defaults = tuple(parameters), {name: p.default for name, p in parameters.items() if p.default is not p.empty}
 
     def complete(args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        if len(args) == len(names) and not keywords:
+            return args
         left = dict(keywords)
         given = *args, *[left.pop(name, defaults.get(name, _MISSING)) for name in names[len(args) :]]
         if left or len(given) > len(names) or any(x is _MISSING for x in given):
@@ -121,13 +122,6 @@ def called_as(call: Any) -> Callable[[Callable[P, Any]], Callable[P, Expression]
     return name
 
 
-def _enter(known: dict[Any, Any], key: tuple[Any, ...], found: Any) -> None:
-    known[key] = found
-    for spec in key:
-        if isinstance(spec, ParameterSpec):
-            spec.enters(known, key)
-
-
 def _common(xs: Iterable[Any]) -> Any:
     """The graph that operands are of, if they are expressions and parameters and at least one is of a graph."""
     graph = None
@@ -140,31 +134,6 @@ def _common(xs: Iterable[Any]) -> Any:
                 return None
             graph = of
     return graph
-
-
-def _converted(op: Op, given: tuple[Any, ...]) -> list[Any]:
-    """Operands as expressions and parameters of one graph, at least one an expression."""
-    if len(given) == 1:
-        return [to_expression(op.name, given[0])]
-    graph: Any = None
-    for one in given:
-        if isinstance(one, Expression):
-            graph = one.graph
-            break
-    found: list[Any] = list(given)
-    is_other = False
-    for at, x in enumerate(given if graph is not None else ()):  # most often, numbers and arrays beside expressions
-        kind = x.__class__
-        if kind is int or kind is float:
-            found[at], is_other = number(graph, x), True
-        elif kind is np.ndarray:
-            found[at], is_other = array_operand(op, graph, x, given), True
-    if not is_other:
-        graph = graph_of(op.name, given)
-        found = to_operands(op, graph, given)
-        if not any(isinstance(x, Expression) for x in found):  # who says which graph it is
-            found[0] = to_node(graph, found[0])
-    return found
 
 
 def viewed(
@@ -181,23 +150,22 @@ def viewed(
         known: dict[Any, Any] = {}
 
         def slow(*args: Any, **keywords: Any) -> Any:
-            given = args if len(args) == len(names) and not keywords else complete(args, keywords)
+            given = complete(args, keywords)
             found: Any = None if otherwise is None else otherwise(*given)
             if found is not None:
                 return found
             x: Any = given[0]
             if not isinstance(x, Expression):
                 return call(to_expression(function.__name__, x), *given[1:])
-            told = tell(given[1:])
-            key = x.spec, x.id >> NODE_BITS, told
-            entry: Any = known.get(key)
+            told, view = tell(given[1:]), x.id >> NODE_BITS
+            entry: Any = known.get((x.spec, view, told))
             if entry is None:
                 found = _seen(x, op, function(*given))
                 parts = [(part.id - x.id, part.spec) for part in (found if isinstance(found, list) else [found])]
                 if told is None or any(step & NODE_MASK for step, _ in parts):  # a copy is no view
                     return found
-                entry = known[key] = (0, tuple(parts)) if isinstance(found, list) else parts[0]
-            call.learn((x.spec,), 0, entry[1], given[1:], key[1], entry[0])
+                entry = known[x.spec, view, told] = (0, tuple(parts)) if isinstance(found, list) else parts[0]
+            call.learn((x.spec,), 0, entry[1], given[1:], view, entry[0])
             expression = x.graph.expression_class
             if entry[1].__class__ is tuple:
                 return [expression(x.graph, x.id + step, spec) for step, spec in entry[1]]
@@ -237,24 +205,6 @@ def binary(
 ) -> Callable[[Any, Any], Expression]:
     """The caller of ops of two operands and no attributes; `otherwise` as of `recorded`."""
     return recorded(op, 2, otherwise=otherwise)(named(op, lambda a, b: {}))
-
-
-def attributed(
-    op: Op, attributes_of: Callable[[Spec, Any], Attributes | None], default: Any = None
-) -> Callable[..., Expression]:
-    """The caller of ops of one operand and an argument: an axis, a slope.
-
-    Args:
-        attributes_of: (spec, argument) -> the op's attributes, or None if the operand itself is the result; checks what
-            a caller gave.
-        default: of the argument.
-    """
-
-    def function(x: Any, argument: Any = default) -> Any:
-        found = attributes_of(x.spec, argument)
-        return x if found is None else found
-
-    return recorded(op)(named(op, function))
 
 
 def indexed(op: Op, check: Callable[[Any, int, str], Any] = checked_index) -> Callable[[Any, int], Expression]:

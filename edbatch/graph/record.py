@@ -36,13 +36,27 @@ def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **a
     Raises:
         EdBatchError: an operand is of another graph or no operand at all, or the shapes do not fit.
     """
-    graph = graph_of(op.name, operands)
-    converted = to_operands(op, graph, operands)
-    if not any(isinstance(operand, Expression) for operand in converted):
-        converted[0] = to_node(graph, converted[0])
+    found = converted(op, operands)
+    graph = graph_of(op.name, found)
+    type = type_of_call(graph, op, attributes, tuple([x.spec for x in found]))
+    return graph.add(type, [x.id for x in found if isinstance(x, Expression)], payload)
+
+
+def converted(op: Op, given: tuple[Any, ...]) -> list[Expression | Parameter]:
+    """Operands as expressions and parameters of one graph, at least one an expression."""
+    if len(given) == 1:
+        return [to_expression(op.name, given[0])]
+    graph = graph_of(op.name, given)
+    found = to_operands(op, graph, given)
+    if not any(isinstance(x, Expression) for x in found):  # who says which graph it is
+        found[0] = to_node(graph, found[0])
+    return found
+
+
+def type_of_call(graph: Columns, op: Op, attributes: dict[str, Any], specs: tuple[Spec, ...]) -> NodeType:
+    """The type of a node that a user records; see `node_type` and `note_numbers`."""
     note_numbers(graph, op, attributes)
-    type = node_type(op, tuple(attributes.items()), tuple(operand.spec for operand in converted))
-    return graph.add(type, [x.id for x in converted if isinstance(x, Expression)], payload)
+    return node_type(op, tuple(attributes.items()), specs)
 
 
 def graph_of(name: str, operands: Iterable[Any]) -> Columns:
@@ -115,12 +129,7 @@ def _enlarges(op: Op, shape: Shape, operands: Iterable[Any]) -> bool:
 
 
 def fits(shape: Shape, into: Shape) -> bool:
-    """Whether a shape broadcasts to another, which stays as it is.
-
-    Example:
-        >>> fits((3,), (2, 3)), fits((2, 3), (3,)), fits((2, 1), (2, 3))
-        (True, False, True)
-    """
+    """Whether a shape broadcasts to another, which stays as it is."""
     pairs = zip(reversed(shape), reversed(into), strict=False)
     return len(shape) <= len(into) and all(few in (1, size) for few, size in pairs)
 
@@ -189,12 +198,12 @@ def number(graph: Columns, value: Any, shared: bool = True) -> Expression:
 
 def _what(value: np.ndarray) -> str:
     """What an array holds that is not of real numbers: NumPy makes objects of integers beyond 64 bits."""
-    large = (
-        (x for x in value.flat if isinstance(x, int) and not -(2**63) <= x < 2**64) if value.dtype.kind == "O" else ()
-    )
-    for x in large:
-        return f"integers beyond 64 bits ({shown(x)})"
-    return type(value.item()).__name__ if value.dtype.kind == "O" and not value.ndim else str(value.dtype)
+    if value.dtype.kind != "O":
+        return str(value.dtype)
+    for x in value.flat:
+        if isinstance(x, int) and not -(2**63) <= x < 2**64:
+            return f"integers beyond 64 bits ({shown(x)})"
+    return str(value.dtype) if value.ndim else type(value.item()).__name__
 
 
 def array_input(graph: Columns, value: np.ndarray) -> Expression:
@@ -286,12 +295,7 @@ _NO_LISTS = (Mapping, Set, str, bytes, bytearray)  # though Python lists what th
 
 
 def entries_of(value: Any) -> list[Any]:
-    """What is listed; what is no list as the only entry: arrays without axes, too, text, and what has no order.
-
-    Example:
-        >>> entries_of((2, 3)), entries_of(2), entries_of(np.array(2))
-        ([2, 3], [2], [array(2)])
-    """
+    """What is listed; what is no list as the only entry: arrays without axes, too, text, and what has no order."""
     try:
         found = [value] if isinstance(value, _NO_LISTS) else list(value)
     except TypeError:  # arrays without axes say that they are iterable, and are not

@@ -47,11 +47,7 @@ class Spec:
 
 
 class _Link(weakref.ref["Parameter"]):
-    """A weak reference to a parameter.
-
-    Attributes:
-        entries: of tables that name it; see `ParameterSpec.enters`.
-    """
+    """A weak reference to a parameter, with the entries of tables that name it (see `ParameterSpec.enters`)."""
 
     __slots__ = ("entries",)
 
@@ -109,21 +105,19 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
     Raises:
         EdBatchError: it has more than `MOST_ENTRIES` entries or `MOST_AXES` axes, or is of no dtype that values have:
             what is shared by all graphs of a process begins here, so that none of it is ever made of anything else.
-
-    Example:
-        >>> spec_of((3, 4), np.dtype("float32")) is spec_of((3, 4), np.dtype("float32"))
-        True
     """
     found = _interned.get((shape, dtype))
-    if found is None and not (isinstance(dtype, np.dtype) and dtype in FLOATS):
+    if found is not None:
+        return found
+    if not (isinstance(dtype, np.dtype) and dtype in FLOATS):
         raise EdBatchError(f"a value of {dtype!r}: expected float32 or float64")
-    if found is None and math.prod(shape) > MOST_ENTRIES:
-        shown = " x ".join(map(str, shape))
-        raise EdBatchError(f"a value of {shown} entries: expected at most {MOST_ENTRIES:,} in all")
-    if found is None and len(shape) > MOST_AXES:
+    if math.prod(shape) > MOST_ENTRIES:
+        raise EdBatchError(
+            f"a value of {' x '.join(map(str, shape))} entries: expected at most {MOST_ENTRIES:,} in all"
+        )
+    if len(shape) > MOST_AXES:
         raise EdBatchError(f"a value of {len(shape)} axes: expected at most {MOST_AXES}")
-    # One step for two threads that come here at once: both get the spec that was first.
-    return found if found is not None else _interned.setdefault((shape, dtype), Spec(shape, dtype))
+    return _interned.setdefault((shape, dtype), Spec(shape, dtype))  # one step: two threads get the same
 
 
 _NAMED: dict[object, np.dtype] = {known.name: known for known in FLOATS}
