@@ -325,6 +325,7 @@ class Columns(Builder):
         """Be told what `float(x)` has read; only graphs with a backward pass want to know."""
 
     def _unknown(self, *_: Any, **__: Any) -> Any:
+        """What only some graphs know how to do."""
         raise NotImplementedError
 
     #: The value and the gradient of an expression, its backward pass, the values of several (by ids and spec) as an

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -264,7 +263,6 @@ def own_zeros(graph: Columns, shape: Shape) -> Expression:
     return graph.add(_constant_type(ZEROS, shape, graph.dtype), ())
 
 
-@lru_cache(1 << 10)
 def _constant_type(op: Op, shape: Shape, dtype: np.dtype) -> NodeType:
     return intern(op, (), (), spec_of(shape, dtype))
 

@@ -44,7 +44,7 @@ def _elementwise(name: str, shapes: Any, scalar: str, gradient: Any, attributes:
     return declare(Op(name, shape, elementwise=True, scalar=scalar, gradient=gradient, samples=samples, **more))
 
 
-def _row(op: Op, operands: int, function: Any, doc: str, module: str) -> Any:
+def _public(op: Op, operands: int, function: Any, doc: str, module: str) -> Any:
     """The caller of an op, under the name that users know it by."""
     function.__module__, function.__name__, function.__qualname__ = module, op.name, op.name
     function.__doc__ = doc
@@ -76,7 +76,7 @@ def unary_op(
         return {}
 
     op = _elementwise(name, [((),), ((5,),), ((2, 3),)], scalar, gradient, **domain)
-    return _row(op, 1, function, doc, gradient.__module__)
+    return _public(op, 1, function, doc, gradient.__module__)
 
 
 def two_operands(name: str, gradient: Callable, scalar: str, **more: Any) -> Op:
@@ -90,21 +90,28 @@ def binary_op(
     name: str, formula: str, gradient: Callable, example: str, scalar: str, **more: Any
 ) -> Callable[..., Expression]:
     """Declare an element-wise op of two operands; `example` is its value at (3, 2), otherwise as `unary_op`."""
-    doc = f"""{formula}, element by element; shapes broadcast per sample like NumPy's.
+    doc = f"{formula}, element by element; shapes broadcast per sample like NumPy's"
+    given = f"eb.{name}(eb.scalar(3), eb.scalar(2)) -> {example}"
+    return row_of_two(two_operands(name, gradient, scalar, **more), doc, given, "edbatch.graph.ops.elementwise")
+
+
+def row_of_two(op: Op, formula: str, example: str, module: str = "") -> Callable[[Any, Any], Expression]:
+    """The caller of an op of two operands; for its docstring what it computes, and an example as in `with_example`."""
+    doc = f"""{formula}.
 
     Args:
         a, b: expressions, parameters, numbers or arrays.
 
     Raises:
-        EdBatchError: the shapes do not broadcast, or the operands belong to different graphs.
+        EdBatchError: the shapes do not fit, or the operands belong to different graphs.
 
-    Example: eb.{name}(eb.scalar(3), eb.scalar(2)) -> {example}
+    Example: {example}
     """
 
     def function(a: Any, b: Any) -> Attributes:
         return {}
 
-    return _row(two_operands(name, gradient, scalar, **more), 2, function, doc, "edbatch.graph.ops.elementwise")
+    return _public(op, 2, function, doc, module or op.shape.__module__)
 
 
 def numbered_op(name: str, gradient: Callable, samples: list[dict[str, float]], scalar: str) -> Op:

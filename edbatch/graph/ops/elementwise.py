@@ -31,10 +31,6 @@ not_equal = _comparison("not_equal", "!=", 1)
 alike = binary(two_operands("alike", no_gradient, "1 if x == y or (x != x and y != y) else 0"))
 
 
-def _where_gradient(g: Any, out: Any, condition: Any, a: Any, b: Any) -> tuple[None, Expression, Expression]:
-    return None, where(condition, g, 0), where(condition, 0, g)
-
-
 _CHOICES = [((), (), ()), ((4,), (4,), (4,)), ((3,), (2, 3), ()), ((2, 1), (3,), (2, 3)), ((), (4,), (1,))]
 WHERE = declare(
     Op(
@@ -42,7 +38,7 @@ WHERE = declare(
         broadcast_shape,
         elementwise=True,
         scalar="y if x != 0 else z",
-        gradient=_where_gradient,
+        gradient=lambda g, out, condition, a, b: (None, where(condition, g, 0), where(condition, 0, g)),  # type: ignore[has-type]
         samples=tuple(map(Sample, _CHOICES)),
     )
 )
@@ -133,35 +129,16 @@ minimum2 = binary_op("minimum", "Smaller of a and b", _of_the_chosen, "2.0", "mi
 maximum2 = binary_op("maximum", "Larger of a and b", _of_the_chosen, "3.0", "maximum(x, y)", chooses=True)
 # fmt: on
 _power_call = binary(two_operands("power", _power_gradient, "power(x, y)", low=0.1))
-LEAKY_RELU = numbered_op(
-    "leaky_relu",
-    lambda g, out, x, slope: where(greater(x, 0), g, g * slope),
-    [{"slope": 0.01}, {"slope": 0.3}],
-    "x if x > 0 else slope * x",
-)
-ELU = numbered_op(
-    "elu",
-    lambda g, out, x, alpha: where(less_equal(x, 0), g * alpha * exp(minimum2(x, 0)), g),
-    [{"alpha": 1.0}, {"alpha": 0.3}],
-    "x if x > 0 else alpha * expm1(minimum(x, 0))",
-)
-CLIP = numbered_op(
-    "clip",
-    lambda g, out, x, low, high: where(greater_equal(x, low) * less_equal(x, high), g, 0),
-    [{"low": -0.5, "high": 0.7}],
-    "minimum(maximum(x, low), high)",
-)
-# An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
-POWER_OF = numbered_op(
-    "power_of",
-    lambda g, out, x, exponent: None if exponent == 0 else g * exponent * power(x, exponent - 1),
-    [{"exponent": 3.0}],
-    "power(x, exponent)",
-)
-SCALE_GRADIENT = numbered_op("scale_gradient", lambda g, out, x, scale: g * scale, [{"scale": -0.5}], "x")
 
 
-@recorded(LEAKY_RELU)
+@recorded(
+    numbered_op(
+        "leaky_relu",
+        lambda g, out, x, slope: where(greater(x, 0), g, g * slope),
+        [{"slope": 0.01}, {"slope": 0.3}],
+        "x if x > 0 else slope * x",
+    )
+)
 def leaky_relu(x: Any, slope: float = 0.01) -> Attributes:
     """x where it is positive, slope · x elsewhere; different slopes run in different batches.
 
@@ -170,7 +147,14 @@ def leaky_relu(x: Any, slope: float = 0.01) -> Attributes:
     return numbers("leaky_relu", x, slope=slope)
 
 
-@recorded(ELU)
+@recorded(
+    numbered_op(
+        "elu",
+        lambda g, out, x, alpha: where(less_equal(x, 0), g * alpha * exp(minimum2(x, 0)), g),
+        [{"alpha": 1.0}, {"alpha": 0.3}],
+        "x if x > 0 else alpha * expm1(minimum(x, 0))",
+    )
+)
 def elu(x: Any, alpha: float = 1.0) -> Attributes:
     """x where it is positive, alpha · (eˣ - 1) elsewhere; different alphas run in different batches.
 
@@ -179,7 +163,14 @@ def elu(x: Any, alpha: float = 1.0) -> Attributes:
     return numbers("elu", x, alpha=alpha)
 
 
-@recorded(CLIP)
+@recorded(
+    numbered_op(
+        "clip",
+        lambda g, out, x, low, high: where(greater_equal(x, low) * less_equal(x, high), g, 0),
+        [{"low": -0.5, "high": 0.7}],
+        "minimum(maximum(x, low), high)",
+    )
+)
 def clip(x: Any, low: float | None = None, high: float | None = None) -> Attributes:
     """Entries of x limited to [low, high]; the gradient at a limit is 1, as in PyTorch.
 
@@ -213,12 +204,20 @@ def power(a: Any, b: Any) -> Expression:
     return divide(1, a) if b == -1 else _power_of(a, b)
 
 
-@recorded(POWER_OF)
+# An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
+@recorded(
+    numbered_op(
+        "power_of",
+        lambda g, out, x, exponent: None if exponent == 0 else g * exponent * power(x, exponent - 1),
+        [{"exponent": 3.0}],
+        "power(x, exponent)",
+    )
+)
 def _power_of(x: Any, exponent: float) -> Attributes:
     return numbers("power_of", x, exponent=exponent)
 
 
-@recorded(SCALE_GRADIENT)
+@recorded(numbered_op("scale_gradient", lambda g, out, x, scale: g * scale, [{"scale": -0.5}], "x"))
 def scale_gradient(x: Any, scale: float) -> Attributes:
     """The same value; gradients that flow back through it are multiplied by `scale` (negative: reversed).
 

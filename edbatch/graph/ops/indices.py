@@ -30,11 +30,6 @@ from edbatch.graph.spec import Shape
 _MOST_FLOAT32 = 2**24
 
 
-def ramp(count: int, first: int = 0) -> Expression:
-    """So many integers from the first on: a constant of a body."""
-    return array_input(current_graph(), np.arange(first, first + count))
-
-
 # The number of the first entry that is not 0, or -1.
 first = over_axes(
     declare(Op("first", reduced_shape, reduction="first", gradient=no_gradient, samples=samples_over_axes()))
@@ -85,7 +80,7 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 def _one_hot(index: Any, size: int) -> Expression:
-    beyond = unsqueeze(index, -1) - ramp(size)
+    beyond = unsqueeze(index, -1) - array_input(current_graph(), np.arange(size))
     return greater_equal(beyond, 0) * less(beyond, 1)  # of an index that is rounded down
 
 
@@ -162,26 +157,21 @@ def counted(place: Any, numbers: np.ndarray, size: int) -> np.ndarray:
     return numbers.astype(np.int64) % size if least < 0 else numbers  # 8 bits may not hold the size
 
 
-def _fits(x: Shape, index: Shape, axis: int) -> None:
+def _chosen_shape(x: Shape, index: Shape, axis: int) -> Shape:
     text = f"expected an index with the axes of the values, none but axis {axis} longer than theirs"
     expect(len(x) == len(index) > 0, text)
     expect(all(few <= size for at, (few, size) in enumerate(zip(index, x, strict=True)) if at != axis), text)
-
-
-def _gather_shape(x: Shape, index: Shape, axis: int) -> Shape:
-    _fits(x, index, axis)
     return index
+
+
+def _changed_shape(x: Shape, index: Shape, values: Shape, axis: int) -> Shape:
+    expect(values == _chosen_shape(x, index, axis), "expected as many values as indices")
+    return x
 
 
 def among_zeros(x: Expression, shape: Shape) -> Expression:
     """In the corner of zeros of a shape."""
     return x if x.shape == shape else embed(x, shape, tuple((0, size, 1) for size in x.shape))
-
-
-def _added_at_shape(index: Shape, values: Shape, shape_to: Shape, axis: int) -> Shape:
-    _fits(shape_to, index, axis)
-    expect(values == index, "expected as many values as indices")
-    return shape_to
 
 
 def _added_at_gradient(g: Any, out: Any, index: Any, values: Any, shape_to: Shape, axis: int) -> tuple[Any, Expression]:
@@ -193,7 +183,7 @@ def _added_at_gradient(g: Any, out: Any, index: Any, values: Any, shape_to: Shap
 ADDED_AT = declare(
     Op(
         "added_at",
-        _added_at_shape,
+        lambda index, values, shape_to, axis: _changed_shape(shape_to, index, values, axis),
         gradient=_added_at_gradient,
         samples=(
             Sample(((3,), (3,)), {"shape_to": (5,), "axis": 0}, low=0.0, high=4.9),
@@ -202,18 +192,11 @@ ADDED_AT = declare(
         ),
     )
 )
-
-
-def _last_at_shape(index: Shape, shape_to: Shape, axis: int) -> Shape:
-    _fits(shape_to, index, axis)
-    return shape_to
-
-
 # How many entries of an index there are up to the last that names an entry of a shape; 0 if none does.
 LAST_AT = declare(
     Op(
         "last_at",
-        _last_at_shape,
+        lambda index, shape_to, axis: _changed_shape(shape_to, index, index, axis),
         gradient=no_gradient,
         samples=(
             Sample(((3,),), {"shape_to": (5,), "axis": 0}, low=0.0, high=4.9),
@@ -221,12 +204,10 @@ LAST_AT = declare(
         ),
     )
 )
-
-
 GATHER = declare(
     Op(
         "gather",
-        _gather_shape,
+        _chosen_shape,
         picks=True,
         gradient=lambda g, out, x, index, axis: (record(ADDED_AT, (index, g), shape_to=x.shape, axis=axis), None),
         samples=(
@@ -292,12 +273,6 @@ def gather(x: Any, index: Any, axis: int) -> Attributes:
     return _along(GATHER, x, index, axis)
 
 
-def _scatter_shape(x: Shape, index: Shape, values: Shape, axis: int) -> Shape:
-    _fits(x, index, axis)
-    expect(values == index, "expected as many values as indices")
-    return x
-
-
 def _scatter(x: Any, index: Any, values: Any, axis: int) -> Expression:
     last = record(LAST_AT, (index,), shape_to=x.shape, axis=axis)
     named = last[tuple(slice(size if at != axis else None) for at, size in enumerate(index.shape))]
@@ -310,10 +285,10 @@ _SCATTERED = (
     Sample(((3, 4), (4, 3), (4, 3)), {"axis": 0}, low=0.0, high=2.9),
     Sample(((2, 3), (2, 4), (2, 4)), {"axis": 1}, low=0.0, high=2.9),
 )
-SCATTER = composite("scatter", _scatter_shape, _scatter, _SCATTERED)
+SCATTER = composite("scatter", _changed_shape, _scatter, _SCATTERED)
 SCATTER_ADD = composite(
     "scatter_add",
-    _scatter_shape,
+    _changed_shape,
     lambda x, index, values, axis: x + record(ADDED_AT, (index, values), shape_to=x.shape, axis=axis),
     _SCATTERED,
 )

@@ -20,7 +20,7 @@ from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, binary, indexed, recorded
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.declaring import broadcast_shape
+from edbatch.graph.ops.declaring import broadcast_shape, row_of_two
 from edbatch.graph.ops.elementwise import abs, add, exp, log, maximum2, minimum2, multiply, relu, square, where
 from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import log_softmax
@@ -311,22 +311,16 @@ def binary_cross_entropy(p: Any, target: Any) -> Expression:
     return _binary_cross_entropy_call(p, target)
 
 
-@recorded(composite("squared_distance", _same_shapes, lambda a, b: sum(square(a - b)), _pairs()), 2)
-def squared_distance(a: Any, b: Any) -> Attributes:
-    """Σ (a - b)² over all entries.
-
-    Example: eb.squared_distance(eb.input([1.0, 2.0]), eb.input([3.0, 4.0])) -> 8.0
-    """
-    return {}
-
-
-@recorded(composite("l1_distance", _same_shapes, lambda a, b: sum(abs(a - b)), _pairs()), 2)
-def l1_distance(a: Any, b: Any) -> Attributes:
-    """Σ |a - b| over all entries.
-
-    Example: eb.l1_distance(eb.input([1.0, 2.0]), eb.input([3.0, 4.0])) -> 4.0
-    """
-    return {}
+squared_distance = row_of_two(
+    composite("squared_distance", _same_shapes, lambda a, b: sum(square(a - b)), _pairs()),
+    "Σ (a - b)² over all entries of two operands of one shape",
+    "eb.squared_distance(eb.input([1.0, 2.0]), eb.input([3.0, 4.0])) -> 8.0",
+)
+l1_distance = row_of_two(
+    composite("l1_distance", _same_shapes, lambda a, b: sum(abs(a - b)), _pairs()),
+    "Σ |a - b| over all entries of two operands of one shape",
+    "eb.l1_distance(eb.input([1.0, 2.0]), eb.input([3.0, 4.0])) -> 4.0",
+)
 
 
 def _huber(a: Any, b: Any, delta: float) -> Expression:

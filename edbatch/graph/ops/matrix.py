@@ -15,6 +15,7 @@ from edbatch.graph.node_type import parameter_of
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, binary, recorded
 from edbatch.graph.operand import Operand
+from edbatch.graph.ops.declaring import row_of_two
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import TRANSPOSE, reshape, transpose, unsqueeze
 from edbatch.graph.record import constant_node, graph_of, record, to_node, to_operand
@@ -71,15 +72,14 @@ def _stack_shape(a: Shape, b: Shape) -> Shape:
     return (max(a[0], b[0]), a[1], b[2])
 
 
-def _stack_gradient(g: Any, out: Any, a: Any, b: Any) -> tuple[Expression, Expression]:
-    return record(MATMUL_STACK, (g, transpose(b, (0, 2, 1)))), record(MATMUL_STACK, (transpose(a, (0, 2, 1)), g))
-
-
-MATMUL_STACK = declare(
+MATMUL_STACK: Op = declare(
     Op(
         "matmul_stack",
         _stack_shape,
-        gradient=_stack_gradient,
+        gradient=lambda g, out, a, b: (
+            record(MATMUL_STACK, (g, transpose(b, (0, 2, 1)))),
+            record(MATMUL_STACK, (transpose(a, (0, 2, 1)), g)),
+        ),
         samples=tuple(map(Sample, [((2, 3, 4), (2, 4, 2)), ((3, 1, 2), (1, 2, 3)), ((1, 2, 2), (2, 2, 1))])),
     )
 )
@@ -106,6 +106,9 @@ def _dot_shape(a: Shape, b: Shape) -> Shape:
 
 
 DOT = composite("dot", _dot_shape, lambda a, b: sum(a * b), (Sample(((4,), (4,))),))
+dot = row_of_two(
+    DOT, "Inner product of two vectors of one length", "eb.dot(eb.input([1.0, 2.0]), eb.input([3.0, 4.0])) -> 11.0"
+)
 _HAVE_AXES = (Operand, np.ndarray)
 
 
@@ -202,15 +205,6 @@ def affine(weight: Any, x: Any, bias: Any) -> Attributes:
         EdBatchError: the shapes do not fit.
 
     Example: eb.affine(eb.input([[1.0, 1.0]]), eb.input([1.0, 2.0]), eb.input([0.5])) -> [3.5]
-    """
-    return {}
-
-
-@recorded(DOT, 2)
-def dot(a: Any, b: Any) -> Attributes:
-    """Inner product of two vectors of one length.
-
-    Example: eb.dot(eb.input([1.0, 2.0]), eb.input([3.0, 4.0])) -> 11.0
     """
     return {}
 
