@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import index
 from types import new_class
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from edbatch.errors import EdBatchError, shown
+from edbatch.base.numbers import as_integer
+from edbatch.errors import EdBatchError, Place, shown
 from edbatch.graph.expression import Expression
+from edbatch.graph.integers import chosen_entries
 
 if TYPE_CHECKING:
     from edbatch.graph.array_graph import ArrayGraph
@@ -140,30 +141,17 @@ def _checked_entries(chosen: Any, count: int) -> Any:
     """An index into a list of so many entries: an integer, a slice, or an array of integers."""
     if chosen.__class__ is int and -count <= chosen < count:
         return chosen
+    place = Place(lambda: f"entries {shown(chosen)} of {count} expressions")
     if isinstance(chosen, slice):
         try:
             chosen.indices(count)
         except (TypeError, ValueError) as error:
-            raise _no_entries(chosen, count, str(error)) from None
+            raise EdBatchError(f"{place}: {error}") from None
         return chosen
     try:
-        found = np.asarray(chosen)
-    except ValueError:
-        found = np.empty((), object)
-    if found.dtype == object and not found.ndim and hasattr(chosen, "__index__"):
-        if -count <= index(chosen) < count:
-            return index(chosen)
-        raise _no_entries(chosen, count, f"index {shown(index(chosen))} is out of range for {count} entries")
-    if (found.dtype == np.bool_ and found.shape == (count,)) or (found.ndim == 1 and not found.size):
-        return np.flatnonzero(found)
-    if found.ndim > 1 or found.dtype.kind not in "iu":
-        what = f"expected an integer, a slice, a list of integers or of {count} truth values; others are behind it"
-        raise _no_entries(chosen, count, what)
-    wrong = found[(found < -count) | (found >= count)]
-    if wrong.size:
-        raise _no_entries(chosen, count, f"index {wrong.flat[0]} is out of range for {count} entries")
-    return found if found.ndim else int(found)
-
-
-def _no_entries(chosen: Any, count: int, what: str) -> EdBatchError:
-    return EdBatchError(f"entries {shown(chosen)} of {count} expressions: {what}")
+        found = as_integer(chosen)
+    except TypeError:
+        return chosen_entries(place, chosen, count)
+    if not -count <= found < count:
+        raise EdBatchError(f"{place}: index {shown(found)} is out of range for {count} entries")
+    return found

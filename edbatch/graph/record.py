@@ -23,9 +23,6 @@ from edbatch.graph.op import Op
 from edbatch.graph.sources import INPUT, PARAMETER, ZEROS
 from edbatch.graph.spec import MOST_ENTRIES, ParameterSpec, Shape, Spec, spec_of
 
-#: Entries of an array that Python goes through in less time than a function of NumPy is called.
-FEW = 32
-
 
 def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **attributes: Any) -> Expression:
     """Record a node of `op`: check and convert the operands, infer the type, append.

@@ -52,14 +52,9 @@ def top_k(x: Any, k: int, axis: int = -1) -> tuple[Expression, Expression]:
     Of equal entries the first comes first; NaN is larger than all numbers. Gradients of the values go to where they are
     from, through the numbers none flows.
 
-    Args:
-        x: expression with at least one axis.
-        k: how many; part of the type.
-        axis: of one sample's value.
-
     Returns:
-        values and numbers: both of the shape of `x` with k entries along the axis, and of its dtype; the numbers are an
-        index for `gather`.
+        values and numbers: both of the shape of `x` with k (part of the type) entries along the axis of one sample's
+        value, and of its dtype; the numbers are an index for `gather`.
 
     Raises:
         EdBatchError: there are fewer than k entries, or more than the dtype tells apart, or there is no such axis.
@@ -98,24 +93,16 @@ def _running(x: Expression) -> Expression:
     return reshape(inside + unsqueeze(before, -1), (*lead, blocks * _BLOCK))[..., :size]
 
 
-CUMSUM = composite(
-    "cumsum",
-    lambda shape, axis: shape,
-    lambda x, axis: swapaxes(_running(swapaxes(x, axis, -1)), axis, -1),
-    tuple(Sample((s,), {"axis": axis}) for s, axis in (((5,), 0), ((3, 4), 0), ((2, 1), 1), ((70,), 0))),
+@recorded(
+    composite(
+        "cumsum",
+        lambda shape, axis: shape,
+        lambda x, axis: swapaxes(_running(swapaxes(x, axis, -1)), axis, -1),
+        tuple(Sample((s,), {"axis": axis}) for s, axis in (((5,), 0), ((3, 4), 0), ((2, 1), 1), ((70,), 0))),
+    )
 )
-
-
-@recorded(CUMSUM)
 def cumsum(x: Any, axis: int) -> Attributes:
-    """Along an axis, the sum of all entries up to each; NumPy's and PyTorch's `cumsum`.
-
-    Args:
-        x: expression with at least one axis.
-        axis: of one sample's value.
-
-    Returns:
-        Expression of the shape of `x`.
+    """Along an axis of one sample's value, the sum of all entries up to each, in the shape of `x`; NumPy's `cumsum`.
 
     Raises:
         EdBatchError: there is no such axis.

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.exact import literal
-from edbatch.errors import EdBatchError, Place, missing_memory, shown
+from edbatch.errors import EdBatchError, Place, shown
 from edbatch.graph.cell.trace import Payload
 from edbatch.graph.expression import Expression
+from edbatch.graph.integers import chosen_entries
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op_callers import viewed
-from edbatch.graph.ops.indices import counted, gather
+from edbatch.graph.ops.indices import gather
 from edbatch.graph.ops.loss import pick
 from edbatch.graph.ops.shape import INDEX, is_advanced, parse_index, reshape, transpose, without_ellipsis
 from edbatch.graph.record import array_input, graph_of, to_node
@@ -25,7 +26,7 @@ def _otherwise(x: Any, key: Any) -> Expression | None:
     """What is no view: an entry whose number is known at run time, or several by a list."""
     kind, place = key.__class__, Place(lambda: _place(x, key))
     if (kind is list or (kind is np.ndarray and key.ndim)) and x.spec.shape:
-        chosen = _integers(place, key, x.spec.shape[0])
+        chosen = chosen_entries(place, key, x.spec.shape[0])
         return _taken(x, chosen, 0) if len(chosen) else _advanced(place, x, key)
     parts = key if isinstance(key, tuple) else (key,)
     if all([part.__class__ in _PLAIN or part is None for part in parts]):  # noqa: C419 (a generator takes longer)
@@ -95,7 +96,7 @@ def _advanced(place: Any, x: Expression, key: Any) -> Expression:
         raise EdBatchError(f"{place}: expected at most one list, got {len(lists)}; index one after the other")
     (at,) = lists
     before, listed, after = parts[:at], parts[at], parts[at + 1 :]
-    chosen = _integers(place, listed, x.shape[at - before.count(None)])
+    chosen = chosen_entries(place, listed, x.shape[at - before.count(None)])
     # NumPy puts the new axis where the list is, or first if integers stand apart from it.
     fixed = [number for number, part in enumerate(parts) if number == at or not isinstance(part, slice | None)]
     together = fixed[-1] - fixed[0] == len(fixed) - 1
@@ -126,21 +127,6 @@ def _with_new_axes(x: Expression, parts: list[Any]) -> Expression:
         return seen
     sizes = iter(seen.shape)
     return reshape(seen, [1 if part is None else next(sizes) for part in parts if isinstance(part, slice | None)])
-
-
-def _integers(place: Any, given: Any, size: int) -> np.ndarray:
-    """The entries that a list of integers or of truth values names, of so many, counted from the beginning."""
-    try:
-        array = np.asarray(given)
-    except ValueError:
-        array = np.empty((), object)
-    except MemoryError:
-        raise missing_memory(str(place), given) from None
-    if array.dtype == bool and array.shape == (size,):
-        array = array.nonzero()[0]
-    if array.ndim != 1 or (array.dtype.kind not in "iu" and len(array)):
-        raise EdBatchError(f"{place}: expected a list of integers, or of {size} truth values")
-    return counted(place, array, size) if len(array) else array
 
 
 def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:

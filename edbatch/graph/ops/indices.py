@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from edbatch.graph.cell.trace import Payload
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
-from edbatch.graph.integers import is_integers
+from edbatch.graph.integers import counted, is_integers
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
 from edbatch.graph.op_callers import Attributes, called_as, recorded
@@ -22,7 +21,7 @@ from edbatch.graph.ops.elementwise import alike, greater, greater_equal, less, w
 from edbatch.graph.ops.loss import unpick
 from edbatch.graph.ops.reduce import max, min, over_axes, reduced_shape, samples_over_axes
 from edbatch.graph.ops.shape import checked_axis, embed, unsqueeze
-from edbatch.graph.record import FEW, array_input, checked_size, constant_node, graph_of, record, to_operand
+from edbatch.graph.record import array_input, checked_size, constant_node, graph_of, record, to_operand
 from edbatch.graph.sources import ONES
 from edbatch.graph.spec import Shape
 
@@ -57,12 +56,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """The number of the largest entry along an axis, or among all entries, row by row; as NumPy's.
 
     Of several that are equal it is the first; NaN counts as the largest. The number is of the dtype of `x`, and an
-    index for `gather` and `one_hot`. No gradient flows through it.
-
-    Args:
-        x: expression with at least one axis.
-        axis: None: all.
-        keepdims: leave the axis (or all) in with size 1.
+    index for `gather` and `one_hot`. No gradient flows through it. `keepdims` leaves the axis (or all) in with size 1.
 
     Raises:
         EdBatchError: there is no such axis, or several are given, or it has more entries than the dtype tells apart.
@@ -141,20 +135,6 @@ def _indices(place: Any, graph: Columns, given: Any, size: int) -> Expression:
     if found.dtype.kind not in "iu" or not found.size:
         raise EdBatchError(f"{place}: expected integers or an expression as the index, got {shown(given)}")
     return array_input(graph, counted(place, found, size))
-
-
-def counted(place: Any, numbers: np.ndarray, size: int) -> np.ndarray:
-    """Numbers of entries, of which negative ones count from the end, counted from the beginning.
-
-    Raises:
-        EdBatchError: one is out of range.
-    """
-    few = numbers.ravel().tolist() if numbers.size <= FEW else (numbers.min().item(), numbers.max().item())
-    least = builtins.min(few)
-    if least < -size or builtins.max(few) >= size:
-        wrong = numbers[(numbers < -size) | (numbers >= size)]
-        raise EdBatchError(f"{place}: index {wrong.flat[0]} is out of range for {size} entries")
-    return numbers.astype(np.int64) % size if least < 0 else numbers  # 8 bits may not hold the size
 
 
 def _chosen_shape(x: Shape, index: Shape, axis: int) -> Shape:

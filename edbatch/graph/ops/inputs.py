@@ -36,10 +36,7 @@ LOOKUP = declare(
 
 
 def input(value: Any) -> Expression:
-    """An array as a value of the current graph, copied now and cast to the graph's dtype.
-
-    Args:
-        value: array or nested list of numbers, any shape.
+    """An array, or a nested list of numbers, as a value of the current graph, copied now and cast to its dtype.
 
     Raises:
         EdBatchError: no graph is current, or `value` is no array of real numbers, is empty or masked; or a tensor of
@@ -101,17 +98,7 @@ def parameter(parameter: Parameter) -> Expression:
     `W @ x` needs no such node. It is for batching over DIFFERENT parameters of one shape: products of such nodes run
     as one batched product.
 
-    Example:
-        >>> import edbatch as eb
-        >>> model = eb.ParameterCollection()
-        >>> experts = [model.add_parameters((2, 2), init=float(i)) for i in range(3)]
-        >>> with eb.Graph() as graph:
-        ...     x = eb.input([1.0, 1.0])
-        ...     y = eb.sum([eb.parameter(W) @ x for W in experts])
-        >>> y.value()
-        array([6., 6.], dtype=float32)
-        >>> graph.report().batches  # one product, one sum
-        2
+    Example: eb.parameter(eb.ParameterCollection().add_parameters(2, init=1.0)) -> [1. 1.]
     """
     if not isinstance(parameter, Parameter):
         raise EdBatchError(f"parameter: expected a Parameter, got {shown(parameter)}")

@@ -13,7 +13,7 @@ from edbatch.graph.cell.trace import Payload, Trace
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray, is_one
-from edbatch.graph.integers import is_integers
+from edbatch.graph.integers import FEW, is_integers
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.node_type import node_type
@@ -26,7 +26,7 @@ from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import log_softmax
 from edbatch.graph.ops.reduce import max, mean, sum
 from edbatch.graph.ops.shape import reshape, stop_gradient
-from edbatch.graph.record import FEW, checked_index, checked_label, checked_number, number, to_expression, to_operand
+from edbatch.graph.record import checked_index, checked_label, checked_number, number, to_expression, to_operand
 from edbatch.graph.spec import Shape
 
 

@@ -194,15 +194,10 @@ def matmul(a: Any, b: Any) -> Attributes:
 
 @recorded(AFFINE, 3)
 def affine(weight: Any, x: Any, bias: Any) -> Attributes:
-    """`weight @ x + bias` as one node: the bias is added in place.
-
-    Args:
-        weight: [m, k] or [k].
-        x: [k] or [k, n].
-        bias: of the shape of `weight @ x`.
+    """`weight @ x + bias` as one node: the bias, of the shape of the product, is added in place.
 
     Raises:
-        EdBatchError: the shapes do not fit.
+        EdBatchError: the shapes do not fit: [m, k] or [k] times [k] or [k, n].
 
     Example: eb.affine(eb.input([[1.0, 1.0]]), eb.input([1.0, 2.0]), eb.input([0.5])) -> [3.5]
     """

@@ -90,12 +90,6 @@ def _layer_norm(x: Any, gain: Any, bias: Any, epsilon: float) -> Expression:
     return from_mean * (1 / (far * sqrt(variance + epsilon / square(far)))) * gain + bias
 
 
-LAYER_NORM = composite(
-    "layer_norm",
-    _layer_norm_shape,
-    _layer_norm,
-    (Sample(((4,), (4,), (4,)), {"epsilon": 1e-5}), Sample(((2, 4), (4,), (4,)), {"epsilon": 1e-3})),
-)
 _SEEDS = 2**31
 
 
@@ -132,18 +126,22 @@ def softmax(x: Any, axis: int = -1) -> Any:
 
 @recorded(composite("log_softmax", lambda shape, axis: shape, _log_softmax, _SAMPLES))
 def log_softmax(x: Any, axis: int = -1) -> Attributes:
-    """x - log Σ eˣ along an axis, without overflow.
-
-    Args:
-        x: expression with at least one axis.
-        axis: of one sample's value; part of the type.
+    """x - log Σ eˣ along an axis of one sample's value, without overflow.
 
     Example: eb.log_softmax(eb.input([0.0, 0.0])) -> [-0.6931... -0.6931...]
     """
     return {"axis": checked_axis("log_softmax", x.spec, axis)}
 
 
-@recorded(LAYER_NORM, 3)
+@recorded(
+    composite(
+        "layer_norm",
+        _layer_norm_shape,
+        _layer_norm,
+        (Sample(((4,), (4,), (4,)), {"epsilon": 1e-5}), Sample(((2, 4), (4,), (4,)), {"epsilon": 1e-3})),
+    ),
+    3,
+)
 def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Attributes:
     """(x - mean) / √(variance + epsilon) · gain + bias over the last axis.
 

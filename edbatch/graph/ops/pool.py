@@ -109,17 +109,7 @@ def max_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, d
 def avg_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Attributes:
     """The mean of each window of an image; PyTorch's `avg_pool2d`, of one sample.
 
-    Args:
-        x: [channels, height, width].
-        kernel_size: of a window: its height and width, or an integer for both; so are the others.
-        stride: from one window to the next; None: as far as a window goes.
-        padding: zeros on both sides of each axis, which count as entries; at most half a window.
-
-    Returns:
-        [channels, height, width]: a number for each window.
-
-    Raises:
-        EdBatchError: there is no room for a window, or a number does not fit.
+    Zeros of the padding count as entries. Arguments, result and errors are otherwise those of `max_pool2d`.
 
     Example: eb.avg_pool2d(eb.input([[[1.0, 2.0, 5.0, 0.0], [3.0, 4.0, 0.0, 1.0]]]), 2) -> [[[2.5 1.5]]]
     """

@@ -157,12 +157,10 @@ def is_advanced(part: Any) -> bool:
 
 @_several(INDEX)
 def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Attributes]:
-    """Cut an expression along an axis into views; costs no batch and no copy.
+    """Cut an expression along an axis of one sample's value into views; costs no batch and no copy.
 
     Args:
-        x: expression.
         parts: a number of equal parts, or the sizes of the parts.
-        axis: of one sample's value.
 
     Raises:
         EdBatchError: the axis does not divide into these parts.

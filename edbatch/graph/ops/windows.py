@@ -152,11 +152,7 @@ def padded(x: Expression, padding: Sizes, fill: float = 0.0) -> Expression:
 
 
 def per_axis(place: str, given: Any, ndim: int, least: int = 1) -> Sizes:
-    """One integer for each of so many axes; one alone is for all.
-
-    Raises:
-        EdBatchError: there are more or fewer, one is no integer or below `least`.
-    """
+    """One integer, of at least `least`, for each of so many axes, checked; one alone is for all."""
     what = "an integer" if ndim == 1 else f"an integer, or {ndim}"
     sizes = checked_shape(place, given, least, what)
     if not is_several(given):
@@ -178,20 +174,6 @@ def columns(x: Expression, moves: Moves) -> Expression:
     return reshape(by_channel, (x.shape[0] * math.prod(moves.sizes), -1))
 
 
-UNFOLD = composite(
-    "unfold",
-    _unfolded_shape,
-    lambda x, padding, **moves: columns(padded(x, padding), Moves(**moves)),
-    window_samples(
-        ((2, 3, 4), (0, 0), (2, 2), (1, 1), (1, 1)),
-        ((1, 4, 5), (1, 2), (2, 3), (2, 1), (1, 2)),
-        ((2, 5, 3), (0, 0), (2, 1), (2, 2), (1, 1)),
-        ((2, 3, 3), (0, 0), (1, 1), (3, 1), (1, 1)),
-        ((1, 2, 3), (0, 0), (2, 3), (5, 4), (1, 1)),
-    ),
-)
-
-
 def padded_moves(place: str, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> dict[str, Sizes]:
     """The attributes of ops of windows over the last n axes, with a padding."""
     return {
@@ -202,19 +184,25 @@ def padded_moves(place: str, n: int, kernel_size: Any, stride: Any, padding: Any
     }
 
 
-@recorded(UNFOLD)
+@recorded(
+    composite(
+        "unfold",
+        _unfolded_shape,
+        lambda x, padding, **moves: columns(padded(x, padding), Moves(**moves)),
+        window_samples(
+            ((2, 3, 4), (0, 0), (2, 2), (1, 1), (1, 1)),
+            ((1, 4, 5), (1, 2), (2, 3), (2, 1), (1, 2)),
+            ((2, 5, 3), (0, 0), (2, 1), (2, 2), (1, 1)),
+            ((2, 3, 3), (0, 0), (1, 1), (3, 1), (1, 1)),
+            ((1, 2, 3), (0, 0), (2, 3), (5, 4), (1, 1)),
+        ),
+    )
+)
 def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Attributes:
     """The entries of all windows of an image, a column for each window; PyTorch's `nn.functional.unfold`.
 
-    Args:
-        x: [channels, height, width].
-        kernel_size: of a window: its height and width, or an integer for both; so are the others.
-        dilation: from one entry of a window to the next.
-        padding: zeros on both sides of each axis.
-        stride: from one window to the next.
-
-    Returns:
-        [channels * height * width of a window, windows].
+    Arguments are those of `max_pool2d`, padded with zeros; the result is [channels * height * width of a window,
+    windows].
 
     Raises:
         EdBatchError: there is no room for a window, or a number does not fit.
