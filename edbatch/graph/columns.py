@@ -38,14 +38,7 @@ _serials = count()
 
 
 class Recorded(NamedTuple):
-    """Nodes as arrays.
-
-    Attributes:
-        types: type ids (int32).
-        operands: ids of what they read (int64).
-        integers: that go with them (int64).
-        lines: where each was recorded, if that is noted.
-    """
+    """Nodes as arrays: type ids (int32), ids of operands and integers (int64), and lines if these are noted."""
 
     types: np.ndarray
     operands: np.ndarray
@@ -56,11 +49,7 @@ class Recorded(NamedTuple):
 def nodes_of(
     types: list[int], operands: list[Any], integers: list[Any]
 ) -> Iterator[tuple[NodeType, list[Any], list[Any]]]:
-    """Yield the type of each node, the ids of its operands, and its integers.
-
-    Raises:
-        EdBatchError: there are too few, or too many.
-    """
+    """Yield the type of each node, the ids of its operands, and its integers; an error if there are too few or many."""
     at = integer = 0
     for id in types:
         type = TYPES[id]
@@ -98,15 +87,11 @@ class Columns(Builder):
     from the lists.
 
     Attributes:
-        types: type ids of the nodes not yet taken over.
-        operands, integers: of these nodes.
-        n: number of nodes.
+        types, operands, integers: of the nodes not yet taken over.
         inputs: arrays of the input nodes, found through their payload.
         constants: nodes whose value is the same for the whole graph (numbers, zeros, ones, parameters): (id, spec).
             Not expressions: they hold the graph, are not seen by the garbage collector, and would keep it for ever.
-        dtype: of inputs and constants.
         inlines: whether the body of a cell that is called is recorded, and not the cell.
-        options: in force when the graph was opened.
         variant: of the options that calls of cells depend on; empty in the common case.
         careful: whether calls of cells have to look at `inlines` and `variant`.
         first_draw: see `draw`; -1 before the first.
@@ -121,19 +106,9 @@ class Columns(Builder):
     """
 
     __slots__ = (
-        "__weakref__",
-        "array_graphs",
-        "base",
-        "first_draw",
-        "guards",
-        "inlines",
-        "inputs",
-        "next_draw",
-        "options",
-        "programs",
-        "stream",
-        "variant",
-    )
+        "__weakref__", "array_graphs", "base", "first_draw", "guards", "inlines", "inputs", "next_draw", "options",
+        "programs", "stream", "variant",
+    )  # fmt: skip
 
     #: Whether there may be something else among the integers.
     holds_objects = False
@@ -199,7 +174,7 @@ class Columns(Builder):
 
         Args:
             columns: of their operands and integers: one for all, or an array (int64) with one for each.
-            line: where they were recorded, if that is noted; by default here.
+            line: where they were recorded, if not here.
         """
         block = one_node(type, len(columns) - type.n_integers)
         if isinstance(self.types, LinedTypes):
@@ -245,11 +220,7 @@ class Columns(Builder):
         return self.base is not None and self.base.is_trace
 
     def refuse_reading(self, what: str) -> None:
-        """Refuse to read a value, by `what`, if that would be kept.
-
-        Raises:
-            EdBatchError: it would.
-        """
+        """Refuse to read a value, by `what`, if that would be kept."""
         if self.keeps:
             raise EdBatchError(
                 f"{self.keeps} reads a value, by {what}; what it records is kept, and so would be what is there now. "
@@ -275,12 +246,9 @@ class Columns(Builder):
         return ([], [], []) if self.holds_objects else new_columns()
 
     def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
-        """Be told what a call that is recorded depends on.
+        """Note what a call that is recorded depends on: a guard that holds, of the roots `owner` and `static`.
 
-        Args:
-            guard: that was found to hold.
-            owner, static: its roots.
-            besides: attributes of the owner that later calls look at by themselves; None: they compare everything.
+        `besides`: attributes of the owner that later calls look at by themselves; None: they compare everything.
         """
         if self.base is not None:
             self.base.note(guard, owner, static, besides)
@@ -288,11 +256,7 @@ class Columns(Builder):
             self.guards[id(guard), id(owner), besides] = guard, owner, static, besides
 
     def expect_unchanged(self) -> None:
-        """Check that all this is as it was; calls from now on compare anew.
-
-        Raises:
-            EdBatchError: something has changed.
-        """
+        """Raise an error if any of this has changed; calls from now on compare anew."""
         expect_unchanged(self.guards.values())
         self.guards.clear()
         self.serial = next(_serials)
@@ -348,12 +312,7 @@ def current_graph() -> Columns:
 
     Example:
         >>> import edbatch as eb
-        >>> @eb.cell
-        ... def double(x):
-        ...     assert eb.current_graph().is_trace
-        ...     return x * 2
         >>> with eb.Graph() as graph:
-        ...     y = double(eb.ones(2))
         ...     eb.current_graph() is graph, graph.is_trace
         (True, False)
     """

@@ -96,13 +96,9 @@ DELETED = "was deleted, and a graph has still to run with it, or to go back thro
 
 
 class Types(dict[int, NodeType]):
-    """All types by their ids, but for those whose parameters are gone; no id is ever used again.
+    """All types by their ids, but for those whose parameters are gone; no id is ever used again."""
 
-    Attributes:
-        made: how many there have been.
-    """
-
-    made = 0
+    made = 0  # how many there have been
 
     def __missing__(self, id: int) -> NodeType:
         raise EdBatchError(f"a parameter {DELETED}")
@@ -144,27 +140,24 @@ def intern(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec
 
 def _entered(key: Any, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> NodeType:
     found = _interned.get(key)
-    if found is None:
-        with lock:
-            found = _interned.get(key)
-            if found is None:
-                reclaim()
-                found = NodeType(TYPES.made, op, attributes, operands, out)
-                TYPES.made += 1
-                for spec in found.parameters:
-                    spec.enters(TYPES, found.id)
-                    spec.enters(_interned, key)
-                TYPES[found.id] = found
-                _interned[key] = found
+    if found is not None:
+        return found
+    with lock:
+        found = _interned.get(key)
+        if found is None:
+            reclaim()
+            found = NodeType(TYPES.made, op, attributes, operands, out)
+            TYPES.made += 1
+            for spec in found.parameters:
+                spec.enters(TYPES, found.id)
+                spec.enters(_interned, key)
+            TYPES[found.id] = found
+            _interned[key] = found
     return found
 
 
 def parameter_of(spec: ParameterSpec) -> Parameter:
-    """A type's parameter.
-
-    Raises:
-        EdBatchError: the model was deleted while a graph that uses it had still to run, or to go back.
-    """
+    """A type's parameter; an error if the model was deleted while a graph that uses it had still to run, or go back."""
     parameter = spec.parameter()
     if parameter is None:
         raise EdBatchError(f"parameter {spec!r} {DELETED}")

@@ -25,9 +25,7 @@ from edbatch.graph.spec import MOST_ENTRIES, ParameterSpec, Shape, Spec, spec_of
 
 
 def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **attributes: Any) -> Expression:
-    """Record a node of `op`: check and convert the operands, infer the type, append.
-
-    Operands are expressions, parameters, numbers or arrays; numbers and arrays become inputs.
+    """Record a node of `op` on expressions, parameters, and numbers and arrays, which become inputs.
 
     Raises:
         EdBatchError: an operand is of another graph or no operand at all, or the shapes do not fit.
@@ -94,23 +92,14 @@ _OPERANDS = (Expression, Parameter)
 
 
 def to_operands(op: Op, graph: Columns, operands: Iterable[Any]) -> list[Expression | Parameter]:
-    """All operands of an op, see `to_operand` and `array_operand`."""
-    return [
-        to_operand(op.name, graph, x) if not isinstance(x, np.ndarray) else array_operand(op, graph, x, operands)
-        for x in operands
-    ]
+    """All operands of an op, see `to_operand`; an array is the same for all entries of arrays of expressions.
 
-
-def array_operand(op: Op, graph: Columns, value: np.ndarray, operands: Iterable[Any]) -> Expression:
-    """An array among the operands of an op as an input, which is the same for all entries of arrays of expressions.
-
-    Raises:
-        EdBatchError: it would enlarge each entry, and has as many rows as there are entries: one for each is meant.
+    It is an error if it would enlarge each entry, and has as many rows as there are entries: one for each is meant.
     """
-    refuse_masked(value, "input")
-    if value.ndim and graph.may_mean_each(len(value)) and _enlarges(op, value.shape, operands):
-        graph.refuse_rows(op.name, value.shape)
-    return array_input(graph, value)
+    for x in operands:
+        if isinstance(x, np.ndarray) and x.ndim and graph.may_mean_each(len(x)) and _enlarges(op, x.shape, operands):
+            graph.refuse_rows(op.name, x.shape)
+    return [to_operand(op.name, graph, x) for x in operands]
 
 
 def _enlarges(op: Op, shape: Shape, operands: Iterable[Any]) -> bool:
@@ -164,7 +153,7 @@ def to_expression(name: str, x: Any) -> Expression:
 
 
 def to_own_node(name: str, graph: Columns, x: Any) -> Expression:
-    """Return an operand that callers may hold as a node of the graph: a number as an input of its own."""
+    """An operand that callers may hold, as a node of the graph: a number as an input of its own."""
     return to_node(graph, to_operand(name, graph, x, shared=False))
 
 
@@ -301,11 +290,7 @@ def entries_of(value: Any) -> list[Any]:
 
 
 def checked_shape(place: str, shape: Any, least: int = 1, what: str = "a shape of integers") -> Shape:
-    """A size, or several, as a tuple of Python ints; `what` they are is for errors.
-
-    Raises:
-        EdBatchError: one is no integer, below `least` or above `MOST_ENTRIES`.
-    """
+    """A size, or several, as a tuple of Python ints from `least` to `MOST_ENTRIES`; `what` they are is for errors."""
     try:
         # A list: where a trace function raised inside a generator here, Python 3.11 was seen to lose the error.
         sizes = tuple([int(as_integer(size)) for size in entries_of(shape)])
@@ -327,11 +312,7 @@ def checked_size(place: str, size: Any) -> int:
 
 
 def checked_number(place: str, value: Any) -> float:
-    """What belongs to a node's type as a Python float.
-
-    Raises:
-        EdBatchError: it is no number; an expression is none, it would be run here, and no gradient would reach it.
-    """
+    """What belongs to a node's type as a Python float; no expression: it would be run, no gradient would reach it."""
     if is_real(value):
         try:
             return float(value)

@@ -63,11 +63,7 @@ _interned: dict[Any, View | None] = {}
 
 
 def view_of(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | None:
-    """The view `op` on values of `spec` that are themselves seen through view `code`; None if it takes a copy.
-
-    Raises:
-        EdBatchError: the op does not fit the spec.
-    """
+    """The view `op` on values of `spec` that are themselves seen through view `code`; None if it takes a copy."""
     key = (code or spec, op, exact(attributes))
     if key not in _interned:
         with lock:  # a view's code is its position
@@ -106,10 +102,7 @@ def steps_of(code: int) -> tuple[tuple[Op, Attributes], ...]:
 
 
 def columns_of(view: View) -> tuple[int, int] | None:
-    """Where the entries that a view shows lie in a row of the root: (first column, entries).
-
-    None if they do not lie side by side, in order.
-    """
+    """(First column, entries) of what a view shows in a row of the root; None if it is not side by side, in order."""
     return (view.first, view.out.size) if view.contiguous else None
 
 

@@ -242,16 +242,14 @@ class Parameter(Operand):
             gradient: of the parameter's shape; what `set_value` takes.
 
         Raises:
-            EdBatchError: `gradient` has another shape, is no array of numbers, or has one too large for the dtype; or
-                the parameter is frozen.
+            EdBatchError: as of `set_value`; or the parameter is frozen.
 
         Example:
             >>> import edbatch as eb
-            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> W = eb.ParameterCollection().add_parameters(2)
             >>> W.set_grad([1, 2])
-            >>> W.scale_grad(0.5)
             >>> W.grad()
-            array([0.5, 1. ], dtype=float32)
+            array([1., 2.], dtype=float32)
         """
         given = self._given(gradient, "set_grad")
         if self.frozen:
@@ -314,10 +312,7 @@ class Parameter(Operand):
             member._has_grad = False
 
     def accumulator(self) -> tuple[Any, bool]:
-        """The array to add a gradient to, and whether it is all zeros; from now on the parameter has a gradient.
-
-        Of a stack, what is added to the rows of frozen parts is never read.
-        """
+        """The array to add a gradient to, and whether it is all zeros; from now on the parameter has a gradient."""
         fresh, source = True, running.innermost()
         for member in self.members():
             fresh = fresh and not member._has_grad
@@ -490,11 +485,7 @@ class LookupParameters(Parameter):
 
 
 def shareable(array: Any, device: Device, dtype: np.dtype, by_rows: bool, place: str) -> Any:
-    """An array of a device's in memory that somebody else owns.
-
-    Raises:
-        EdBatchError: it is elsewhere, read-only, of another dtype, has gaps, or does not lie by rows that have to.
-    """
+    """An array of a device's in memory that somebody else owns; errors as of `ParameterCollection.share`."""
     own = type(device.backend.zeros((1,), FLOATS[0]))
     found = array if isinstance(array, own) or own is not np.ndarray else from_dlpack(array, place)
     if not isinstance(found, own):
@@ -506,9 +497,7 @@ def shareable(array: Any, device: Device, dtype: np.dtype, by_rows: bool, place:
     if by_rows and not (found.ndim and found.flags.c_contiguous):
         raise EdBatchError(f"{place}: expected rows that lie side by side, got strides {found.strides}")
     if own is np.ndarray and not found.flags.writeable:
-        raise EdBatchError(
-            f"{place}: expected an array that can be written to; of a PyTorch tensor x, x.numpy() is one"
-        )
+        raise EdBatchError(f"{place}: expected an array that can be written to; x.numpy() of a tensor x is one")
     return found
 
 
