@@ -138,7 +138,7 @@ def float_dtype(dtype: object) -> np.dtype:
         found = np.dtype(dtype) if isinstance(dtype, str | type | np.dtype) else None
     except Exception:  # whatever an object of another library makes of it
         found = None
-    for known in FLOATS:
-        if found is not None and found == known:
+    for known in FLOATS if found is not None else ():
+        if found == known:
             return known
     raise EdBatchError(f"dtype {shown(dtype)}: expected float32 or float64")

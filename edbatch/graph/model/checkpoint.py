@@ -41,15 +41,12 @@ class Resumable(Protocol):
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What it remembers: arrays, and what JSON can hold."""
-        ...
 
     def differences(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]) -> dict[str, str]:
         """What of a saved state does not fit, and why."""
-        ...
 
     def load_state(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]) -> None:
         """Take over what fits of a saved state."""
-        ...
 
 
 class Savable(Protocol):
@@ -57,7 +54,6 @@ class Savable(Protocol):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file."""
-        ...
 
 
 @dataclass(frozen=True)

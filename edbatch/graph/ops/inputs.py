@@ -98,7 +98,12 @@ def parameter(parameter: Parameter) -> Expression:
     `W @ x` needs no such node. It is for batching over DIFFERENT parameters of one shape: products of such nodes run
     as one batched product.
 
-    Example: eb.parameter(eb.ParameterCollection().add_parameters(2, init=1.0)) -> [1. 1.]
+    Example:
+        >>> import edbatch as eb
+        >>> experts = [eb.ParameterCollection().add_parameters((2, 2), init=float(i)) for i in range(3)]
+        >>> with eb.Graph():
+        ...     print(eb.sum([eb.parameter(W) @ eb.ones(2) for W in experts]).value())
+        [6. 6.]
     """
     if not isinstance(parameter, Parameter):
         raise EdBatchError(f"parameter: expected a Parameter, got {shown(parameter)}")
@@ -120,12 +125,10 @@ def lookup(table: Parameter, index: int) -> Expression:
 
     Example:
         >>> import edbatch as eb
-        >>> model = eb.ParameterCollection()
-        >>> embed = model.add_lookup_parameters((3, 2), init=[[0, 1], [2, 3], [4, 5]])
+        >>> embed = eb.ParameterCollection().add_lookup_parameters((3, 2), init=[[0, 1], [2, 3], [4, 5]])
         >>> with eb.Graph():
-        ...     x = eb.lookup(embed, 2)
-        >>> x.value()
-        array([4., 5.], dtype=float32)
+        ...     print(eb.lookup(embed, 2).value())
+        [4. 5.]
     """
     graph = current_graph()
     if not isinstance(table, Parameter) or not table.spec.shape:

@@ -30,14 +30,7 @@ def _to_the_first(g: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: boo
 
 
 FIRST_MAX = declare(
-    Op(
-        "first_max",
-        reduced_shape,
-        reduction="max",
-        gradient=_to_the_first,
-        chooses=True,
-        samples=samples_over_axes(),
-    )
+    Op("first_max", reduced_shape, reduction="max", gradient=_to_the_first, chooses=True, samples=samples_over_axes())
 )
 first_max = over_axes(FIRST_MAX)  # of equal entries, the first gets the gradient
 
