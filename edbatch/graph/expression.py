@@ -99,16 +99,15 @@ class Expression(Handle, Operand, gc=False, eq=False):
     def gradient(self) -> Any:
         """The gradient of what `backward` was last called on with respect to this expression, of its shape.
 
-        It counts every use of the expression between it and what `backward` was called on. An expression that is a view
-        of another (a slice, a transposition, another shape, what `stop_gradient` gives) is the other, also where memory
-        made a copy of it: it has that part of the other's gradient, from uses of the other too. Equal computations are
+        It counts every use of the expression between it and what `backward` was called on; uses inside of cells, too.
+        An expression that is a view of another (a slice, a transposition, another shape, what `stop_gradient` gives) is
+        the other: it has that part of the other's gradient, from uses of the other too. Equal computations are
         different expressions, each with the gradient of its own uses; but `eb.zeros` of one shape, `eb.ones` of one
-        and `eb.parameter` of one are one expression, whoever calls them. What functions compute with besides (numbers,
-        the one in `eb.one_hot`) is no part of these. Constants and what depends on no input have gradients,
-        too. What a cell returns has the same gradient as without the decorator: uses inside the cell count like those
-        outside.
-        Gradients of inputs are not computed by `backward`, but by a second way back at the first call for one: call it
-        before parameters are changed. `eb.gradients` computes those that it is asked for in one.
+        and `eb.parameter` of one are one expression, whoever calls them. Constants and what depends on no input have
+        gradients, too.
+
+        Gradients of inputs are not computed by `backward`, but by a second backward pass at the first call for one:
+        call it before parameters are changed. `eb.gradients` computes those that it is asked for in one.
 
         Returns:
             An array of the caller's own (or a NumPy scalar), on the host.

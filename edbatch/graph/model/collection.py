@@ -126,10 +126,7 @@ class ParameterCollection:
 
         Example:
             >>> import edbatch as eb
-            >>> model = eb.ParameterCollection(seed=0)
-            >>> model.add_parameters((2, 2), init="orthogonal").shape
-            (2, 2)
-            >>> model.add_parameters(3, init=lambda rng, shape: rng.integers(1, 2, shape)).value()
+            >>> eb.ParameterCollection().add_parameters(3, init=lambda rng, shape: rng.integers(1, 2, shape)).value()
             array([1., 1., 1.], dtype=float32)
         """
         return self._add(Parameter, shape, name, init)
@@ -145,13 +142,12 @@ class ParameterCollection:
     def share(self, array: Any, name: str | None = None, lookup: bool = False) -> Parameter:
         """Add a parameter that lies in memory of somebody else's: nothing is copied, and both see what either writes.
 
-        Who writes to the memory says so by `Parameter.touch`, which gives it another `version`: no checksums are taken.
-        Cells never move it, so that several small matrices are several products. `Parameter.move` has it lie elsewhere.
+        Who writes to the memory says so by `Parameter.touch`. Cells never move it, so that several small matrices are
+        several products; `Parameter.move` has it lie elsewhere.
 
         Args:
-            array: writable, of the collection's dtype, where its parameters are; its entries lie side by side, by rows
-                or, of a matrix, by columns: NumPy's, what speaks DLPack and NumPy can write to, on a GPU CuPy's.
-            name: see `add_parameters`.
+            array: writable, of the collection's dtype and device (NumPy's, of DLPack, on a GPU CuPy's), its entries
+                side by side, by rows or, of a matrix, by columns.
             lookup: whether it is a table of rows (`LookupParameters`), whose gradients are kept by rows.
 
         Raises:
@@ -185,14 +181,10 @@ class ParameterCollection:
         """Write a checkpoint (a safetensors file), replacing the file in one step.
 
         It also holds which parameters are frozen, and how far the sequence is from which dropout draws (see
-        `edbatch.seed`).
-
-        Whatever interrupts it - a kill, a full disk - the previous file stays as it was (a kill may leave a hidden file
-        beside it, `.m.safetensors.*.part`, which the next save to the same path deletes). Parameters are found by their
-        names: give them names, and code may change its classes and their order.
+        `edbatch.seed`). Whatever interrupts it - a kill, a full disk - the previous file stays as it was (a kill may
+        leave a hidden file `.m.safetensors.*.part`, which the next save deletes). Parameters are found by their names.
 
         Args:
-            path: where to.
             trainer: its state is put into the file.
             policy: is written beside the file, `m.policy.json` for `m.safetensors`.
             metadata: what JSON can hold: the epoch, `rng.bit_generator.state`, the model's sizes.
@@ -219,7 +211,6 @@ class ParameterCollection:
         is given: then the run goes on as it was. (Files of other libraries freeze nothing.)
 
         Args:
-            path: what `save` wrote.
             trainer: takes over its state from the file; its hyper-parameters stay as they are. The run that was saved
                 goes on: dropout draws what it would have drawn there (see `edbatch.seed`).
             strict: whether names, shapes and dtypes must be the same on both sides. If not, what fits is loaded.
@@ -247,11 +238,7 @@ class ParameterCollection:
             parameter.freeze(flag)
 
     def count(self, frozen: bool = True) -> int:
-        """The number of entries of all parameters.
-
-        Args:
-            frozen: whether those of frozen ones count.
-        """
+        """The number of entries of all parameters, or of those that are not `frozen`."""
         every = checked_flag("ParameterCollection.count: frozen", frozen)
         return sum(parameter.spec.size for parameter in self if every or not parameter.frozen)
 

@@ -37,8 +37,7 @@ class Parameter(Operand):
         [3. 6.]
     """
 
-    # What the recording functions read of an operand: a parameter belongs to no graph.
-    graph = None
+    graph = None  # what recording reads of an operand: a parameter belongs to none
     #: Where a gradient came from last.
     source: Source | None = None
     #: Whether its gradient was added to one that came before an update of others by the same call of `backward`.
@@ -82,11 +81,7 @@ class Parameter(Operand):
         return self._name
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same parameter, as lists of parameters ask; nothing else is equal to it.
-
-        Raises:
-            EdBatchError: `other` is a number, an array or an expression.
-        """
+        """Whether it is the same parameter, as lists of parameters ask; beside a value `==` is an error."""
         if isinstance(other, Number | np.ndarray | list | tuple | Operand) and not isinstance(other, Parameter):
             raise EdBatchError(
                 f"== of {self!r}: it is equal to no value, only to itself; compare .value(), or use `is`; "
@@ -128,10 +123,10 @@ class Parameter(Operand):
     def __dlpack__(self, **arguments: Any) -> Any:
         """Export the array to another library, without a copy: `np.from_dlpack(W)`, `torch.from_dlpack(W)`.
 
-        Both sides see what either writes (NumPy before 2.3 only reads). A matrix is stored by columns, and a part of a
-        stack has gaps between them, so that the array has strides; libraries that take only arrays without must copy
-        it. As long as the other library holds the array, no cell moves the parameter beside others
-        (`cell.explain()` says so): calls run faster where it is exported after the cell's first call, or not at all.
+        Both sides see what either writes (NumPy before 2.3 only reads). A matrix is stored by columns, a part of a
+        stack has gaps between them: libraries that take only arrays without strides must copy it. As long as the other
+        library holds the array, no cell moves the parameter beside others (`cell.explain()` says so): calls run faster
+        where it is exported after the cell's first call, or not at all.
 
         EdBatch cannot see writes from outside. What runs after one reads what was written; call `touch` where a graph
         was recorded before the write, and is read, or gone back through, after it.
@@ -185,10 +180,7 @@ class Parameter(Operand):
         return max(member.written for member in self.members())
 
     def move(self, array: Any) -> None:
-        """Have the parameter lie in memory of somebody else's from now on, with the values that are there.
-
-        Args:
-            array: see `ParameterCollection.share`; of the parameter's shape and dtype.
+        """Have the parameter lie in memory of somebody else's (see `ParameterCollection.share`), with its values.
 
         Raises:
             EdBatchError: a cell has put the parameter beside others, or `array` does not fit.

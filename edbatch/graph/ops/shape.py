@@ -151,7 +151,7 @@ def is_several(parts: Any) -> bool:
 
 
 def is_advanced(part: Any) -> bool:
-    """Whether a part of an index is None or several integers; see `advanced_index`."""
+    """Whether a part of an index is None or several integers; see `index`."""
     return part is None or isinstance(part, list | tuple | range) or (isinstance(part, np.ndarray) and part.ndim > 0)
 
 
