@@ -1,6 +1,7 @@
-"""A TreeLSTM over its bare matrix products: op by op, and in cells.
+"""Mini-batches over their bare matrix products: forward and in training, op by op and in cells.
 
-Total is construction in Python to values; products are the same matrix products alone, same shapes, same process.
+Total is construction in Python to the loss, and back to the gradients; products are the same matrix products alone,
+same shapes, same process.
 """
 
 from __future__ import annotations
@@ -17,39 +18,55 @@ from tqdm import tqdm
 import edbatch as eb
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.models.workloads import WORKLOADS
 from scripts import data_folder
 from scripts.bench.measure import interleaved
-from scripts.bench.mini_batches import MiniBatches, samples_of
+from scripts.bench.mini_batches import samples_of
 from scripts.bench.report import Chart, Tables, command, source
 
 VARIANTS: dict[str, dict[str, bool]] = {"op by op": {"cells": False}, "cells": {}}
 MEASURED = 4  # mini-batches
+Call = tuple[Any, Any, Any]  # left, right, result
 
 
-def products(graph: eb.Graph, policy: eb.Policy) -> Callable[[], None]:
+def products(graph: eb.Graph, policy: eb.Policy, trains: bool) -> Callable[[], None]:
     """A function that computes the products of every batch that the policy makes, in that order, batch by batch.
 
     Those in cells are found in the cells' bodies, after their compiler has joined what it joins. A product with a
     parameter is one product of all rows; its weight is one array, used again by every batch as a model uses it, and
-    in the order [in, out], which is the fastest. Operands and results have rows of their own, as values have.
+    in the order [in, out], which is the fastest. Operands and results have rows of their own, as values have. Backward,
+    each batch has a product for its operands, and each parameter one for its own gradient, over the rows of all batches.
     """
-    calls: list[tuple[Any, Any, Any]] = []
-    weights: dict[Spec, Any] = {}
+    forward: list[Call] = []
+    back: list[Call] = []
+    weights: dict[Any, Any] = {}
+    rows: dict[Any, int] = {}  # of all batches, by parameter
     random = np.random.default_rng(0)
 
     def filled(*shape: int) -> Any:
         return random.standard_normal(shape, np.float32)
 
+    def add(calls: list[Call], left: Any, right: Any) -> None:
+        calls.append((left, right, np.empty((*left.shape[:-1], right.shape[-1]), np.float32)))
+
     for a, b, out, size in products_of(graph, policy):
         if isinstance(a, ParameterSpec) and len(b.shape) == 1:
             if a not in weights:
                 weights[a] = filled(*a.shape[::-1])
-            calls.append((filled(size, *b.shape), weights[a], np.empty((size, *out.shape), np.float32)))
+            add(forward, filled(size, *b.shape), weights[a])
+            add(back, filled(size, *out.shape), weights[a].T)
+            rows[a] = rows.get(a, 0) + size
         else:
             left, right = (filled(1 if isinstance(x, ParameterSpec) else size, *x.shape) for x in (a, b))
             left = left[:, None] if len(a.shape) == 1 else left
             right = right[..., None] if len(b.shape) == 1 else right
-            calls.append((left, right, np.empty((size, left.shape[1], right.shape[2]), np.float32)))
+            gradient = filled(size, left.shape[1], right.shape[2])
+            add(forward, np.broadcast_to(left, (size, *left.shape[1:])), right)
+            add(back, gradient, right.mT)
+            add(back, left.mT, gradient)
+    for a, n in rows.items():
+        add(back, filled(n, a.shape[1]).T, filled(n, a.shape[0]))
+    calls = forward + back if trains else forward
 
     def run() -> None:
         for left, right, out in calls:
@@ -75,35 +92,51 @@ def products_of(graph: eb.Graph, policy: eb.Policy) -> Iterator[tuple[Spec, Spec
                 yield found.operands[0], found.operands[1], found.out, size
 
 
-def row_of(trees: list[Any], hidden: int, size: int, rounds: int) -> dict[str, Any]:
+def row_of(name: str, samples: list[Any], hidden: int, size: int, way: str, rounds: int) -> dict[str, Any]:
     """Medians over a few mini-batches."""
-    found = MiniBatches("tree-lstm", trees[: MEASURED * size], hidden, size)
+    workload, model = WORKLOADS[name], eb.ParameterCollection(seed=0)
+    labelled, (_, sizes, _) = workload.labelled(samples[: MEASURED * size])
+    network = workload.network(model, *sizes, hidden)
+    batches = [labelled[at : at + size] for at in range(0, len(labelled), size)]
     policies = {}
-    for name, options in VARIANTS.items():
+
+    def build(number: int, policy: eb.Policy | None = None) -> tuple[eb.Graph, eb.Expression]:
+        with eb.Graph(policy=policy) as graph:
+            return graph, eb.sum(workload.losses(network, batches[number]))
+
+    def run(variant: str, number: int) -> None:
+        with eb.options(**VARIANTS[variant]):
+            graph, loss = build(number, policies[variant])
+            if way == "train":
+                loss.backward()
+                model.zero_grad()
+            else:
+                loss.value()
+
+    for variant, options in VARIANTS.items():
         with eb.options(**options):
-            policies[name] = eb.learn(found.graphs(range(1)), progress=False)
-
-    def run(name: str, number: int) -> None:
-        with eb.options(**VARIANTS[name]):
-            found.run(number, policies[name])
-
+            policies[variant] = eb.learn([build(0)[0].typed_graph()], progress=False)
     last = list(VARIANTS)[-1]
     rows: list[dict[str, float]] = []
-    for number in range(len(found.batches)):
-        sides = {name: lambda name=name, number=number: run(name, number) for name in VARIANTS}
-        alone = products(found.build(number, policies[last]), policies[last])
-        ms = {name: of.ms() for name, of in interleaved(sides | {"products": alone}, rounds).items()}
-        rows.append({"CPU ms": ms[last]} | {f"{name} / products": ms[name] / ms["products"] for name in sides})
-    return {"hidden": hidden, "batch": size} | {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+    for number in range(len(batches)):
+        sides = {variant: lambda variant=variant, number=number: run(variant, number) for variant in VARIANTS}
+        alone = products(build(number, policies[last])[0], policies[last], way == "train")
+        ms = {side: of.ms() for side, of in interleaved(sides | {"products": alone}, rounds).items()}
+        rows.append({"CPU ms": ms[last]} | {f"{side} / products": ms[side] / ms["products"] for side in sides})
+    place = {"workload": name, "way": way, "hidden": hidden, "batch": size}
+    return place | {key: statistics.median(row[key] for row in rows) for key in rows[0]}
 
 
 def tables(given: argparse.Namespace) -> Tables:
     """Everything."""
-    trees = samples_of("tree-lstm", MEASURED * max(given.batch), data_folder())
-    points = list(product(given.hidden, given.batch))
-    rows = [row_of(trees, *point, given.rounds) for point in tqdm(points, disable=None)]
-    return {f"TreeLSTM, {source()}": rows}
+    folder, rows = data_folder(), []
+    points = list(product(given.workload, given.way, given.hidden, given.batch))
+    for name, way, hidden, size in tqdm(points, disable=None):
+        samples = samples_of(name, MEASURED * max(given.batch), folder)
+        rows.append(row_of(name, samples, hidden, size, way, given.rounds))
+    return {f"Over the matrix products, {source()}": rows}
 
 
 chart = Chart("batch", tuple(f"{name} / products" for name in VARIANTS), panel="hidden")
-main = command(__doc__, tables, chart=chart, hidden=(64, 256, 512), batch=(1, 32, 64, 256))
+WORKLOAD, WAY = ("tree-lstm", "tagger", "lattice-lstm"), ("forward", "train")
+main = command(__doc__, tables, chart=chart, workload=WORKLOAD, way=WAY, hidden=(64, 256), batch=(64,))

@@ -25,7 +25,7 @@ from edbatch.kernels.cpu.jobs import (
 )
 from edbatch.kernels.cpu.pointers import call_kernel, int64_address
 from edbatch.kernels.cpu.products import Gemm, multiply, multiply_each
-from edbatch.kernels.cpu.share import share
+from edbatch.kernels.cpu.share import SMALL, share
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.program import OVER_CALLS, OVER_LISTS
 from edbatch.kernels.tables import (
@@ -47,11 +47,11 @@ from edbatch.memory.plan.format import GATHER, SHARED
 @compiled(small=True, error_model="numpy")
 def multiply_rows(device: np.ndarray, itemsize: int, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
     """See `Emitter`; a large product is cut."""
-    parts = product_parts(sizes, itemsize)
+    parts, small = product_parts(sizes, itemsize), device[SMALL]
     if parts == 1:
-        multiply(Gemm(device[itemsize // 8], itemsize), sizes, x, w, out, add)
+        multiply(Gemm(device[itemsize // 8], itemsize, small), sizes, x, w, out, add)
     else:
-        share(device, Job(PRODUCT, parts, device[itemsize // 8], itemsize, sizes, x, w, out, add))
+        share(device, Job(PRODUCT, parts, device[itemsize // 8], itemsize, sizes, x, w, out, add, small))
 
 
 @compiled(small=True, error_model="numpy", inline="always")
@@ -65,7 +65,7 @@ def _kernel(device: np.ndarray, kernel: int, step: np.void, given: np.ndarray, i
         words, scratch = len(given) - 1, step["scratch"] * step["entries"] * most
         own = own_memory(parts, words + scratch)
         x, out = Matrix(int64_address(given) + given.itemsize, 0, 0), Matrix(int64_address(own), own.strides[0], 0)
-        share(device, Job(KERNEL, parts, kernel, 0, Sizes(n, words, scratch), x, NONE.w, out, 0))
+        share(device, Job(KERNEL, parts, kernel, 0, Sizes(n, words, scratch), x, NONE.w, out, 0, 0))
         given[0], own[0, 0] = 0, 0  # or they would be freed before: Numba does not know that they are used
         return
     kept = np.empty(step["scratch"] * step["entries"] * most + 1, np.float64)
@@ -84,7 +84,7 @@ def _move(device: np.ndarray, moves: np.ndarray, count: int, source: Listed, tar
         sizes = Sizes(n, width, 0)
         x = Matrix(source.rows.address, source.rows.stride, source.list)
         out = Matrix(target.rows.address, target.rows.stride, target.list)
-        share(device, Job(MOVE, parts, 0, 0, sizes, x, NONE.w, out, 0))
+        share(device, Job(MOVE, parts, 0, 0, sizes, x, NONE.w, out, 0, 0))
     return count
 
 
@@ -140,7 +140,7 @@ def _add_to_operand(device: np.ndarray, task: np.void, one: np.void, sources: So
         own = own_memory(parts, len(given))
         x, out = Matrix(int64_address(given), place, 2), Matrix(int64_address(own), own.strides[0], 0)
         sizes = Sizes(n, len(given), width)
-        share(device, Job(COLUMNS, parts, kernel, task["itemsize"], sizes, x, NONE.w, out, 0))
+        share(device, Job(COLUMNS, parts, kernel, task["itemsize"], sizes, x, NONE.w, out, 0, 0))
         own[0, 0] = 0
     given[0], offsets[0] = 0, 0  # or they would be freed before the call
 

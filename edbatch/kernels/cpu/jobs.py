@@ -46,6 +46,7 @@ class Job(NamedTuple):
             many are; `out`: the address of memory for a copy of that, and for scratch, and bytes of it for each part.
             Of a copy x and `out`: address, stride and list.
         add: of a product, whether it is added.
+        small: see `products.Gemm`.
     """
 
     kind: int
@@ -57,10 +58,11 @@ class Job(NamedTuple):
     w: Matrix
     out: Matrix
     add: int
+    small: int
 
 
 #: No job, of the type of all.
-NONE = Job(0, 0, 0, 0, Sizes(0, 0, 0), Matrix(0, 0, 0), Matrix(0, 0, 0), Matrix(0, 0, 0), 0)
+NONE = Job(0, 0, 0, 0, Sizes(0, 0, 0), Matrix(0, 0, 0), Matrix(0, 0, 0), Matrix(0, 0, 0), 0, 0)
 
 
 @compiled(small=True)
@@ -158,7 +160,7 @@ def _multiply_part(job: Job, part: int) -> None:
         m = stop - first
         x = Matrix(x.address + itemsize * first * (1 if x.turned else x.distance), x.distance, x.turned)
         out = Matrix(out.address + itemsize * first * out.distance, out.distance, 0)
-    multiply(Gemm(job.function, itemsize), Sizes(m, n, k), x, w, out, job.add)
+    multiply(Gemm(job.function, itemsize, job.small), Sizes(m, n, k), x, w, out, job.add)
 
 
 @compiled(error_model="numpy")

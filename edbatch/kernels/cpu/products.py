@@ -11,17 +11,16 @@ from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.pointers import c_function, call_kernel
 from edbatch.kernels.tables import Matrices, Matrix, Sizes
 
-# OpenBLAS multiplies small matrices (up to a million multiplications) as they lie in memory and copies larger ones
-# into another order first, which costs more than the product where x has few rows. A product of few rows is therefore
-# made of small ones, each over some columns of x. Measured, [m, 512] x [512, 1280] in microseconds, in one piece and
-# in pieces: m = 2: 311, 78; 8: 376, 139; 32: 579, 405; 48: 688, 576; 64: 840, 939. And [64, 128] x
-# [128, 320]: 48, 38.
+# Where OpenBLAS has kernels for small matrices, it multiplies up to a million numbers as they lie in memory; what is
+# larger it copies into another order first, which costs more than the product where x has few rows. Such a product is
+# made of small ones: over columns of the result, or, where that has few, over what is added up. Measured, in microseconds,
+# whole and so: [32, 256] x [256, 1024] 238, 154; [16, 512] x [512, 1280] 389, 195; [16, 2048] x [2048, 512] 618, 315.
 SMALL = 1_000_000
-LEAST_PIECE = 16
-# Where w is stored the other way round, small products are fast for a few rows only: [2, 1280] x [1280, 512]: 251, 75;
-# but with 64 rows 828, 1330.
-LEAST_PIECE_TRANSPOSED = 256
-
+WITH_SMALL = frozenset(["SkylakeX", "Cooperlake", "SapphireRapids"])  # architectures that have these kernels
+LEAST_PIECE, FEW_ROWS = 12, 100
+# Of w stored the other way round they compute so many results at most; of fewer summands, copying costs little.
+# [24, 1024] x [1024, 256] whole 308, in pieces 117; [32, 256] x [256, 64] 15, 10.
+MOST_RESULTS, LEAST_SUM, LEAST_COLUMNS = 1200, 128, 8
 
 MOST = 1 << 30  # entries that BLAS, which counts in 32 bits, is given at a time
 _sdot, _ddot = c_function("plplp", "f"), c_function("plplp", "d")
@@ -37,10 +36,12 @@ class Gemm(NamedTuple):
     Attributes:
         address: of `sgemm` or `dgemm`.
         itemsize: bytes of an entry.
+        small: multiplications of a product that it computes as the matrices lie; 0: of none.
     """
 
     address: int
     itemsize: int
+    small: int
 
 
 def gemms() -> np.ndarray:
@@ -74,18 +75,38 @@ def _multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: 
 def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
     """out = x @ w; `add`: is added to what `out` holds. `out` is not turned."""
     m, n, k = sizes
-    piece = k
-    if m * n * k > SMALL >= m * n * (LEAST_PIECE_TRANSPOSED if w.turned else LEAST_PIECE):
-        piece = SMALL // (m * n) // 4 * 4
-    for at in range(0, k, piece):
-        _multiply(
-            gemm,
-            Sizes(m, n, min(piece, k - at)),
-            Matrix(x.address + gemm.itemsize * (at * x.distance if x.turned else at), x.distance, x.turned),
-            Matrix(w.address + gemm.itemsize * (at if w.turned else at * w.distance), w.distance, w.turned),
-            out,
-            1 if at > 0 or add else 0,
-        )
+    columns, piece, itemsize = n, k, gemm.itemsize
+    if gemm.small > 0:
+        columns = n if x.turned else _columns(sizes, w.turned, gemm.small)
+        few = x.turned or m <= FEW_ROWS
+        if columns == n and few and not w.turned and m * n * k > gemm.small >= m * n * LEAST_PIECE:
+            piece = gemm.small // (m * n) // 4 * 4
+    for column in range(0, n, columns):
+        for at in range(0, k, piece):
+            rows, ahead = (column, at) if w.turned else (at, column)
+            _multiply(
+                gemm,
+                Sizes(m, min(columns, n - column), min(piece, k - at)),
+                Matrix(x.address + itemsize * (at * x.distance if x.turned else at), x.distance, x.turned),
+                Matrix(w.address + itemsize * (rows * w.distance + ahead), w.distance, w.turned),
+                Matrix(out.address + itemsize * column, out.distance, 0),
+                1 if at > 0 or add else 0,
+            )
+
+
+@compiled(error_model="numpy")
+def _columns(sizes: Sizes, turned: int, small: int) -> int:
+    """How many columns of a product of few rows are computed at a time."""
+    m, n, k = sizes
+    most = small // max(1, m * k)
+    if turned:
+        most = min(most, MOST_RESULTS // max(1, m)) // 4 * 4
+        most = most if k >= LEAST_SUM and most >= LEAST_COLUMNS else 0
+    elif 2 * n > k and most >= 32:
+        most = most // 64 * 64 if most >= 64 else 32
+    else:
+        most = 0
+    return most if 0 < most < n else max(1, n)
 
 
 @compiled(error_model="numpy")
@@ -93,7 +114,7 @@ def multiply_each(
     device: np.ndarray, itemsize: int, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices
 ) -> None:
     """out_i = a_i @ b_i for every call i; see `Emitter`."""
-    gemm = Gemm(device[itemsize // 8], itemsize)
+    gemm = Gemm(device[itemsize // 8], itemsize, 0)
     for i in range(calls):
         _multiply(gemm, sizes, _of(a, i), _of(b, i), _of(out, i), 0)
 

@@ -27,9 +27,9 @@ from edbatch.kernels.cpu.atomics import (
 )
 from edbatch.kernels.cpu.jobs import NONE, Job, do_part
 
-# Of the table of a CPU, after the addresses of BLAS' functions: the address of the words that threads share, or 0; and
-# how many jobs there were for which there were no threads.
-SHARED, WANTED = 2, 3
+# Of the table of a CPU, after the addresses of BLAS' functions: the address of the words that threads share, or 0; how
+# many jobs there were for which there were no threads; and `products.Gemm.small`.
+SHARED, WANTED, SMALL = 2, 3, 4
 
 LINE = 64  # bytes that processors exchange
 # Where things are among the shared words, each line of them written by others.
