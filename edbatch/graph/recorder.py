@@ -190,6 +190,16 @@ def _told(given: tuple[Any, ...], arguments: int, defaults: tuple[Any, ...]) -> 
     return literal((*given, *defaults[len(defaults) - missing :])) if 0 <= missing <= len(defaults) else None
 
 
+def _appended(graph: Any, type: int, out: Any, operands: list[int], integers: tuple[int, ...]) -> Any:
+    node = graph.n
+    graph.n = node + 1
+    graph.types.append(type)
+    graph.operands += operands
+    graph.integers += integers
+    expression = graph.expression_class
+    return expression(graph, node, out)
+
+
 def _fixed(
     slow: Callable[..., Any],
     entries: dict[Any, Any],
@@ -223,13 +233,7 @@ def _fixed(
             graph = graph or _top[0].get().value
         if graph is None or keywords:
             return slow(*given, **keywords)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type)
-        graph.operands += ids
-        graph.integers += integers
-        expression = graph.expression_class
-        return expression(graph, node, out)
+        return _appended(graph, type, out, ids, integers)
 
     return call
 
@@ -268,13 +272,7 @@ def _list(slow: Callable[..., Any], entries: dict[Any, Any], kind: int, defaults
             graph = known = None
         if graph is None or known is None:
             return slow(*given)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(known[0])
-        if kind == LIST:
-            graph.operands.append(len(xs))
-        graph.operands += [x.id for x in xs]
-        expression = graph.expression_class
-        return expression(graph, node, known[1])
+        ids = [x.id for x in xs]
+        return _appended(graph, known[0], known[1], [len(xs), *ids] if kind == LIST else ids, ())
 
     return call
