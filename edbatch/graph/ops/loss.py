@@ -8,15 +8,13 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.array import array
-from edbatch.graph.array_graph import each, numbered
+from edbatch.graph.array_graph import each
 from edbatch.graph.cell.trace import Payload, Trace
-from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray, is_one
 from edbatch.graph.integers import FEW, is_integers
 from edbatch.graph.model.exchange import from_dlpack
-from edbatch.graph.model.parameters import LookupParameters, Parameter
-from edbatch.graph.node_type import node_type
+from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, binary, indexed, recorded
 from edbatch.graph.operand import Operand
@@ -82,18 +80,6 @@ _pick = indexed(PICK)
 _unpick_call = recorded(UNPICK)(lambda x, size, index: {"size": size})
 
 
-def _pick_of_parameter(parameter: Parameter, index: Any) -> Expression:
-    """Of a parameter as part of the type: its gradient is then that of the entries that were picked."""
-    if isinstance(parameter, LookupParameters):
-        from edbatch.graph.ops.inputs import lookup
-
-        return lookup(parameter, index)
-    type = node_type(PICK, (), (parameter.spec,))
-    graph, index = numbered(current_graph(), index)
-    place = f"pick({parameter.spec!r}, {shown(index)})"
-    return graph.add(type, (), (checked_index(index, parameter.shape[0], place),))
-
-
 _LARGE = 8192  # entries
 _BLOCK = 1024
 
@@ -132,7 +118,11 @@ def pick(x: Any, index: int) -> Expression:
     """
     if is_one(x):
         return _pick_of_large(x, index) if x.spec.size > _LARGE and x.graph.__class__ is not Trace else _pick(x, index)
-    return _pick_of_parameter(x, index) if isinstance(x, Parameter) else _pick(x, index)
+    if isinstance(x, Parameter):
+        from edbatch.graph.ops.inputs import lookup
+
+        return lookup(x, index)
+    return _pick(x, index)
 
 
 def _cross_entropy(x: Any, label: Any) -> Expression:
