@@ -52,11 +52,7 @@ def seed(value: int) -> None:
 
 
 def checked_seed(place: str, value: Any) -> int:
-    """A seed as a Python int.
-
-    Raises:
-        EdBatchError: it is none, or out of range.
-    """
+    """A seed as a Python int, in range."""
     try:
         found = as_integer(value)
     except TypeError:

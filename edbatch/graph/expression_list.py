@@ -42,12 +42,7 @@ class ExpressionList(tuple[Expression, ...]):
 
 
 def listed(name: str, xs: Iterable[Any], graph: Columns | None = None) -> ExpressionList:
-    """What is listed, as expressions of one shape; what is an `ExpressionList` of the graph already is itself.
-
-    Args:
-        name: of what reads it, for errors.
-        graph: that it must be of; None: that of the first expression.
-    """
+    """Expressions of one shape, for `name`; an `ExpressionList` of the `graph` (None: of any) is itself."""
     if isinstance(xs, ExpressionList) and graph in (None, xs.graph):
         return xs
     nodes = xs if xs.__class__ is list else entries_of(xs)

@@ -14,15 +14,11 @@ _MOST = 2**63
 
 
 class Integers:
-    """Several integers, which were checked to be such; see `is_integers`.
+    """Several integers, which were checked to be such (see `is_integers`); one of more than 63 bits is an error.
 
     Attributes:
         values: the integers (int64).
-        count: how many there are.
         largest: of them, where a negative one counts as larger than all that are not; -1 if there is none.
-
-    Raises:
-        EdBatchError: one has more than 63 bits.
     """
 
     __slots__ = ("count", "largest", "values")
@@ -80,11 +76,7 @@ def counts_from_the_end(index: Any) -> bool:
 
 
 def counted(place: Any, numbers: np.ndarray, size: int) -> np.ndarray:
-    """Numbers of entries, of which negative ones count from the end, counted from the beginning.
-
-    Raises:
-        EdBatchError: one is out of range.
-    """
+    """Numbers of entries, which are checked; negative ones count from the end, what is returned from the beginning."""
     few = numbers.ravel().tolist() if numbers.size <= FEW else (numbers.min().item(), numbers.max().item())
     least = min(few)
     if least < -size or max(few) >= size:
@@ -94,11 +86,7 @@ def counted(place: Any, numbers: np.ndarray, size: int) -> np.ndarray:
 
 
 def chosen_entries(place: Any, given: Any, size: int) -> np.ndarray:
-    """The entries that a list of integers or of truth values names, of so many, counted from the beginning.
-
-    Raises:
-        EdBatchError: it is another list, or one is out of range.
-    """
+    """The entries that a list of integers or of truth values names, of so many, checked, and `counted`."""
     try:
         array = np.asarray(given)
     except ValueError:

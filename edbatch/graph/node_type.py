@@ -109,10 +109,9 @@ _interned: dict[Any, NodeType] = {}
 
 
 def node_type(op: Op, attributes: Attributes, operands: tuple[Spec, ...]) -> NodeType:
-    """The one type of this op, these attributes and operand specs; shapes are inferred and checked here, once.
+    """The one type of this op, these attributes and operand specs.
 
-    Raises:
-        EdBatchError: the operands do not fit the op; names the op, its operands and what was expected.
+    Shapes are inferred and checked here, once; an error names the op, its operands and what was expected.
     """
     key = op, exact(attributes), operands
     found = _interned.get(key)

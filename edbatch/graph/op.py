@@ -122,11 +122,7 @@ STEPS = ("matmul", "matmul_stack", "affine", "embed", "added_at", "last_at", "to
 
 
 def declare(op: Op) -> Op:
-    """Enter an op in the table.
-
-    Raises:
-        EdBatchError: there is one of this name, or nothing says what it computes.
-    """
+    """Enter an op in the table; an error if there is one of this name, or nothing says what it computes."""
     if op.name in OPS:
         raise EdBatchError(f"op {op.name!r} is declared twice")
     said = (op.forward, op.scalar, op.reduction, op.picks, op.composite, op.equations, op.places, op.unrolled)

@@ -141,8 +141,7 @@ def viewed(
 ) -> Callable[[Callable[P, Any]], Callable[P, Expression]]:
     """Make the caller of a view of a function, as `recorded` does; it may return several attributes, for a list.
 
-    Args:
-        tell: from arguments to a part of a key; None if they do not tell what is seen.
+    `tell` makes a part of a key of the arguments; None if they do not tell what is seen.
     """
 
     def make(function: Any) -> Any:

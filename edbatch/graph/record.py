@@ -25,11 +25,7 @@ from edbatch.graph.spec import MOST_ENTRIES, ParameterSpec, Shape, Spec, spec_of
 
 
 def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **attributes: Any) -> Expression:
-    """Record a node of `op` on expressions, parameters, and numbers and arrays, which become inputs.
-
-    Raises:
-        EdBatchError: an operand is of another graph or no operand at all, or the shapes do not fit.
-    """
+    """Record a node of `op`; operands are checked, numbers and arrays among them become inputs."""
     found = converted(op, operands)
     graph = graph_of(op.name, found)
     type = type_of_call(graph, op, attributes, tuple([x.spec for x in found]))
@@ -122,8 +118,7 @@ def fits(shape: Shape, into: Shape) -> bool:
 def to_operand(name: str, graph: Columns, operand: Any, shared: bool = True) -> Expression | Parameter:
     """An operand as an expression or a parameter; numbers and arrays become inputs of the graph.
 
-    Args:
-        shared: whether equal numbers may be one input: not if callers can hold it, and ask for its gradient.
+    Equal numbers are one input if it may be `shared`: not if callers can hold it, and ask for its gradient.
     """
     if isinstance(operand, _OPERANDS):
         if graph.base is None or operand.graph is graph or operand.graph is None:
@@ -327,9 +322,6 @@ def checked_index(index: Any, size: int, place: str) -> Any:
     """`index` as a Python int in [0, size); negative ones count from the end. Of `Integers`, an array.
 
     An integer argument of a cell that is traced is checked when the cell is called.
-
-    Raises:
-        EdBatchError: it is no integer or out of range.
     """
     if isinstance(index, Integers | Payload):
         return index.used_in(size, place)
@@ -353,9 +345,6 @@ def checked_label(label: Any, classes: int, place: str) -> Any:
     """A class as a Python int in [0, classes): unlike an index, none counts from the end. Of `Integers`, an array.
 
     As often as not -1 stands for padding or for a missing label: it would train the last class.
-
-    Raises:
-        EdBatchError: it is no integer or out of range.
     """
     if isinstance(label, Integers | Payload):
         return label.used_as_label(classes, place)

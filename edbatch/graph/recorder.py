@@ -126,10 +126,8 @@ def caller(
     Args:
         kind: what it takes.
         slow: what is called with what it does not know.
-        names: of all that it takes: operands, and arguments that are literals.
-        operands: how many are operands.
-        has_integer: whether an integer of the node comes last.
-        defaults: of the last arguments.
+        names: of all that it takes: so many operands, arguments that are literals (`defaults`: of the last), and
+            perhaps an integer of the node.
     """
     if IN_C:
         made = _c.Caller(kind, operands, has_integer, slow, names, defaults)

@@ -57,9 +57,7 @@ class _Link(weakref.ref["Parameter"]):
 class ParameterSpec(Spec):
     """The spec of one parameter: an operand that is part of the node's type and takes no part in the graph.
 
-    Attributes:
-        name, device: of the parameter.
-        parameter: a weak reference to it: a model's arrays must not live as long as what names them.
+    It refers to the parameter weakly: a model's arrays must not live as long as what names them.
     """
 
     __slots__ = ("__weakref__", "_entries", "device", "name", "parameter")
@@ -102,9 +100,7 @@ def reclaim() -> None:
 def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
     """The one `Spec` of this shape and dtype.
 
-    Raises:
-        EdBatchError: it has more than `MOST_ENTRIES` entries or `MOST_AXES` axes, or is of no dtype that values have:
-            what is shared by all graphs of a process begins here, so that none of it is ever made of anything else.
+    Of too many entries or axes, or another dtype, there is none: what is shared by all graphs of a process begins here.
     """
     found = _interned.get((shape, dtype))
     if found is not None:

@@ -35,8 +35,7 @@ class View:
 
     Args:
         code: position in `VIEWS`.
-        root: spec of the nodes' values.
-        out: spec of what is seen.
+        root, out: specs of the nodes' values, and of what is seen.
         steps: the chain of view ops, with their attributes.
         look: from an array [rows, *root.shape] to the array [rows, *out.shape] on the same memory.
         strides, first: where the entries lie in a row of the root: neighbours along each axis, and the first of all.

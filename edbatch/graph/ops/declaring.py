@@ -57,7 +57,6 @@ def unary_op(
     """Declare an element-wise op of one operand.
 
     Args:
-        name, gradient, scalar: see `Op`.
         formula, example: what it computes, and its value at 0.5, for the docstring.
         domain: `low` and `high` of its samples.
     """

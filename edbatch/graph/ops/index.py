@@ -81,11 +81,7 @@ def _index_at_run_time(place: Any, x: Expression, parts: tuple[Any, ...]) -> Exp
 
 
 def _advanced(place: Any, x: Expression, key: Any) -> Expression:
-    """An index with new axes, which are a reshape, or with several integers, a `gather`.
-
-    Raises:
-        EdBatchError: a list of something else, two lists, or what plain indices raise.
-    """
+    """An index with new axes, which are a reshape, or with several integers, a `gather`."""
     parts = without_ellipsis(place, x.ndim, key)
     lists = [
         at for at, part in enumerate(parts) if part.__class__ is not slice and part is not None and is_advanced(part)

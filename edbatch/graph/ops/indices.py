@@ -120,11 +120,7 @@ def one_hot(index: Any, size: int) -> Attributes:
 
 
 def _indices(place: Any, graph: Columns, given: Any, size: int) -> Expression:
-    """Integers below `size` as an operand, checked, and counted from the beginning.
-
-    Raises:
-        EdBatchError: one is no integer, out of range, or larger than what the dtype of the graph tells apart.
-    """
+    """Integers below `size` as an operand, checked, and counted from the beginning."""
     told_apart(place, graph.dtype, size)
     if given.__class__ is not np.ndarray:
         refuse_masked(given, place)

@@ -161,9 +161,7 @@ def _listed(label: Any) -> Any:
 def _of_each(logits: ExpressionArray, label: Any) -> Any:
     """Labels of an array's entries as integers; what is a distribution is as it is.
 
-    Raises:
-        EdBatchError: it is a number for each entry, and these are whole but no integers: a distribution, or labels; or
-            a row for each.
+    A number for each entry, whole but no integer, may be a distribution or labels: it is refused, as is a row for each.
     """
     label = _listed(label)
     try:
@@ -273,11 +271,7 @@ _binary_cross_entropy_call = binary(
 
 
 def _checked_target(place: str, target: Any, most: float = np.inf) -> np.ndarray:
-    """Probabilities that are given as numbers, as an array; of an expression they are not known yet.
-
-    Raises:
-        EdBatchError: it is no array of real numbers, or one is NaN, negative or above `most`.
-    """
+    """Probabilities that are given as numbers, as an array, checked; of an expression they are not known yet."""
     found = from_dlpack(target, place)
     if found.size <= FEW and all([0 <= entry <= most for entry in found.ravel().tolist()]):  # noqa: C419
         return found

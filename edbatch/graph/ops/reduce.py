@@ -41,11 +41,9 @@ def samples_over_axes() -> tuple[Sample, ...]:
 def over_axes(
     op: Op, check: Callable[[str, np.dtype, int], None] = lambda *_: None, several: bool = True
 ) -> Callable[..., Expression]:
-    """The caller of ops over axes of one operand.
+    """The caller of ops over axes of one operand: over one, all, or, where it may, several.
 
-    Args:
-        check: raises if (op and operand, its dtype, how many entries are reduced to one) make no sense.
-        several: whether it may be over several of them, but not all.
+    `check` raises if (op and operand, its dtype, how many entries are reduced to one) make no sense.
     """
 
     def attributes(x: Any, axis: Axis = None, keepdims: bool = False) -> Attributes:
@@ -65,8 +63,8 @@ def over_axes(
 def _reduction(name: str, slope: Callable) -> Callable[..., Expression]:
     """Declare a reduction over axes that kernels have.
 
-    Args:
-        slope: (gradient of the result, result, both with the reduced axes kept at size 1; x, axes) -> gradient of x.
+    `slope` makes of the gradient of the result and the result, both with the reduced axes kept at size 1, x and the
+    axes the gradient of x.
     """
 
     def gradient(g: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
@@ -79,11 +77,7 @@ def _reduction(name: str, slope: Callable) -> Callable[..., Expression]:
 
 
 def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expression]:
-    """Declare a reduction that is written with others.
-
-    Args:
-        body: (x, axes) -> the result, with the reduced axes kept at size 1.
-    """
+    """Declare a reduction that is written with others: `body(x, axes)`, with the reduced axes kept at size 1."""
 
     def reduced(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
         found = body(x, axes)

@@ -26,13 +26,7 @@ AXES = ("", "length", "height, width")  # by their number
 
 
 class Moves(NamedTuple):
-    """How windows move over the last axes, as many as there are sizes.
-
-    Attributes:
-        sizes: of a window.
-        stride: from one window to the next.
-        dilation: from one entry of a window to the next.
-    """
+    """How windows move over the last axes: their sizes, the strides from one to the next, the dilation of entries."""
 
     sizes: Sizes
     stride: Sizes
@@ -44,11 +38,7 @@ class Moves(NamedTuple):
         return tuple((size - 1) * gap + 1 for size, gap in zip(self.sizes, self.dilation, strict=True))
 
     def counts(self, shape: Shape) -> Sizes:
-        """How many windows there are along each axis.
-
-        Raises:
-            EdBatchError: there is no room for one.
-        """
+        """How many windows there are along each axis; an error if there is no room for one."""
         ends = shape[len(shape) - len(self.sizes) :]
         room = len(shape) >= len(self.sizes) and all(map(int.__le__, self.spans, ends))
         expect(room, f"expected room for a window of {' x '.join(map(str, self.spans))}")
