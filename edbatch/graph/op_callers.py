@@ -51,15 +51,10 @@ def recorded(
     """
 
     def make(function: Any) -> Any:
-        names, defaults, complete = _parameters(function)
-        last = len(names) - op.payload
         known: dict[Any, NodeType] = {}
 
-        def slow(*args: Any, **keywords: Any) -> Any:
-            given = complete(args, keywords)
-            found: Any = None if otherwise is None else otherwise(*given)
-            if found is not None:
-                return found
+        def slow(call: Any, *given: Any) -> Any:
+            last = len(given) - op.payload
             xs, literals, integers = given[:operands], given[operands:last], given[last:]
             graph = _common(xs)
             if graph is None:
@@ -87,29 +82,27 @@ def recorded(
                 index = check(index, bound, place)
             return graph.add(type, [x.id for x in xs if x.graph is not None], (index,) if integers else ())
 
-        call = caller(FIXED, slow, names, operands, op.payload > 0, defaults)
-        return called_as(call)(function)
+        return _caller(FIXED, function, slow, otherwise, operands, op.payload > 0)
 
     return make
 
 
-def _parameters(
-    function: Callable[..., Any],
-) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[..., tuple[Any, ...]]]:
-    """The names of a function's parameters, the defaults of the last, and what puts what is given in their order."""
+def _caller(kind: int, function: Any, slow: Any, otherwise: Any, operands: int = 1, has_integer: bool = False) -> Any:
+    """The caller that is called like a function; `slow` is given it, and all arguments in their order."""
     parameters = signature_of(function).parameters
     names, defaults = tuple(parameters), {name: p.default for name, p in parameters.items() if p.default is not p.empty}
 
-    def complete(args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
-        if len(args) == len(names) and not keywords:
-            return args
-        left = dict(keywords)
-        given = *args, *[left.pop(name, defaults.get(name, _MISSING)) for name in names[len(args) :]]
-        if left or len(given) > len(names) or any(x is _MISSING for x in given):
-            function(*args, **keywords)  # whose error says what is wrong
-        return given
+    def completed(*given: Any, **keywords: Any) -> Any:
+        if len(given) != len(names) or keywords:
+            left, args = dict(keywords), given
+            given = *args, *[left.pop(name, defaults.get(name, _MISSING)) for name in names[len(args) :]]
+            if left or len(given) > len(names) or any(x is _MISSING for x in given):
+                function(*args, **keywords)  # whose error says what is wrong
+        found = None if otherwise is None else otherwise(*given)
+        return slow(call, *given) if found is None else found
 
-    return names, tuple(defaults.values()), complete
+    call = caller(kind, completed, names, operands, has_integer, tuple(defaults.values()))
+    return called_as(call)(function)
 
 
 def called_as(call: Any) -> Callable[[Callable[P, Any]], Callable[P, Expression]]:
@@ -145,33 +138,26 @@ def viewed(
     """
 
     def make(function: Any) -> Any:
-        names, defaults, complete = _parameters(function)
         known: dict[Any, Any] = {}
 
-        def slow(*args: Any, **keywords: Any) -> Any:
-            given = complete(args, keywords)
-            found: Any = None if otherwise is None else otherwise(*given)
-            if found is not None:
-                return found
-            x: Any = given[0]
+        def slow(call: Any, x: Any, *given: Any) -> Any:
             if not isinstance(x, Expression):
-                return call(to_expression(function.__name__, x), *given[1:])
-            told, view = tell(given[1:]), x.id >> NODE_BITS
+                return call(to_expression(function.__name__, x), *given)
+            told, view = tell(given), x.id >> NODE_BITS
             entry: Any = known.get((x.spec, view, told))
             if entry is None:
-                found = _seen(x, op, function(*given))
+                found = _seen(x, op, function(x, *given))
                 parts = [(part.id - x.id, part.spec) for part in (found if isinstance(found, list) else [found])]
                 if told is None or any(step & NODE_MASK for step, _ in parts):  # a copy is no view
                     return found
                 entry = known[x.spec, view, told] = (0, tuple(parts)) if isinstance(found, list) else parts[0]
-            call.learn((x.spec,), 0, entry[1], given[1:], view, entry[0])
+            call.learn((x.spec,), 0, entry[1], given, view, entry[0])
             expression = x.graph.expression_class
             if entry[1].__class__ is tuple:
                 return [expression(x.graph, x.id + step, spec) for step, spec in entry[1]]
             return expression(x.graph, x.id + entry[0], entry[1])
 
-        call = caller(VIEW, slow, names, defaults=defaults)
-        return called_as(call)(function)
+        return _caller(VIEW, function, slow, otherwise)
 
     return make
 
