@@ -62,7 +62,7 @@ def _graph_of(parts: list[Any]) -> Columns:
     for at, x in enumerate(parts):
         if not isinstance(x, Expression):
             continue
-        own: Columns = x.graph.base if isinstance(x, ExpressionArray) else x.graph  # type: ignore[assignment]
+        own: Columns = x.graph.base if isinstance(x, ExpressionArray) else x.graph
         if own is not (graph or own):
             raise EdBatchError(f"array: part {at} is of another graph")
         graph = own

@@ -48,10 +48,7 @@ class ArrayGraph(Columns):
             self.types = base.types
 
     def leaf(self, ids: Ids, spec: Spec) -> Any:
-        """Expressions of the base, as an array.
-
-        Where all are seen through one view, so is what stands for them; views of views have codes of their own.
-        """
+        """Expressions of the base, as an array; where all are seen through one view, so is what stands for them."""
         self.flush()
         view = 0
         if isinstance(ids, int):

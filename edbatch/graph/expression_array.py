@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import new_class
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -52,20 +52,19 @@ class ExpressionArray(Expression, gc=False, eq=False):
 
     # Its graph is one whose nodes each stand for n; so all that takes an expression takes an array, and does no more.
 
+    if TYPE_CHECKING:
+        graph: ArrayGraph
+
     @property
     def ids(self) -> np.ndarray:
         """Per entry the id (int64) that the expression has in the graph."""
-        return self._array_graph.ids_of(self.id)
-
-    @property
-    def _array_graph(self) -> ArrayGraph:
-        return cast("ArrayGraph", self.graph)
+        return self.graph.ids_of(self.id)
 
     def __len__(self) -> int:
-        return self._array_graph.count
+        return self.graph.count
 
     def __iter__(self) -> Iterator[Expression]:
-        graph, spec = self._array_graph.base, self.spec
+        graph, spec = self.graph.base, self.spec
         return (graph.expression_class(graph, id, spec) for id in self.ids.tolist())
 
     def __getitem__(self, key: Any) -> Any:
@@ -77,16 +76,16 @@ class ExpressionArray(Expression, gc=False, eq=False):
         if rest and chosen.__class__ is slice and chosen == _ALL:
             found = self
         else:
-            found = self._array_graph.chosen(self, _checked_entries(chosen, len(self)))
+            found = self.graph.chosen(self, _checked_entries(chosen, len(self)))
         return Expression.__getitem__(found, tuple(rest)) if rest else found
 
     def value(self) -> np.ndarray:
         """The values of all entries, an array [n, *shape] of the caller's own; runs what is pending, once."""
-        return self._array_graph.base.rows(self.ids, self.spec)
+        return self.graph.base.rows(self.ids, self.spec)
 
     def gradient(self) -> np.ndarray:
         """The gradients of all entries, an array [n, *shape]; see `Expression.gradient`."""
-        found: np.ndarray = self._array_graph.base.gradient(self)
+        found: np.ndarray = self.graph.base.gradient(self)
         return found
 
     def backward(self, gradient: Any = None) -> NoReturn:

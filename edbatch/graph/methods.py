@@ -51,11 +51,7 @@ class Methods:
         def chunk(self, parts: int | Sequence[int], axis: int = 0) -> list[Expression]: ...
 
     def norm(self, *order: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
-        """Euclidean norm over all or some axes, which are given by name; see `edbatch.norm`.
-
-        Raises:
-            EdBatchError: an `order` is given, as to PyTorch's method of this name, or an axis as one.
-        """
+        """Euclidean norm over all or some axes, which are given by name; an `order`, or an axis as one, is an error."""
         if order:
             raise EdBatchError(
                 f"norm({', '.join(map(shown, order))}): expected axis=...; this is the Euclidean norm, others are "
@@ -82,11 +78,7 @@ class Methods:
         return ops.transpose(self)
 
     def transpose(self, *axes: Any) -> Expression:
-        """Axes reversed, or in the order given by one tuple; see `edbatch.transpose`.
-
-        Raises:
-            EdBatchError: axes that are not in a tuple: NumPy means their order, PyTorch two that change places.
-        """
+        """Axes reversed, or in the order given by one tuple; several arguments, which PyTorch swaps, are an error."""
         if len(axes) > 1:
             shown = ", ".join(map(str, axes))
             raise EdBatchError(

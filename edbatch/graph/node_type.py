@@ -26,11 +26,9 @@ class NodeType:
 
     Attributes:
         id: its key in `TYPES`.
-        op: the op.
-        attributes: its attributes as (name, value) pairs.
+        attributes: of the op, as (name, value) pairs.
         operands: one spec per operand (of a variadic op: one per list); a `ParameterSpec` is an operand that all nodes
             of the type share and that has no place in the graph.
-        out: spec of the result.
         lists: how many lists nodes read, all of one length; they come after `op.singles` operands.
         n_operands: of its operands how many are nodes, -1 when that varies; n_integers: how many integers go with each
             node (an index, a label, a seed).

@@ -25,7 +25,6 @@ class Sample:
 
     Args:
         shapes: one shape per operand (for a variadic op: shapes of one call, all equal).
-        attributes: keyword arguments of the op.
         low, high: range the operands' entries are drawn from; entries keep a distance from kinks.
         payload: exclusive upper bounds of the integers that go with each node.
     """

@@ -31,8 +31,7 @@ def _matmul_shape(a: Shape, b: Shape) -> Shape:
 
 
 def _affine_shape(weight: Shape, x: Shape, bias: Shape) -> Shape:
-    out = _matmul_shape(weight, x)
-    expect(bias == out, f"expected a bias of shape {out}")
+    expect(bias == (out := _matmul_shape(weight, x)), f"expected a bias of shape {out}")
     return out
 
 
