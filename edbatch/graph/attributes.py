@@ -86,12 +86,9 @@ _OF_PARAMETERS = frozenset([*Parameter.__init__.__code__.co_names, *LookupParame
 
 
 def names_in(value: Any, names: frozenset[str], everything: bool, is_users: bool) -> list[str]:
-    """The names under which something is read of an object's dictionary.
+    """The names, of those that code has, under which something is read of an object's dictionary.
 
-    Args:
-        value: an object with a dictionary.
-        names: that code has; `everything`: it may read all attributes by other names.
-        is_users: whether its class is a user's; else it has what a user has given it.
+    `everything`: it may read all attributes by other names. If its class is no user's, it has what a user has given it.
     """
     own: dict[str, Any] = object.__getattribute__(value, "__dict__")
     if isinstance(value, Parameter):
@@ -109,11 +106,7 @@ def names_in(value: Any, names: frozenset[str], everything: bool, is_users: bool
 
 
 def special_of(classes: Iterable[type], is_owners: bool) -> set[str]:
-    """The special methods of classes which Python calls without a name in the code.
-
-    Args:
-        is_owners: they are the owner's: what a call of a whole model does, none of its cells asks.
-    """
+    """The special methods of classes which Python calls without a name in the code; of the owner's, not `__call__`."""
     methods = {name for one in classes for name, held in list(vars(one).items()) if isinstance(held, FunctionType)}
     return methods.intersection(_SPECIAL).difference(["__call__"] * is_owners)
 

@@ -51,14 +51,14 @@ def seed(value: int) -> None:
         _seed, _graphs = value, 0
 
 
-def checked_seed(place: str, value: Any) -> int:
+def checked_seed(place: str, value: Any, bits: int = 64) -> int:
     """A seed as a Python int, in range."""
     try:
         found = as_integer(value)
     except TypeError:
         raise EdBatchError(f"{place}: expected an integer, got {type(value).__name__}") from None
-    if not 0 <= found <= _WORD:
-        raise EdBatchError(f"{place}: expected an integer of at least 0 and below 2**64, got {shown(found)}")
+    if not 0 <= found < 2**bits:
+        raise EdBatchError(f"{place}: expected an integer of at least 0 and below 2**{bits}, got {shown(found)}")
     return found
 
 

@@ -117,11 +117,8 @@ READ: tuple[Callable[[Any, Any], Any], ...] = (
 def token(value: Any, kind: int = Read.VALUE, gone: list[Any] | None = None) -> Any:
     """Something that equals another's if and only if a trace may not tell the values apart.
 
-    Numbers and texts go by types and bits; anything else is what it is.
-
-    Args:
-        kind: of the step that reads it: of BITS, an array goes by its bits; of PARTS, a set or the like by what it has.
-        gone: is told when an object ends.
+    Numbers and texts go by types and bits, by the `kind` of step arrays by bits (BITS), sets and the like by what they
+    have (PARTS); anything else is what it is, and `gone` is told when it ends.
 
     Example:
         >>> token(1) == token(1), token(1) == token(True), token(0.0) == token(-0.0), token([]) == token([])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from edbatch.base.numbers import checked_real
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import each
 from edbatch.graph.cell.trace import Payload
 from edbatch.graph.draws import checked_seed
@@ -163,10 +163,7 @@ def _checked_seed(seed: Any) -> Any:
     if isinstance(seed, Payload | Integers):
         seed.used_as_label(_SEEDS, "dropout: seed")  # of which none counts from the end, either
         return seed
-    found = checked_seed("dropout: seed", seed)
-    if found >= _SEEDS:
-        raise EdBatchError(f"dropout: seed: expected an integer below 2**31, got {shown(found)}")
-    return found
+    return checked_seed("dropout: seed", seed, 31)
 
 
 def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:

@@ -87,28 +87,19 @@ def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expres
 
 
 def _over_list(reduction: str, name: str, unrolled: Callable, gradient: Callable) -> Callable[[Any], Expression]:
-    """Declare a reduction over a list, one type for all lengths.
-
-    Args:
-        reduction: of equations.
-        unrolled, gradient: see `Op`; in a cell.
-    """
+    """Declare a reduction over a list, one type for all lengths; `unrolled` and `gradient` (see `Op`): in a cell."""
     equations = Equations(("x[e,i]",), f"out[i] = {reduction}_e(x)", lambda shape: {"i": math.prod(shape)})
-    return variadic(
-        declare(
-            Op(
-                name,
-                lambda shape: shape,
-                variadic=True,
-                equations=equations,
-                unrolled=unrolled,
-                gradient=gradient,
-                chooses=reduction in ("max", "min"),
-                samples=(Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),))),
-            )
-        ),
-        reduction,
+    op = Op(
+        name,
+        lambda shape: shape,
+        variadic=True,
+        equations=equations,
+        unrolled=unrolled,
+        gradient=gradient,
+        chooses=reduction in ("max", "min"),
+        samples=(Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),))),
     )
+    return variadic(declare(op), reduction)
 
 
 def _total(*xs: Any) -> Expression:
