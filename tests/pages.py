@@ -57,14 +57,14 @@ def is_near(a, b):
     return abs(a - b) <= 0.2 * max(a, b) + 0.05
 
 
-def run(page):
-    """Run the blocks of a page and check what they show.
+def run(page, blocks=None):
+    """Run the blocks of a page, or some of them, and check what they show.
 
     Returns:
         The names that they leave, and what each has printed.
     """
     names, printed = {"__name__": f"page_{page.stem}"}, []  # not the name of a library, as torch
-    for line, code, shown in blocks_of(page):
+    for line, code, shown in blocks_of(page) if blocks is None else blocks:
         if "import torch" in code and find_spec("torch") is None:
             break
         with redirect_stdout(io.StringIO()) as out:

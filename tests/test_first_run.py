@@ -16,7 +16,7 @@ from edbatch.policy import qlearning
 from edbatch.runtime import learned, plan_cache
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
-FIRST = re.search(r"```python\n(.*?)```", README, re.DOTALL).group(1)
+FIRST = re.search(r"```python\n(import edbatch as eb\n.*?)```", README, re.DOTALL).group(1)
 UPDATE = """
 with eb.Graph() as graph:
     total = eb.sum([eb.cross_entropy(W @ encode(tree) + b, 2) for tree in trees])

@@ -1,4 +1,4 @@
-"""The work ahead of the frontier while a graph is scheduled, and the rule that follows it: see docs/batching.md."""
+"""The work ahead of the frontier while a graph is scheduled, and the rule that follows it: see docs/policies.md."""
 
 from typing import NamedTuple
 

@@ -20,7 +20,7 @@ sparse, csgraph = Later("scipy.sparse"), Later("scipy.sparse.csgraph")
 class Heuristic:
     """A policy that follows a rule and learns nothing.
 
-    Its `meaning` says what the rule does, and `docs/batching.md` why: `depth` (TensorFlow Fold), `agenda` (DyNet),
+    Its `meaning` says what the rule does, and `docs/policies.md` why: `depth` (TensorFlow Fold), `agenda` (DyNet),
     `critical-path` (the default), `sufficient` (section 5.3 of the paper), `standard-sort` and `improved-sort`
     (Suarez and Zhu 2019), and `none`.
 

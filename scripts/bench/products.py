@@ -34,8 +34,8 @@ def products(graph: eb.Graph, policy: eb.Policy, trains: bool) -> Callable[[], N
 
     Those in cells are found in the cells' bodies, after their compiler has joined what it joins. A product with a
     parameter is one product of all rows; its weight is one array, used again by every batch as a model uses it, and
-    in the order [in, out], which is the fastest. Operands and results have rows of their own, as values have. Backward,
-    each batch has a product for its operands, and each parameter one for its own gradient, over the rows of all batches.
+    in the order [in, out], which is the fastest. Operands and results have rows of their own, as values have.
+    Backward, each batch has a product for its operands, and each parameter one, over the rows of all batches.
     """
     forward: list[Call] = []
     back: list[Call] = []
@@ -106,7 +106,7 @@ def row_of(name: str, samples: list[Any], hidden: int, size: int, way: str, roun
 
     def run(variant: str, number: int) -> None:
         with eb.options(**VARIANTS[variant]):
-            graph, loss = build(number, policies[variant])
+            _, loss = build(number, policies[variant])
             if way == "train":
                 loss.backward()
                 model.zero_grad()

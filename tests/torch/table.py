@@ -14,27 +14,28 @@ PAGE = Path(__file__).parents[2] / "docs/torch-functions.md"
 VERSION = torch.__version__.partition("+")[0]
 SPACES = [torch, torch.nn.functional, torch.special, torch.linalg, torch.fft]
 FAMILIES = {
-    "elementwise": "Entry by entry",
+    "elementwise": "Element by element",
     "matrices": "Products and attention",
-    "shape": "Shapes, and parts put together",
+    "shape": "Shapes and joining",
     "index": "Parts",
-    "reduce": "Over axes",
+    "reduce": "Reductions",
     "layers": "Layers",
     "recurrent": "Recurrent layers",
     "losses": "Losses",
     "constants": "Constructors and conversions",
-    "bodies": "Written in PyTorch of these",
+    "bodies": "PyTorch functions written with these",
     "": "Attributes and reading",
 }
 HEAD = f"""# Functions of PyTorch
 
-All functions, methods and attributes that PyTorch {VERSION} lets other libraries define
-(`torch.overrides.get_overridable_functions`): those that [`edbatch.torch.Batched`](torch.md) has for lazy tensors, and
-those that it refuses with an error that names them. Arguments are PyTorch's; one that is not supported is refused, too.
+These are the functions, methods and attributes of PyTorch {VERSION} that [`edbatch.torch.Batched`](torch.md) supports
+for lazy tensors, of all that PyTorch lets other libraries define (`torch.overrides.get_overridable_functions`). Every
+other one is refused with an error that names it, and so is an argument that is not supported. `abs(_)` stands for `abs`
+and, as a method that works in place, `abs_`.
+
 Besides, lazy tensors have the operators `+ - * / ** @`, comparisons, `+=`, `-=`, `*=`, `/=`, `**=`, `abs`, `len`,
-indexing and iteration, are read by `float`, `int` and `bool`, and `torch.nn.utils.rnn` packs and pads them.
-`python -m tests.torch.table` writes this page.
-"""
+indexing and iteration; `float`, `int` and `bool` read them; `torch.nn.utils.rnn` packs and pads them.
+`python -m tests.torch.table` writes this page."""
 
 
 def functions():
@@ -71,21 +72,28 @@ def family_of(space, name, function):
 
 
 def lines(named):
-    """Names as a list by namespace."""
-    for space in sorted(named):
-        text = f"- `{space}`: " + ", ".join(f"`{name}`" for name in sorted(named[space]))
-        yield textwrap.fill(text, 160, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    """Names as a list by namespace; functions that are methods, too, come first."""
+    spaces = {space: set(names) for space, names in named.items()}
+    functions, methods = (spaces.pop(space, set()) for space in ("torch", "torch.Tensor"))
+    in_place = {name for name in methods if name.removesuffix("_") in methods - {name}}
+    marked = {name: f"{name}(_)" if f"{name}_" in in_place else name for name in methods}
+    listed = {"torch` and `torch.Tensor": functions & methods, "torch": functions - methods}
+    listed["torch.Tensor"] = methods - functions - in_place
+    for space, names in (listed | dict(sorted(spaces.items()))).items():
+        if names:
+            text = f"- `{space}`: " + ", ".join(
+                f"`{marked[name] if 'Tensor' in space else name}`" for name in sorted(names)
+            )
+            yield textwrap.fill(text, 160, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def page():
     """The text."""
-    families = {family: defaultdict(list) for family in (*FAMILIES, None)}
+    families = defaultdict(lambda: defaultdict(list))  # with those that are refused
     for space, name, function in functions():
         families[family_of(space, name, function)][space].append(name)
-    parts = [HEAD + "\n## Supported"]
-    for family, title in FAMILIES.items():
-        parts.append("\n".join([f"**{title}**\n", *lines(families[family])]))
-    return "\n\n".join([*parts, "## Refused", "\n".join(lines(families[None]))]) + "\n"
+    parts = ["\n".join([f"## {title}\n", *lines(families[family])]) for family, title in FAMILIES.items()]
+    return "\n\n".join([HEAD, *parts]) + "\n"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from edbatch.base.blocks import leaving
-from edbatch.kernels.cpu.products import WITH_SMALL, gemms
+from edbatch.kernels.cpu.products import WITH_SMALL, gemms, libraries
 
 # Per library, names of the functions that tell and set the number of threads. Those of MKL and OpenMP are the thread's.
 _NAMES = {
@@ -35,18 +35,9 @@ class Control(NamedTuple):
     set: Callable[[int], Any]
 
 
-@cache  # once per process: it goes through all libraries that are loaded, 10 ms
-def _libraries() -> list[Any]:
-    """Every BLAS that is loaded when EdBatch first computes: NumPy's and SciPy's may be two."""
-    from threadpoolctl import ThreadpoolController
-
-    gemms()  # loads SciPy's
-    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
-
-
 def blas_kernels() -> str:
     """The BLAS libraries, with versions and kernels: they decide the last bits of matrix products."""
-    told = [library.info() for library in _libraries()]
+    told = [library.info() for library in libraries()]
     names = {
         " ".join(str(of[key]) for key in ("internal_api", "version", "architecture") if of.get(key)) for of in told
     }
@@ -55,15 +46,16 @@ def blas_kernels() -> str:
 
 def has_small_kernels() -> bool:
     """Whether BLAS computes small products as matrices lie in memory."""
-    told = [library.info() for library in _libraries()]
+    told = [library.info() for library in libraries()]
     return any(of["internal_api"] == "openblas" and of.get("architecture") in WITH_SMALL for of in told)
 
 
 @cache
 def controls() -> list[Control]:
     """Of every BLAS that is loaded when EdBatch first computes."""
+    gemms()  # which may load one
     found = []
-    for library in _libraries():
+    for library in libraries():
         openmp = library.internal_api == "openblas" and library.threading_layer == "openmp"
         for names in _NAMES.get("openmp" if openmp else library.internal_api, ()):
             get, set_ = (getattr(library.dynlib, name, None) for name in names)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
-from typing import NamedTuple
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +15,8 @@ from edbatch.kernels.tables import Matrices, Matrix, Sizes
 
 # Where OpenBLAS has kernels for small matrices, it multiplies up to a million numbers as they lie in memory; what is
 # larger it copies into another order first, which costs more than the product where x has few rows. Such a product is
-# made of small ones: over columns of the result, or, where that has few, over what is added up. Measured, in microseconds,
-# whole and so: [32, 256] x [256, 1024] 238, 154; [16, 512] x [512, 1280] 389, 195; [16, 2048] x [2048, 512] 618, 315.
+# made of small ones: over columns of the result, or, where that has few, over what is added up. In microseconds, whole
+# and so: [32, 256] x [256, 1024] 238, 154; [16, 512] x [512, 1280] 389, 195; [16, 2048] x [2048, 512] 618, 315.
 SMALL = 1_000_000
 WITH_SMALL = frozenset(["SkylakeX", "Cooperlake", "SapphireRapids"])  # architectures that have these kernels
 LEAST_PIECE, FEW_ROWS = 12, 100
@@ -44,8 +46,17 @@ class Gemm(NamedTuple):
     small: int
 
 
+@cache  # once per process: it goes through all libraries that are loaded, 10 ms
+def libraries() -> list[Any]:
+    """Every BLAS that is loaded when EdBatch first computes, NumPy's first."""
+    from threadpoolctl import ThreadpoolController
+
+    found = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
+    return sorted(found, key=lambda library: "numpy" not in library.filepath)
+
+
 def gemms() -> np.ndarray:
-    """The addresses of SciPy's `sgemm` and `dgemm`: that of entries of s bytes at s // 8."""
+    """The addresses of `sgemm` and `dgemm`: that of entries of s bytes at s // 8."""
     return _addresses("sgemm", "dgemm")
 
 
@@ -56,8 +67,14 @@ def dots() -> np.ndarray:
 
 @cache
 def _addresses(*names: str) -> np.ndarray:
+    """Of NumPy's OpenBLAS, if it is one; else of SciPy's BLAS, which takes 0.2 s to load."""
+    for library, form in product(libraries()[:1], ("scipy_{}_64_", "scipy_{}_", "{}_64_", "{}_")):
+        functions = [getattr(library.dynlib, form.format(name), None) for name in names]
+        if library.internal_api == "openblas" and all(functions):
+            return np.array([ctypes.cast(function, ctypes.c_void_p).value for function in functions])  # type: ignore[arg-type]
     from numba.extending import get_cython_function_address
 
+    libraries.cache_clear()  # there will be one more
     return np.array([get_cython_function_address("scipy.linalg.cython_blas", name) for name in names])
 
 
