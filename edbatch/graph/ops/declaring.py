@@ -36,10 +36,19 @@ def broadcast_shape(*shapes: Shape) -> Shape:
         raise EdBatchError("shapes do not broadcast") from None
 
 
-def _elementwise(name: str, shapes: Any, scalar: str, gradient: Any, attributes: Any = ({},), **more: Any) -> Op:
-    """Declare an op that is tested on these operands, with each of these attributes."""
+_ONE = [((),), ((5,),), ((2, 3),)]
+TWO = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
+
+
+def elementwise_op(
+    name: str, scalar: str, gradient: Any, *attributes: dict[str, float], shapes: Any = _ONE, **more: Any
+) -> Op:
+    """Declare an op that is tested on operands of these shapes, with each of these attributes, which are numbers.
+
+    `more`: `low` and `high` of its samples, and columns of `Op`.
+    """
     domain = {key: more.pop(key) for key in ("low", "high") if key in more}
-    samples = tuple(Sample(operands, given, **domain) for given in attributes for operands in shapes)
+    samples = tuple(Sample(operands, given, **domain) for given in attributes or ({},) for operands in shapes)
     shape = broadcast_shape if len(shapes[0]) > 1 else lambda shape, **_: shape
     return declare(Op(name, shape, elementwise=True, scalar=scalar, gradient=gradient, samples=samples, **more))
 
@@ -74,15 +83,8 @@ def unary_op(
     def function(x: Any) -> Attributes:
         return {}
 
-    op = _elementwise(name, [((),), ((5,),), ((2, 3),)], scalar, gradient, **domain)
+    op = elementwise_op(name, scalar, gradient, **domain)
     return _public(op, 1, function, doc, gradient.__module__)
-
-
-def two_operands(name: str, gradient: Callable, scalar: str, **more: Any) -> Op:
-    """Declare an element-wise op of two operands; `more`: `chooses` of `Op`, `low` and `high` of its samples."""
-    return _elementwise(
-        name, [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))], scalar, gradient, **more
-    )
 
 
 def binary_op(
@@ -91,7 +93,9 @@ def binary_op(
     """Declare an element-wise op of two operands; `example` is its value at (3, 2), otherwise as `unary_op`."""
     doc = f"{formula}, element by element; shapes broadcast per sample like NumPy's"
     given = f"eb.{name}(eb.scalar(3), eb.scalar(2)) -> {example}"
-    return row_of_two(two_operands(name, gradient, scalar, **more), doc, given, "edbatch.graph.ops.elementwise")
+    return row_of_two(
+        elementwise_op(name, scalar, gradient, shapes=TWO, **more), doc, given, "edbatch.graph.ops.elementwise"
+    )
 
 
 def row_of_two(op: Op, formula: str, example: str, module: str = "") -> Callable[[Any, Any], Expression]:
@@ -111,11 +115,6 @@ def row_of_two(op: Op, formula: str, example: str, module: str = "") -> Callable
         return {}
 
     return _public(op, 2, function, doc, module or op.shape.__module__)
-
-
-def numbered_op(name: str, gradient: Callable, samples: list[dict[str, float]], scalar: str) -> Op:
-    """Declare an element-wise op of one operand with attributes that are numbers."""
-    return _elementwise(name, [((5,),), ((2, 3),)], scalar, gradient, samples)
 
 
 def numbers(name: str, x: Any, **given: Any) -> dict[str, float]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from edbatch.graph.expression import Expression
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.op import Op, Sample, declare, expect, no_gradient
+from edbatch.graph.op import Op, expect, no_gradient
 from edbatch.graph.op_callers import Attributes, binary, recorded
-from edbatch.graph.ops.declaring import binary_op, broadcast_shape, numbered_op, numbers, two_operands, unary_op
+from edbatch.graph.ops.declaring import TWO, binary_op, elementwise_op, numbers, unary_op
 
 # Where no gradient flows, it is chosen to be 0: an infinite one times 0 would be NaN.
 
@@ -28,19 +28,14 @@ less_equal = _comparison("less_equal", "<=", 0)
 equal = _comparison("equal", "==", 0)
 not_equal = _comparison("not_equal", "!=", 1)
 # Equal, or both NaN: what a maximum that may be NaN is of.
-alike = binary(two_operands("alike", no_gradient, "1 if x == y or (x != x and y != y) else 0"))
+alike = binary(elementwise_op("alike", "1 if x == y or (x != x and y != y) else 0", no_gradient, shapes=TWO))
 
 
-_CHOICES = [((), (), ()), ((4,), (4,), (4,)), ((3,), (2, 3), ()), ((2, 1), (3,), (2, 3)), ((), (4,), (1,))]
-WHERE = declare(
-    Op(
-        "where",
-        broadcast_shape,
-        elementwise=True,
-        scalar="y if x != 0 else z",
-        gradient=lambda g, out, condition, a, b: (None, where(condition, g, 0), where(condition, 0, g)),  # type: ignore[has-type]
-        samples=tuple(map(Sample, _CHOICES)),
-    )
+WHERE: Op = elementwise_op(
+    "where",
+    "y if x != 0 else z",
+    lambda g, out, condition, a, b: (None, where(condition, g, 0), where(condition, 0, g)),  # type: ignore[has-type]
+    shapes=[((), (), ()), ((4,), (4,), (4,)), ((3,), (2, 3), ()), ((2, 1), (3,), (2, 3)), ((), (4,), (1,))],
 )
 
 
@@ -128,15 +123,16 @@ divide = binary_op("divide", "a / b", lambda g, out, a, b: (g / b, -g * out / b)
 minimum2 = binary_op("minimum", "Smaller of a and b", _of_the_chosen, "2.0", "minimum(x, y)", chooses=True)
 maximum2 = binary_op("maximum", "Larger of a and b", _of_the_chosen, "3.0", "maximum(x, y)", chooses=True)
 # fmt: on
-_power_call = binary(two_operands("power", _power_gradient, "power(x, y)", low=0.1))
+_power_call = binary(elementwise_op("power", "power(x, y)", _power_gradient, shapes=TWO, low=0.1))
 
 
 @recorded(
-    numbered_op(
+    elementwise_op(
         "leaky_relu",
-        lambda g, out, x, slope: where(greater(x, 0), g, g * slope),
-        [{"slope": 0.01}, {"slope": 0.3}],
         "x if x > 0 else slope * x",
+        lambda g, out, x, slope: where(greater(x, 0), g, g * slope),
+        {"slope": 0.01},
+        {"slope": 0.3},
     )
 )
 def leaky_relu(x: Any, slope: float = 0.01) -> Attributes:
@@ -148,11 +144,12 @@ def leaky_relu(x: Any, slope: float = 0.01) -> Attributes:
 
 
 @recorded(
-    numbered_op(
+    elementwise_op(
         "elu",
-        lambda g, out, x, alpha: where(less_equal(x, 0), g * alpha * exp(minimum2(x, 0)), g),
-        [{"alpha": 1.0}, {"alpha": 0.3}],
         "x if x > 0 else alpha * expm1(minimum(x, 0))",
+        lambda g, out, x, alpha: where(less_equal(x, 0), g * alpha * exp(minimum2(x, 0)), g),
+        {"alpha": 1.0},
+        {"alpha": 0.3},
     )
 )
 def elu(x: Any, alpha: float = 1.0) -> Attributes:
@@ -164,11 +161,11 @@ def elu(x: Any, alpha: float = 1.0) -> Attributes:
 
 
 @recorded(
-    numbered_op(
+    elementwise_op(
         "clip",
-        lambda g, out, x, low, high: where(greater_equal(x, low) * less_equal(x, high), g, 0),
-        [{"low": -0.5, "high": 0.7}],
         "minimum(maximum(x, low), high)",
+        lambda g, out, x, low, high: where(greater_equal(x, low) * less_equal(x, high), g, 0),
+        {"low": -0.5, "high": 0.7},
     )
 )
 def clip(x: Any, low: float | None = None, high: float | None = None) -> Attributes:
@@ -206,18 +203,25 @@ def power(a: Any, b: Any) -> Expression:
 
 # An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
 @recorded(
-    numbered_op(
+    elementwise_op(
         "power_of",
-        lambda g, out, x, exponent: None if exponent == 0 else g * exponent * power(x, exponent - 1),
-        [{"exponent": 3.0}],
         "power(x, exponent)",
+        lambda g, out, x, exponent: None if exponent == 0 else g * exponent * power(x, exponent - 1),
+        {"exponent": 3.0},
     )
 )
 def _power_of(x: Any, exponent: float) -> Attributes:
     return numbers("power_of", x, exponent=exponent)
 
 
-@recorded(numbered_op("scale_gradient", lambda g, out, x, scale: g * scale, [{"scale": -0.5}], "x"))
+@recorded(
+    elementwise_op(
+        "scale_gradient",
+        "x",
+        lambda g, out, x, scale: g * scale,
+        {"scale": -0.5},
+    )
+)
 def scale_gradient(x: Any, scale: float) -> Attributes:
     """The same value; gradients that flow back through it are multiplied by `scale` (negative: reversed).
 

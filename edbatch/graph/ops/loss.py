@@ -18,7 +18,7 @@ from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, binary, indexed, recorded
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.declaring import broadcast_shape, row_of_two
+from edbatch.graph.ops.declaring import elementwise_op, row_of_two
 from edbatch.graph.ops.elementwise import abs, add, exp, log, maximum2, minimum2, multiply, relu, square, where
 from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import log_softmax
@@ -249,15 +249,13 @@ def _binary_entropy_gradient(g: Any, out: Any, p: Any, target: Any) -> tuple[Exp
     return g * (p - target) / maximum2(p * (1 - p), 1e-12), -g * odds
 
 
-BINARY_ENTROPY = declare(
-    Op(
-        "binary_entropy",
-        broadcast_shape,
-        elementwise=True,
-        scalar="-(y * maximum(log(x), -100) + (1 - y) * maximum(log1p(-x), -100))",
-        gradient=_binary_entropy_gradient,
-        samples=_pairs(low=0.05, high=0.95),
-    )
+BINARY_ENTROPY = elementwise_op(
+    "binary_entropy",
+    "-(y * maximum(log(x), -100) + (1 - y) * maximum(log1p(-x), -100))",
+    _binary_entropy_gradient,
+    shapes=[((4,), (4,)), ((), ()), ((2, 3), (2, 3))],
+    low=0.05,
+    high=0.95,
 )
 binary_entropy_of = binary(BINARY_ENTROPY)
 _binary_cross_entropy_call = binary(
