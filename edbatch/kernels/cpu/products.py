@@ -67,7 +67,7 @@ def dots() -> np.ndarray:
 
 @cache
 def _addresses(*names: str) -> np.ndarray:
-    """Of NumPy's OpenBLAS, if it is one; else of SciPy's BLAS, which takes 0.2 s to load."""
+    """Of NumPy's OpenBLAS, if it is one; else of SciPy's BLAS."""
     for library, form in product(libraries()[:1], ("scipy_{}_64_", "scipy_{}_", "{}_64_", "{}_")):
         functions = [getattr(library.dynlib, form.format(name), None) for name in names]
         if library.internal_api == "openblas" and all(functions):
