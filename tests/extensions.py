@@ -1,6 +1,5 @@
 """What docs/extending.md shows, block by block: ops, a policy, an optimizer and a model that EdBatch does not have."""
 
-import math
 from dataclasses import dataclass
 from random import Random
 
@@ -10,10 +9,11 @@ import edbatch as eb
 from edbatch.data.files import file_format
 from edbatch.data.vocabulary import Vocabulary
 from edbatch.graph.list_callers import over_lists, variadic
-from edbatch.graph.op import Equations, Op, Sample, composite, declare, expect
+from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import binary, recorded
 from edbatch.graph.ops.declaring import broadcast_shape
 from edbatch.graph.ops.elementwise import greater
+from edbatch.graph.ops.segments import segment_softmax, segment_sum
 from edbatch.graph.record import checked_number, record
 from edbatch.models import GRU, Classifier
 from edbatch.models.workloads import Numbered, Workload
@@ -71,9 +71,7 @@ NORM_LIST = declare(
         "norm_list",
         lambda shape: shape,
         variadic=True,
-        equations=Equations(("x[e,i]",), "out[i] = sqrt(sum_e(x * x))", lambda shape: {"i": math.prod(shape)}),
-        unrolled=lambda *xs: eb.sqrt(sum(eb.square(x) for x in xs)),
-        gradient=lambda g, out, *xs: [g * x / out for x in xs],
+        composite=lambda x: eb.sqrt(segment_sum(eb.square(x))),
         samples=(Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),))),
     )
 )
@@ -85,10 +83,9 @@ def _additive_shape(query, gain, key, value):
     return value
 
 
-def _additive(query, gain, *both):
-    keys, values = both[: len(both) // 2], both[len(both) // 2 :]
-    weights = eb.softmax([eb.dot(gain, eb.tanh(key + query)) for key in keys])
-    return eb.weighted_sum(weights, values)
+def _additive(query, gain, key, value):
+    weight = segment_softmax(eb.dot(gain, eb.tanh(key + query)))
+    return segment_sum(weight * value)
 
 
 ADDITIVE_ATTENTION = declare(
@@ -97,16 +94,7 @@ ADDITIVE_ATTENTION = declare(
         _additive_shape,
         variadic=True,
         singles=2,
-        equations=Equations(
-            ("query[d]", "gain[d]", "key[e,d]", "value[e,c]"),
-            """
-            score[e] = sum_d(gain * tanh(key + query))
-            weight[e] = exp(score - stop_gradient(max_e(score))) / sum_e(exp(score - stop_gradient(max_e(score))))
-            out[c] = sum_e(weight * value)
-            """,
-            lambda query, gain, key, value: {"d": query[0], "c": value[0]},
-        ),
-        unrolled=_additive,
+        composite=_additive,
         samples=(Sample(((3,), (3,), (3,), (2,))),),
     )
 )

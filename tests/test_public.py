@@ -40,6 +40,8 @@ def test_dir_has_what_is_public_and_nothing_else():
 
 
 SHOWN = {
+    "Graph": "backward batches draw dtype expression_class gradient is_trace memory_bytes options policy release "
+    "report run save timeline value values",
     "InputGraph": "children join kinds of_chains of_lists of_tuples offsets roots",
     "ParameterCollection": "add_lookup_parameters add_parameters count free_name freeze get items keys load save "
     "share sub summary values zero_grad",

@@ -1301,11 +1301,10 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *dict, *weak, *slow;                // as of a caller
-    PyObject *kept, *place, *watched, *missing;  // where the owner's last call is: in a dictionary or, if None, its own
+    PyObject *kept, *names, *watched, *missing;  // where the owner's last calls are: in a dictionary or, if None, its own
     Py_ssize_t *places;                          // of the attributes that are looked at, where they were found last
-    struct { uint64_t version; PyObject *call; } seen[OWNERS];  // last calls, which dictionaries of that version hold
-    uint32_t integers;                           // which arguments are integers
-    int n, is_method;
+    struct { uint64_t version; PyObject *call; int n; } seen[OWNERS];  // last calls, which dictionaries of that version hold
+    int is_method;
 } Cell;
 
 enum { UNKNOWN = -1, NOWHERE = -2 };
@@ -1334,8 +1333,9 @@ static uint64_t version_of(PyObject *own) {
 #endif
 }
 
-// The last call, if this one is like it, a new reference: (specs, type, form, out, watched, serial); else NULL.
-static PyObject *last_call(Cell *c, PyObject *owner) {
+// The last call with n arguments, if its owner is as it was, a new reference: (specs, type, form, out, dtype, serial,
+// watched); else NULL.
+static PyObject *last_call(Cell *c, PyObject *owner, int n) {
     PyObject *own = c->kept != Py_None ? Py_NewRef(c->kept) : PyObject_GenericGetDict(owner, NULL);
     if (own == NULL) {
         PyErr_Clear();
@@ -1343,17 +1343,17 @@ static PyObject *last_call(Cell *c, PyObject *owner) {
     }
     int is_plain = PyDict_CheckExact(own);
     uint64_t version = is_plain ? version_of(own) : 0;
-    int slot = (uintptr_t)own / 64 % OWNERS;
-    if (version != 0 && version == c->seen[slot].version) {
+    int slot = ((uintptr_t)own / 64 + n) % OWNERS;
+    if (version != 0 && version == c->seen[slot].version && n == c->seen[slot].n) {
         Py_DECREF(own);
         return Py_NewRef(c->seen[slot].call);
     }
-    PyObject *last = is_plain ? PyDict_GetItemWithError(own, c->place) : NULL, *call = NULL;
+    PyObject *last = is_plain ? PyDict_GetItemWithError(own, PyTuple_GET_ITEM(c->names, n)) : NULL, *call = NULL;
     if (last != NULL && (call = PyObject_GetAttr(last, S.last_call)) == NULL) PyErr_Clear();
     int like = call != NULL && PyTuple_CheckExact(call);
-    Py_ssize_t at = c->n + 3, n = PyTuple_GET_SIZE(c->watched);
-    like = like && PyTuple_GET_SIZE(call) > at + n;
-    for (Py_ssize_t i = 0; i < n && like; i++) {
+    Py_ssize_t at = n + 5, watched = PyTuple_GET_SIZE(c->watched);
+    like = like && PyTuple_GET_SIZE(call) == at + watched;
+    for (Py_ssize_t i = 0; i < watched && like; i++) {
         PyObject *found = attribute_at(own, PyTuple_GET_ITEM(c->watched, i), c->places + i);
         like = (found == NULL ? c->missing : found) == PyTuple_GET_ITEM(call, at + i);
     }
@@ -1361,6 +1361,7 @@ static PyObject *last_call(Cell *c, PyObject *owner) {
     if (like) {
         c->seen[slot].version = version;
         c->seen[slot].call = call;
+        c->seen[slot].n = n;
         return call;
     }
     Py_XDECREF(call);
@@ -1368,38 +1369,31 @@ static PyObject *last_call(Cell *c, PyObject *owner) {
 }
 
 static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObject *names) {
-    int n = c->n, first = c->is_method;
-    if (PyVectorcall_NARGS(flags) != n + first || names != NULL) return slowly(c->slow, args, flags, names);
+    int first = c->is_method, n = (int)PyVectorcall_NARGS(flags) - first;
+    if (n < 0 || n >= PyTuple_GET_SIZE(c->names) || names != NULL) return slowly(c->slow, args, flags, names);
     PyObject *const *given = args + first;
     PyObject *graph = NULL, *call, *found = NULL;
     int64_t ids[MOST], integers[MOST];
     int n_ids = 0, n_integers = 0, like = 1;
     for (int i = 0; i < n && graph == NULL; i++)
-        if (!(c->integers >> i & 1)) {
-            if (!is_handle(given[i])) return slowly(c->slow, args, flags, names);
-            graph = Py_NewRef(((Handle *)given[i])->graph);
-        }
-    int has_expressions = graph != NULL;
+        if (is_handle(given[i])) graph = Py_NewRef(((Handle *)given[i])->graph);
     if (graph == NULL && (graph = current_graph()) == NULL) return NULL;
     Builder *g = builder_of(graph);
-    if (g == NULL || g->careful || (call = last_call(c, first ? args[0] : NULL)) == NULL) {
+    if (g == NULL || g->careful || (call = last_call(c, first ? args[0] : NULL, n)) == NULL) {
         Py_DECREF(graph);
         return PyErr_Occurred() ? NULL : slowly(c->slow, args, flags, names);
     }
     for (int i = 0; i < n && like; i++) {
         PyObject *want = PyTuple_GET_ITEM(call, i), *x = given[i];
-        if (c->integers >> i & 1) {
+        if (is_handle(x)) {
+            like = ((Handle *)x)->spec == want && ((Handle *)x)->graph == graph;
+            ids[n_ids++] = ((Handle *)x)->id;
+        } else {
             int over;
             like = PyLong_CheckExact(want) && small_index(x, PyLong_AsLongLongAndOverflow(want, &over), integers + n_integers++);
-        } else {
-            like = is_handle(x) && ((Handle *)x)->spec == want && ((Handle *)x)->graph == graph;
-            if (like) ids[n_ids++] = ((Handle *)x)->id;
         }
     }
-    Py_ssize_t size = PyTuple_GET_SIZE(call), watched = PyTuple_GET_SIZE(c->watched);
-    like = like && size == n + 3 + watched + !has_expressions + 1;
-    like = like && (has_expressions || PyTuple_GET_ITEM(call, size - 2) == g->dtype);
-    like = like && PyTuple_GET_ITEM(call, size - 1) == g->serial;
+    like = like && PyTuple_GET_ITEM(call, n + 3) == g->dtype && PyTuple_GET_ITEM(call, n + 4) == g->serial;
     if (like) {
         long type = PyLong_AsLong(PyTuple_GET_ITEM(call, n)), form = PyLong_AsLong(PyTuple_GET_ITEM(call, n + 1));
         PyObject *out = PyTuple_GET_ITEM(call, n + 2);
@@ -1424,16 +1418,15 @@ static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObjec
     return slowly(c->slow, args, flags, names);
 }
 
-// configure(slow, kept, place, watched, missing, n, is_method, integers)
+// configure(slow, kept, names, watched, missing, is_method)
 static PyObject *cell_configure(Cell *c, PyObject *args) {
-    PyObject *slow, *kept, *place, *watched, *missing;
-    int n, is_method;
-    unsigned integers;
-    if (!PyArg_ParseTuple(args, "OOUO!OiiI", &slow, &kept, &place, &PyTuple_Type, &watched, &missing, &n, &is_method, &integers)) return NULL;
+    PyObject *slow, *kept, *names, *watched, *missing;
+    int is_method;
+    if (!PyArg_ParseTuple(args, "OOO!O!Oi", &slow, &kept, &PyTuple_Type, &names, &PyTuple_Type, &watched, &missing, &is_method)) return NULL;
     Py_ssize_t *places = PyMem_Malloc((PyTuple_GET_SIZE(watched) + 1) * sizeof *places);
     if (places == NULL) return PyErr_NoMemory();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(watched); i++) places[i] = UNKNOWN;
-    if (n < 0 || n > MOST || PyTuple_GET_SIZE(watched) > 32 || (kept != Py_None && !PyDict_CheckExact(kept)) || (kept == Py_None && !is_method)) {
+    if (PyTuple_GET_SIZE(names) > MOST + 1 || PyTuple_GET_SIZE(watched) > 32 || (kept != Py_None && !PyDict_CheckExact(kept)) || (kept == Py_None && !is_method)) {
         PyErr_SetString(PyExc_ValueError, "expected up to 16 arguments and 32 attributes, and an owner or a dictionary");
         PyMem_Free(places);
         return NULL;
@@ -1441,33 +1434,15 @@ static PyObject *cell_configure(Cell *c, PyObject *args) {
     PyMem_Free(c->places);
     c->places = places;
     memset(c->seen, 0, sizeof c->seen);
-    PyObject *old[] = {c->slow, c->kept, c->place, c->watched, c->missing};
-    Py_INCREF(place);
-    PyUnicode_InternInPlace(&place);
+    PyObject *old[] = {c->slow, c->kept, c->names, c->watched, c->missing};
     c->slow = Py_NewRef(slow);
     c->kept = Py_NewRef(kept);
-    c->place = place;
+    c->names = Py_NewRef(names);
     c->watched = Py_NewRef(watched);
     c->missing = Py_NewRef(missing);
-    c->n = n;
     c->is_method = is_method;
-    c->integers = integers;
     for (size_t i = 0; i < sizeof old / sizeof *old; i++) Py_XDECREF(old[i]);
     Py_RETURN_NONE;
-}
-
-// become(another cell, or a function)
-static PyObject *cell_become(Cell *c, PyObject *other) {
-    if (Py_TYPE(other) != Py_TYPE(c)) {
-        Py_XSETREF(c->slow, Py_NewRef(other));
-        c->n = -2;  // what no call gives, with an owner or without: all are for the function
-        Py_RETURN_NONE;
-    }
-    Cell *o = (Cell *)other;
-    PyObject *args = Py_BuildValue("(OOOOOiiI)", o->slow, o->kept, o->place, o->watched, o->missing, o->n, o->is_method, o->integers);
-    PyObject *done = args != NULL ? cell_configure(c, args) : NULL;
-    Py_XDECREF(args);
-    return done;
 }
 
 static PyObject *cell_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
@@ -1488,6 +1463,7 @@ static int cell_traverse(Cell *c, visitproc visit, void *arg) {
     Py_VISIT(c->dict);
     Py_VISIT(c->slow);
     Py_VISIT(c->kept);
+    Py_VISIT(c->names);
     Py_VISIT(c->watched);
     Py_VISIT(c->missing);
     return 0;
@@ -1497,6 +1473,7 @@ static int cell_clear(Cell *c) {
     Py_CLEAR(c->dict);
     Py_CLEAR(c->slow);
     Py_CLEAR(c->kept);
+    Py_CLEAR(c->names);
     Py_CLEAR(c->watched);
     Py_CLEAR(c->missing);
     return 0;
@@ -1507,14 +1484,13 @@ static void cell_dealloc(Cell *c) {
     PyObject_GC_UnTrack(c);
     if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
     cell_clear(c);
-    Py_CLEAR(c->place);
     PyMem_Free(c->places);
     type->tp_free(c);
     Py_DECREF(type);
 }
 
 static PyMethodDef cell_methods[] = {
-    {"become", (PyCFunction)cell_become, METH_O, "Do what another does."},
+    {"configure", (PyCFunction)cell_configure, METH_VARARGS, "Compare calls with others; as when it was made."},
     {"__reduce__", by_name, METH_NOARGS, NULL},
     {0},
 };

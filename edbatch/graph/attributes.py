@@ -86,10 +86,7 @@ _OF_PARAMETERS = frozenset([*Parameter.__init__.__code__.co_names, *LookupParame
 
 
 def names_in(value: Any, names: frozenset[str], everything: bool, is_users: bool) -> list[str]:
-    """The names, of those that code has, under which something is read of an object's dictionary.
-
-    `everything`: it may read all attributes by other names. If its class is no user's, it has what a user has given it.
-    """
+    """The names under which something is read of an object's dictionary; `everything`: the code may compute names."""
     own: dict[str, Any] = object.__getattribute__(value, "__dict__")
     if isinstance(value, Parameter):
         names = names.difference(_OF_PARAMETERS) | ({"_frozen"} if "frozen" in names else set())
@@ -106,7 +103,7 @@ def names_in(value: Any, names: frozenset[str], everything: bool, is_users: bool
 
 
 def special_of(classes: Iterable[type], is_owners: bool) -> set[str]:
-    """The special methods of classes which Python calls without a name in the code; of the owner's, not `__call__`."""
+    """The special methods of classes that Python calls unasked; of the owner's no `__call__`, which no cell asks."""
     methods = {name for one in classes for name, held in list(vars(one).items()) if isinstance(held, FunctionType)}
     return methods.intersection(_SPECIAL).difference(["__call__"] * is_owners)
 

@@ -17,6 +17,9 @@ from edbatch.graph.views import NODE_MASK
 #: for it, or, from `ARGUMENTS` on, one of its arguments.
 NOTHING, FIRST, DRAW, ARGUMENTS = range(4)
 
+#: From here on, integers of a graph that never runs stand for what is drawn: no seed, index or number is as large.
+DRAWN = 1 << 62
+
 Pair = tuple[int, int]
 
 
@@ -67,14 +70,7 @@ class Instances(NamedTuple):
 
 
 class BlockWriter:
-    """Numbers nodes anew, without those that stand for something from elsewhere.
-
-    Args:
-        sources: nodes that do.
-
-    Attributes:
-        numbers: of the others.
-    """
+    """Numbers nodes anew, without `sources`, which stand for something from elsewhere."""
 
     def __init__(self, sources: Collection[int]) -> None:
         self.numbers: dict[int, int] = {}
@@ -90,13 +86,7 @@ class BlockWriter:
         return list(self._bases)[ARGUMENTS:]
 
     def add(self, node: int, type: NodeType, operands: list[int], integers: list[tuple[int, Hashable]]) -> None:
-        """Add a node.
-
-        Args:
-            node: its number before.
-            operands: ids.
-            integers: and what each is added to.
-        """
+        """Add a node by its number before, ids of operands, and integers with what each is added to."""
         self.numbers[node] = len(self._types)
         self._types.append(type.id)
         if type.n_operands < 0:
@@ -106,6 +96,16 @@ class BlockWriter:
         if integers:
             bases = self._bases
             self._integers += [(number, bases.setdefault(base, len(bases))) for number, base in integers]
+
+    def read(self, nodes: Iterable[tuple[NodeType, list[Any], list[Any]]]) -> None:
+        """Add all nodes but those from elsewhere."""
+        for node, (type, operands, integers) in enumerate(nodes):
+            if node not in self._sources:
+                self.add(node, type, operands, [self.integer(type, x) for x in integers])
+
+    def integer(self, type: NodeType, x: Any) -> tuple[int, Hashable]:
+        """An integer of a node, and what it is added to."""
+        return (x - DRAWN, DRAW) if x >= DRAWN else (x, NOTHING)
 
     def elsewhere(self, id: int) -> tuple[int, Hashable]:
         """Of what is from elsewhere a number, and what it is added to: `NOTHING`, or another key, an argument's."""

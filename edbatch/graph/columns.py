@@ -38,7 +38,7 @@ _serials = count()
 
 
 class Recorded(NamedTuple):
-    """Nodes as arrays: type ids (int32), ids of operands and integers (int64), and lines if these are noted."""
+    """Nodes as arrays: type ids (int32), ids of operands and integers (int64), and lines, if they are noted."""
 
     types: np.ndarray
     operands: np.ndarray
@@ -92,8 +92,7 @@ class Columns(Builder):
         constants: nodes whose value is the same for the whole graph (numbers, zeros, ones, parameters): (id, spec).
             Not expressions: they hold the graph, are not seen by the garbage collector, and would keep it for ever.
         inlines: whether the body of a cell that is called is recorded, and not the cell.
-        variant: of the options that calls of cells depend on; empty in the common case.
-        careful: whether calls of cells have to look at `inlines` and `variant`.
+        careful: whether calls of cells may not be recorded as the last ones.
         first_draw: see `draw`; -1 before the first.
         next_draw: the same, of the stream that draws now.
         stream: which draws: 0, the graph's own; each program of `edbatch.run` has one.
@@ -107,7 +106,7 @@ class Columns(Builder):
 
     __slots__ = (
         "__weakref__", "array_graphs", "base", "first_draw", "guards", "inlines", "inputs", "next_draw", "options",
-        "programs", "stream", "variant",
+        "programs", "stream",
     )  # fmt: skip
 
     #: Whether there may be something else among the integers.
@@ -124,8 +123,7 @@ class Columns(Builder):
         self.options: Options = base.options if base is not None else options or current_options()
         self.types, self.operands, self.integers = self._new_columns()
         self.inlines: bool = not self.options.cells if base is None else base.inlines
-        self.variant = self.options.variant + "_check" * self.options.check
-        self.careful = self.inlines or self.variant != "" if base is None else base.careful
+        self.careful = self.inlines or self.options.check if base is None else base.careful
         self.first_draw = -1
         self.next_draw = -1
         self.stream = 0
@@ -220,7 +218,7 @@ class Columns(Builder):
         return self.base is not None and self.base.is_trace
 
     def refuse_reading(self, what: str) -> None:
-        """Refuse to read a value, by `what`, if that would be kept."""
+        """Refuse to read a value, by `what`, if what is recorded is kept."""
         if self.keeps:
             raise EdBatchError(
                 f"{self.keeps} reads a value, by {what}; what it records is kept, and so would be what is there now. "
@@ -246,17 +244,14 @@ class Columns(Builder):
         return ([], [], []) if self.holds_objects else new_columns()
 
     def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
-        """Note what a call that is recorded depends on: a guard that holds, of the roots `owner` and `static`.
-
-        `besides`: attributes of the owner that later calls look at by themselves; None: they compare everything.
-        """
+        """Note that a guard held at a call, with its roots; `besides`: attributes that later calls compare alone."""
         if self.base is not None:
             self.base.note(guard, owner, static, besides)
         elif besides is not None:
             self.guards[id(guard), id(owner), besides] = guard, owner, static, besides
 
     def expect_unchanged(self) -> None:
-        """Raise an error if any of this has changed; calls from now on compare anew."""
+        """Raise an error if something that calls depend on has changed; calls from now on compare anew."""
         expect_unchanged(self.guards.values())
         self.guards.clear()
         self.serial = next(_serials)

@@ -23,13 +23,7 @@ Shapes = tuple[Shape, ...]
 
 
 class Bound(NamedTuple):
-    """The function that is called for a batch of one type.
-
-    Attributes:
-        run: from arrays to arrays, with None for zeros.
-        given: per operand of the type, the shapes of the arrays that lie side by side in it.
-        results: the same of its result.
-    """
+    """The function that is called for a batch of one type, and the shapes in each operand and in the result."""
 
     run: Callable[[list[Any]], Sequence[Any]]
     given: list[Shapes]
@@ -37,13 +31,7 @@ class Bound(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of a foreign op's function, or of its gradient.
-
-    Attributes:
-        name: for errors.
-        bind: from a type.
-        made: per type and backend what calls it, which compiled code knows by its address.
-    """
+    """A call of a foreign op's function, or of its gradient; `made`: per type and backend what calls it."""
 
     name: str
     bind: Callable[[NodeType], Bound]

@@ -53,7 +53,7 @@ def function_state(of: str, function: Any, owner: Any = None, static: Any = None
 
     Args:
         of: what it is called, for errors.
-        function, owner: the owner is the object whose method it is; None: there is none.
+        owner: the object whose method it is; None: there is none.
         static: what is given by keyword.
     """
     names, dynamic = frozenset[str](), False
@@ -69,6 +69,11 @@ def function_state(of: str, function: Any, owner: Any = None, static: Any = None
             f"{len(found.left)}) are not seen; replace the whole, or pass what changes as an argument"
         )
     return Guard(of, function, found.steps, found.slots[len(ROOTS) :], found.gone)
+
+
+def name_of(function: Any) -> str:
+    """What a function is called, with its class."""
+    return getattr(function, "__qualname__", type(function).__qualname__).replace("<locals>.", "")
 
 
 class _State:

@@ -8,8 +8,10 @@ holds neither owners nor parameters, and serves a copy of the owner, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+from weakref import ref
 
 import numpy as np
 
@@ -21,13 +23,7 @@ _pack = Struct("=iiqq").pack
 
 
 class Change(NamedTuple):
-    """Something that is not as it was.
-
-    Attributes:
-        path: what it is called.
-        old: what was there, as text; empty if that is long, or an object.
-        new: what is there.
-    """
+    """Something that has changed: its name, what it was as text (empty if that is long), and what it is now."""
 
     path: str
     old: str
@@ -47,7 +43,6 @@ class Guard:
 
     Args:
         of: what was traced, for errors.
-        function: a root.
         steps, values: what is compared, and what was there.
         gone: what has ended of what was there: what has its address then is something else.
 
@@ -87,11 +82,7 @@ class Guard:
         return bool(self._gone)
 
     def holds(self, owner: Any, static: Any = None) -> bool:
-        """Whether nothing has changed.
-
-        Args:
-            owner, static: the roots.
-        """
+        """Whether nothing has changed."""
         if self._gone:
             return False
         roots = owner, self._function, static
@@ -103,12 +94,7 @@ class Guard:
         return at < 0
 
     def change(self, owner: Any, static: Any = None, besides: frozenset[str] = frozenset()) -> Change | None:
-        """The first thing that has changed.
-
-        Args:
-            owner, static: the roots.
-            besides: attributes of the owner that may be others.
-        """
+        """The first thing that has changed; `besides`: attributes of the owner that may be others."""
         at, values = self._compared((owner, self._function, static), besides)
         return None if at < 0 else Change(self._steps[at].path, self._steps[at].old, values[at])
 
@@ -158,21 +144,60 @@ Noted = tuple[Guard, Any, Any, frozenset[str]]
 Held = tuple[Guard, Callable[[], Any], Any]
 
 
-def all_hold(guards: Iterable[Held]) -> bool:
-    """Whether nothing has changed."""
-    for guard, owner_of, static in guards:
-        owner = owner_of()
-        if owner is None or not guard.holds(owner, static):
-            return False
-    return True
+def by_owner(kept: dict[int, Any], owner: Any, make: Callable[[Callable[[], Any]], Any], place: str) -> Any:
+    """What is kept of an owner, by its `id`, as long as that is there; `make` makes it of what gives the owner.
+
+    Raises:
+        EdBatchError: nobody can be told when the owner is no more.
+    """
+    key = id(owner)
+    if key not in kept:
+        try:
+            held = ref(owner, partial(kept.pop, key))  # in C: no interrupt is lost in it
+        except TypeError:
+            kind = type(owner).__name__
+            raise EdBatchError(
+                f"{place}: expected an object with a __dict__, or '__weakref__' among the __slots__ of {kind}"
+            ) from None
+        kept.setdefault(key, make(held))
+    return kept[key]
+
+
+class GuardedState:
+    """What functions, and what they called, depended on when something was recorded: right while that holds."""
+
+    def __init__(self) -> None:
+        self.guards: dict[Any, Held] = {}
+
+    def holds(self) -> bool:
+        """Whether nothing has changed."""
+        for guard, owner_of, static in self.guards.values():
+            owner = owner_of()
+            if owner is None or not guard.holds(owner, static):
+                return False
+        return True
+
+    def note(self, graph: Any, besides: frozenset[str] | None = None) -> None:
+        """Have a graph note it, see `Columns.note`."""
+        for guard, owner_of, static in self.guards.values():
+            if (owner := owner_of()) is not None:
+                graph.note(guard, owner, static, besides)
+
+
+S = TypeVar("S", bound=GuardedState)
+
+
+def holding(states: list[S]) -> S | None:
+    """The state that holds, which becomes the last of them."""
+    found = next((one for one in states if one.holds()), None)
+    if found is not None:
+        states.remove(found)
+        states.append(found)
+    return found
 
 
 def expect_unchanged(guards: Iterable[Noted]) -> None:
-    """Check that what calls depend on is as it was at the first of them.
-
-    Raises:
-        EdBatchError: something is not; names it.
-    """
+    """Check that what calls depend on is as it was at the first of them; an error names what is not."""
     for guard, owner, static, besides in guards:
         change = None if guard.holds(owner, static) else guard.change(owner, static, besides)
         if change is not None:

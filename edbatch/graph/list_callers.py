@@ -10,7 +10,6 @@ import numpy as np
 from edbatch.base.exact import is_told
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import one_node
-from edbatch.graph.cell.trace import Trace
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList, listed
@@ -73,7 +72,7 @@ def over(
         except (KeyError, TypeError):
             is_known = False
         else:
-            is_known = other.graph is graph and len(other) == len(ids) and graph.__class__ is not Trace
+            is_known = other.graph is graph and len(other) == len(ids)
         if not is_known or (before is not None and single.graph is not graph):
             attributes = tuple(attributes_of(single, argument).items())
             singles = (single,) if op.singles else ()
@@ -108,7 +107,7 @@ def _read(name: str, single: Any, one: Any, other: Any) -> tuple[ExpressionList,
 def over_lists(
     op: Op, singles: tuple[Any, ...], lists: tuple[Iterable[Any], ...], attributes: tuple[tuple[str, Any], ...] = ()
 ) -> Expression:
-    """Record an op over lists: a node; in a cell, where lists have a fixed length, what it is written with.
+    """Record an op over lists.
 
     Args:
         singles: its operands before the lists.
@@ -129,11 +128,6 @@ def over_lists(
     note_numbers(graph, op, dict(attributes))
     nodes = [to_node(graph, to_operand(op.name, graph, x)) for x in singles]
     type = node_type(op, attributes, (*(x.spec for x in nodes), *(xs.spec_of_each for xs in read)))
-    if isinstance(graph, Trace):
-        if op.unrolled is None:
-            raise EdBatchError(f"{op.name} in a cell: nothing says what it is of a list of a fixed length")
-        found: Expression = op.unrolled(*nodes, *(x for xs in read for x in xs), **dict(attributes))
-        return found
     operands = [len(nodes) + len(read) * len(read[0]), *(x.id for x in nodes)]
     for xs in read:
         operands += xs.ids

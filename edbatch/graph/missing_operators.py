@@ -46,4 +46,4 @@ def _refusing(sign: str, instead: str) -> Callable[..., NoReturn]:
 
 def hint_in_cells(value: Any) -> str:
     """The end of an error's text about a decision by a value, where it is an argument of a cell that is traced."""
-    return f"; {KEYWORD_ONLY}" if hasattr(getattr(value, "graph", None), "cell") else ""
+    return f"; {KEYWORD_ONLY}" if hasattr(getattr(value, "graph", None), "payloads") else ""

@@ -122,7 +122,9 @@ def node_type(op: Op, attributes: Attributes, operands: tuple[Spec, ...]) -> Nod
                 "operands mix float32 and float64; "
                 "expected the same dtype in eb.ParameterCollection(dtype=...) and eb.Graph(dtype=...)"
             )
-        out = spec_of(checked_result(op, [operand.shape for operand in operands], dict(attributes)), dtypes.pop())
+        shape = checked_result(op, [operand.shape for operand in operands], dict(attributes))
+        each = any(operand.each for operand in operands) and not op.segments
+        out = spec_of(shape, dtypes.pop(), each)
     except EdBatchError as error:
         shown = ", ".join([repr(operand) for operand in operands] + [f"{k}={v}" for k, v in attributes])
         raise EdBatchError(f"{op.name}({shown}): {error}") from None

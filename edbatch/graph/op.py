@@ -36,21 +36,6 @@ class Sample:
     payload: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Equations:
-    """What an op over lists computes, line by line; its derivative follows from that (see `kernels.equations`).
-
-    Args:
-        operands: their names and axes, as "query[h,d]"; those with axis e are the lists.
-        text: the lines.
-        sizes: (operand shapes..., **attributes) -> the size of each axis but e.
-    """
-
-    operands: tuple[str, ...]
-    text: str
-    sizes: Callable[..., dict[str, int]]
-
-
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operation.
@@ -73,13 +58,15 @@ class Op:
             the first axis, `position` its number.
         reduction: of an op that makes one number of the entries along its attribute `axes`: the kernels' (see
             `kernels.language.ir.Reduce`).
+        segments: whether that is a reduction over the elements of a list instead, entry by entry.
         picks: whether it shows, of its first operand, what an index says along an axis: the node's integer, on the
             first; or each entry of its second operand, along its attribute `axis`.
         composite: of an op that is written with others, `composite(*operands, *payload, **attributes)`: operands are
-            expressions or parameters. It has no gradient of its own (see `composite`).
-        equations: of a variadic op, and of each, what it computes; it has as many operands and lists as these.
+            expressions or parameters. It has no gradient of its own (see `composite`). Of a variadic op, and of each,
+            it has as many operands as there are single ones and lists, and is written for ONE element of these: what
+            reads one has a value for each element, until `ops.segments` make one value of all.
         unrolled: the same written with others, `unrolled(*operands, **attributes)`, put in its place only when
-            kernels are made: of a variadic op in a cell; of one whose gradient is better than what follows from that.
+            kernels are made: of one whose gradient is better than what follows from that; of a variadic op, in a cell.
         gradient: the derivative's rule, written with the ops themselves: `gradient(g, out, *operands, *payload,
             **attributes)` gets the gradient of the result, the result, and operands that are expressions or
             parameters, and returns per operand an expression, or None where nothing flows (a lone result is of the
@@ -103,9 +90,9 @@ class Op:
     payload: int = 0
     scalar: str = ""
     reduction: str = ""
+    segments: bool = False
     picks: bool = False
     composite: Callable[..., Any] | None = None
-    equations: Equations | None = None
     unrolled: Callable[..., Any] | None = None
     gradient: Callable[..., Any] | None = None
     chooses: bool = False
@@ -124,9 +111,9 @@ def declare(op: Op) -> Op:
     """Enter an op in the table; an error if there is one of this name, or nothing says what it computes."""
     if op.name in OPS:
         raise EdBatchError(f"op {op.name!r} is declared twice")
-    said = (op.forward, op.scalar, op.reduction, op.picks, op.composite, op.equations, op.places, op.unrolled)
-    if (not any(said) and op.name not in STEPS) or (op.variadic and op.equations is None):
-        raise EdBatchError(f"op {op.name!r}: expected a scalar, a reduction, a composite, equations or places")
+    said = (op.forward, op.scalar, op.reduction, op.picks, op.composite, op.places, op.unrolled)
+    if (not any(said) and op.name not in STEPS) or (op.variadic and op.composite is None):
+        raise EdBatchError(f"op {op.name!r}: expected a scalar, a reduction, a composite or places")
     OPS[op.name] = op
     return op
 

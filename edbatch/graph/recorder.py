@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -159,22 +158,13 @@ def caller(
 
 
 def cell_caller(slow: Callable[..., Any], *compared: Any) -> Any:
-    """The caller of a cell: in Python it is the slow function, which compares the same.
+    """The caller of a cell, which has `configure(slow, *compared)`; in Python it is the slow function.
 
     Args:
-        compared: where last calls are kept (None: by the owner), under which name, attributes that are looked at, what
-            stands for one that is missing, how many arguments there are besides the owner, whether there is an owner,
-            and which arguments are integers, as bits of an integer.
+        compared: where last calls are kept (None: by the owner), their names by the number of arguments, attributes of
+            the owner that are looked at, what stands for one that is missing, and whether there is an owner.
     """
     return _c.Cell(slow, *compared) if IN_C else slow
-
-
-def become(call: Any, other: Any) -> None:
-    """Have a cell's caller do what another does."""
-    if not isinstance(call, FunctionType):
-        call.become(other)
-    elif isinstance(other, FunctionType):
-        call.__code__ = other.__code__  # else it finds by itself what to call for so many arguments
 
 
 _NONE = literal(())  # of no arguments

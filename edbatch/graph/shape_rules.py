@@ -19,7 +19,7 @@ from edbatch.graph.spec import MOST_AXES, Shape
 def checked_result(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
     """The result shape of an op by its rule; an error if operands do not fit, or it computes another one.
 
-    That of a composite is compared when it is opened, that of equations when they become a program.
+    That of a composite is compared when it is opened.
     """
     shape = op.shape(*shapes, **attributes)
     if not isinstance(shape, tuple) or not all(isinstance(n, int | np.integer) and n > 0 for n in shape):
@@ -33,7 +33,7 @@ def checked_result(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any
     elif op.places is not None:
         if not is_ours(op.shape) or not is_ours(op.places):  # which are compared in tests: there may be many operands
             compare_places(op, shapes, attributes, shape)
-    elif op.scalar and not op.reduction and all(operand == shape for operand in shapes):
+    elif op.segments or (op.scalar and not op.reduction and all(operand == shape for operand in shapes)):
         return shape
     elif op.scalar or op.reduction or op.picks:
         computed = _computed(op, shapes, attributes, shape)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
-_interned: dict[tuple[Shape, np.dtype], Spec] = {}
+_interned: dict[tuple[Shape, np.dtype, bool], Spec] = {}
 
 #: Entries of one value, and rows or columns of a parameter: BLAS and CUDA count them in 32 bits.
 MOST_ENTRIES = 2**31 - 1
@@ -33,13 +33,18 @@ class Spec:
     """Shape and dtype of a value; two values of one shape and dtype share one `Spec` object.
 
     Specs are compared by identity, so that finding the type of a node is a dictionary look-up of pointers.
+
+    Attributes:
+        each: whether there is a value for each element of a list; only where the computation of an op over lists is
+            written down.
     """
 
-    __slots__ = ("dtype", "shape", "size")
+    __slots__ = ("dtype", "each", "shape", "size")
 
-    def __init__(self, shape: Shape, dtype: np.dtype) -> None:
+    def __init__(self, shape: Shape, dtype: np.dtype, each: bool = False) -> None:
         self.shape = shape
         self.dtype = dtype
+        self.each = each
         self.size = math.prod(shape)
 
     def __repr__(self) -> str:
@@ -97,12 +102,12 @@ def reclaim() -> None:
             table.pop(key, None)
 
 
-def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
-    """The one `Spec` of this shape and dtype.
+def spec_of(shape: Shape, dtype: np.dtype, each: bool = False) -> Spec:
+    """The one `Spec` of this shape and dtype; `each`: see there.
 
     Of too many entries or axes, or another dtype, there is none: what is shared by all graphs of a process begins here.
     """
-    found = _interned.get((shape, dtype))
+    found = _interned.get((shape, dtype, each))
     if found is not None:
         return found
     if not (isinstance(dtype, np.dtype) and dtype in FLOATS):
@@ -113,7 +118,7 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
         )
     if len(shape) > MOST_AXES:
         raise EdBatchError(f"a value of {len(shape)} axes: expected at most {MOST_AXES}")
-    return _interned.setdefault((shape, dtype), Spec(shape, dtype))  # one step: two threads get the same
+    return _interned.setdefault((shape, dtype, each), Spec(shape, dtype, each))  # one step: two threads get the same
 
 
 _NAMED: dict[object, np.dtype] = {known.name: known for known in FLOATS}

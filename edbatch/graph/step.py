@@ -48,7 +48,6 @@ class Step(NamedTuple):
     """One thing that is read.
 
     Attributes:
-        kind: how.
         holder: the slot of what it is read of.
         key: a name or a position.
         path: what it is called.
@@ -117,12 +116,9 @@ READ: tuple[Callable[[Any, Any], Any], ...] = (
 def token(value: Any, kind: int = Read.VALUE, gone: list[Any] | None = None) -> Any:
     """Something that equals another's if and only if a trace may not tell the values apart.
 
-    Numbers and texts go by types and bits, by the `kind` of step arrays by bits (BITS), sets and the like by what they
-    have (PARTS); anything else is what it is, and `gone` is told when it ends.
-
-    Example:
-        >>> token(1) == token(1), token(1) == token(True), token(0.0) == token(-0.0), token([]) == token([])
-        (True, False, False, False)
+    Args:
+        kind: of the step that reads it: of BITS, an array goes by its bits; of PARTS, a set or the like by what it has.
+        gone: is told when an object ends.
     """
     if is_atom(value) or kind == Read.KEYS:
         return exact(value)

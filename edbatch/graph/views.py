@@ -7,7 +7,7 @@ is). Taking a view adds a constant to the id.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -103,6 +103,13 @@ def steps_of(code: int) -> tuple[tuple[Op, Attributes], ...]:
 def columns_of(view: View) -> tuple[int, int] | None:
     """(First column, entries) of what a view shows in a row of the root; None if it is not side by side, in order."""
     return (view.first, view.out.size) if view.contiguous else None
+
+
+def look_through(x: Expression, steps: Iterable[tuple[Op, Attributes]]) -> Expression:
+    """`x` seen through views, one of the other."""
+    for op, attributes in steps:
+        x = look(x, op, attributes)
+    return x
 
 
 def look(x: Expression, op: Op, attributes: Attributes) -> Expression:

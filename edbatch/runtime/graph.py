@@ -34,6 +34,7 @@ from edbatch.graph.opened import graphs, refuse_in_trace
 from edbatch.graph.options import current_options
 from edbatch.graph.pytorch_names import explain_keyword
 from edbatch.graph.read_numbers import note_read, tell_read
+from edbatch.graph.shown import ShownByName
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
 from edbatch.policy.policy import Policy, get_policy
@@ -55,7 +56,7 @@ tables = Later("edbatch.runtime.type_table")
 caching = Later("edbatch.runtime.plan_cache")
 
 
-class Graph(Columns):
+class Graph(Columns, metaclass=ShownByName):
     """A lazy graph: expressions built in its `with` block are recorded, and run in batches when a value is read.
 
     Reading a value runs everything that is pending, once. After that the graph may grow, and the next read runs only
@@ -104,6 +105,10 @@ class Graph(Columns):
         "_check_nan", "_clock", "_device", "_entered", "_evaluation", "_failed", "_outdated", "_policy", "_read",
         "_writes", "choice", "rounds",
     )  # fmt: skip
+    _shown = frozenset([
+        "backward", "batches", "draw", "dtype", "expression_class", "gradient", "is_trace", "memory_bytes", "options",
+        "policy", "release", "report", "run", "save", "timeline", "value", "values",
+    ])  # fmt: skip
 
     def __init__(
         self,
@@ -412,7 +417,7 @@ class Graph(Columns):
         """
         of_class = self.expression_class
         new = type(self)(self._policy, self.dtype, self._check_nan, self._device, expression_class=of_class)
-        for of_all in ("options", "inlines", "variant", "careful", "rounds", "choice"):
+        for of_all in ("options", "inlines", "careful", "rounds", "choice"):
             setattr(new, of_all, getattr(self, of_all))
         for drawn in ("first_draw", "next_draw", "stream", "programs"):
             setattr(new, drawn, getattr(self, drawn))
@@ -466,6 +471,9 @@ class Graph(Columns):
             self.inputs.clear()
             unfollow(self)
             self._give_up(reason)
+
+    def __dir__(self) -> list[str]:
+        return dir(type(self))
 
     def __repr__(self) -> str:
         evaluation = self._evaluation

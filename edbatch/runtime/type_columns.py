@@ -19,7 +19,6 @@ from edbatch.kernels.backend import Backend
 from edbatch.kernels.program import Task
 from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.windows import Windows
-from edbatch.runtime.compile.list_program import ListProgram, forward_of
 from edbatch.runtime.compile.program import FORWARD, Program
 from edbatch.runtime.compile.structure import structure_of
 
@@ -38,15 +37,13 @@ class BoundType:
         self.type = type
         self.window = windows.plain(type.out.shape, type.out.dtype)
         self._backend = backend
-        self._programs: dict[bool, Program | ListProgram] = {}  # by whether they are plain
-        if type.op.equations is not None:
-            self._programs = dict.fromkeys((False, True), forward_of(type, backend))
-        elif type.op.composite is not None and not (structure := structure_of(type)[0]).is_open:
+        self._programs: dict[bool, Program] = {}  # by whether they are plain
+        if type.op.composite is not None and not (structure := structure_of(type)[0]).is_open:
             body_of_type(type)  # where it cannot be opened, nothing has changed so far
             structure.is_open = structure.is_ours
         self.derivatives: dict[Any, Any] = {}
 
-    def program(self) -> Program | ListProgram | None:
+    def program(self) -> Program | None:
         """What computes it under the options in force; None of a source."""
         plain, type = current_options().plain, self.type
         if plain not in self._programs and type.op.kind is not Kind.SOURCE:
@@ -62,10 +59,10 @@ class DerivedType(NamedTuple):
         window: of the results; 0: it writes to operands only.
     """
 
-    runs: Program | ListProgram | Task
+    runs: Program | Task
     window: int
 
-    def program(self) -> Program | ListProgram | None:
+    def program(self) -> Program | None:
         """What computes it, if that is a program."""
         return None if isinstance(self.runs, Task) else self.runs
 

@@ -22,7 +22,6 @@ from edbatch.memory.plan.pool import pool_of
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.backward.live_outputs import LiveOutputs
 from edbatch.runtime.compile.derivatives import saving
-from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.program_table import ProgramTable
 from edbatch.runtime.compile.scattered import ScatteredKernels
@@ -99,11 +98,11 @@ class TypeTable(ColumnsOfTypes):
         """Of all types."""
         return len(self.bound)
 
-    def _program(self, kind: int) -> Program | ListProgram | None:
-        found: Program | ListProgram | None = self.bound[kind].program()
+    def _program(self, kind: int) -> Program | None:
+        found: Program | None = self.bound[kind].program()
         return found
 
-    def _saving_program(self, kind: int) -> Program | ListProgram | None:
+    def _saving_program(self, kind: int) -> Program | None:
         how = saving(self.bound[kind], self.backend)
         return self._program(kind) if how is None else how.program
 

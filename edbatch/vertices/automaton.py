@@ -10,20 +10,15 @@ import numpy as np
 from edbatch.base.exclusive import Whole, lock
 from edbatch.base.later import Later
 from edbatch.vertices.input_graph import InputGraph
-from edbatch.vertices.recording import Recording
+from edbatch.vertices.recording import VertexRecording
 from edbatch.vertices.vertex import Form
 
 loops: Any = Later("edbatch.vertices.loops")
 
 
 class Tables(NamedTuple):
-    """The automaton's tables, as `loops.classify` reads them.
-
-    Attributes:
-        next_state: [state, form].
-        recording: per state.
-        form: per recording.
-    """
+    """The automaton's tables, as `loops.classify` reads them: per state and form the next state, per state the
+    recording, per recording its form; -1 for what is not known yet."""
 
     next_state: np.ndarray
     recording: np.ndarray
@@ -31,28 +26,19 @@ class Tables(NamedTuple):
 
 
 class Classes(NamedTuple):
-    """Vertices by what they take.
+    """Vertices by what they take: recordings, per vertex which (int32), per recording how many take it."""
 
-    Attributes:
-        recordings: those that some take.
-        of_vertices: per vertex, which of them (int32).
-        counts: per recording, how many take it.
-    """
-
-    recordings: list[Recording]
+    recordings: list[VertexRecording]
     of_vertices: np.ndarray
     counts: list[int]
 
     @property
     def are_seen(self) -> bool:
         """Whether a function looks at parts of what may be a part of something else."""
-        looks = is_viewed = False
-        for one in self.recordings:
-            looks, is_viewed = looks or one.looks, is_viewed or one.is_viewed
-        return looks and is_viewed
+        return any(one.looks for one in self.recordings) and any(one.is_viewed for one in self.recordings)
 
 
-def _used(recordings: list[Recording], of_vertices: np.ndarray, counts: list[int]) -> Classes:
+def _used(recordings: list[VertexRecording], of_vertices: np.ndarray, counts: list[int]) -> Classes:
     if 0 in counts:
         numbers = [at for at, count in enumerate(counts) if count]
         renumbered = np.zeros(len(counts), np.int32)
@@ -62,31 +48,18 @@ def _used(recordings: list[Recording], of_vertices: np.ndarray, counts: list[int
 
 
 class Automaton:
-    """A vertex begins in the state of its kind, and goes on with the form of what each child scatters.
-
-    Args:
-        starts: how many states vertices may begin in.
-
-    Attributes:
-        recordings: what has been recorded so far.
-    """
+    """A vertex begins in the state of its kind, and goes on with the form of what each child scatters."""
 
     def __init__(self, starts: int) -> None:
-        self.recordings: list[Recording] = []
+        self.recordings: list[VertexRecording] = []
         self._forms: dict[Form, int] = {}
         self._form_of: list[int] = []  # by recording
         self._next_state: dict[tuple[int, int], int] = {}  # by state and form
         self._recording_of = [-1] * starts  # by state
-        self._known: dict[tuple[int, ...], int] = {}  # recordings by start and forms of children
         self._tables = self._as_arrays()
 
-    def classify(self, graph: InputGraph, start: np.ndarray, record: Callable[..., Recording]) -> Classes:
-        """Which recording each vertex takes.
-
-        Args:
-            start: per vertex the state to begin with.
-            record: from a vertex, its start and the forms of its children to what vertices like it record.
-        """
+    def classify(self, graph: InputGraph, start: np.ndarray, record: Callable[..., VertexRecording]) -> Classes:
+        """Find the recording of each vertex; `start`: per vertex its first state; `record`: of what is new."""
         found = np.empty(len(graph), np.int32)
         counts = np.zeros(len(self.recordings), np.int64)
         step = 0
@@ -97,30 +70,23 @@ class Automaton:
                 return _used(self.recordings, found, counts.tolist())
             vertex = int(graph._order[step]) if len(graph._order) else step
             children = [int(tables.form[found[child]]) for child in graph._children_of(vertex)]
-            key = int(start[vertex]), *children
-            if key not in self._known:
-                forms = list(self._forms)
-                self._learn(key, record(vertex, key[0], [forms[child] for child in children]))
-            with lock, Whole():
-                self._lead_to(key)
+            forms = list(self._forms)
+            made = record(vertex, int(start[vertex]), [forms[child] for child in children])
+            self._learn(made, int(start[vertex]), children)
             counts = np.concatenate([counts, np.zeros(len(self.recordings) - len(counts), np.int64)])
 
-    def _learn(self, key: tuple[int, ...], made: Recording) -> None:
-        with lock, Whole():  # another thread may have been faster
-            if key not in self._known:
-                self._known[key] = len(self.recordings)
+    def _learn(self, made: VertexRecording, state: int, children: list[int]) -> None:
+        """Have a start and the forms of children lead to a recording, unless another thread was faster."""
+        with lock, Whole():
+            for child in children:
+                state = self._next_state.setdefault((state, child), len(self._recording_of))
+                if state == len(self._recording_of):
+                    self._recording_of.append(-1)
+            if self._recording_of[state] < 0:
+                self._recording_of[state] = len(self.recordings)
                 self.recordings.append(made)
                 self._form_of.append(self._forms.setdefault(made.form, len(self._forms)))
-
-    def _lead_to(self, key: tuple[int, ...]) -> None:
-        """Have the states of a start and the forms of children lead to their recording."""
-        state, *children = key
-        for child in children:
-            state = self._next_state.setdefault((state, child), len(self._recording_of))
-            if state == len(self._recording_of):
-                self._recording_of.append(-1)
-        self._recording_of[state] = self._known[key]
-        self._tables = self._as_arrays()
+            self._tables = self._as_arrays()
 
     def _as_arrays(self) -> Tables:
         next_state = np.full((len(self._recording_of), max(1, len(self._forms))), -1, np.int32)

@@ -9,7 +9,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.array import array
-from edbatch.graph.cell.structure import flatten
+from edbatch.graph.cell.tree import flatten
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
@@ -23,13 +23,7 @@ from edbatch.graph.views import NODE_BITS
 
 @dataclass(slots=True, eq=False)
 class Column:
-    """One input: an expression for each vertex of a kind; of integers it is `Integers`.
-
-    Attributes:
-        values: ids.
-        spec: of the expressions.
-        view: that all of these are seen through; None if there are several.
-    """
+    """One input: ids of an expression for each vertex of a kind; the view that all are seen through, or None."""
 
     values: np.ndarray
     spec: Spec
@@ -37,10 +31,7 @@ class Column:
 
 
 def columns_of(graph: Columns, place: str, given: Any, n: int) -> Any:
-    """What vertices of a kind pull, in the nesting of tuples and dictionaries that was given.
-
-    Returns:
-        The nesting, of columns, and of expressions and parameters that are the same for all vertices.
+    """What vertices of a kind pull, nested as it was given: columns, and expressions and parameters that all share.
 
     Raises:
         EdBatchError: a column has not an entry for each of n vertices, or is of something else.
@@ -100,12 +91,12 @@ def seen_alike(kinds: np.ndarray, ranks: np.ndarray, inputs: list[Any]) -> tuple
         inputs: by kind.
 
     Returns:
-        Per vertex its class, and per class its kind, and the kind's inputs with these views.
+        Per vertex its class; per class its kind, and the kind's inputs with these views.
     """
     classes = np.empty(len(kinds), np.int64)
     found: list[tuple[int, Any]] = []
     for kind, given in enumerate(inputs):
-        leaves, structure = flatten(given)
+        leaves, tree = flatten(given)
         mixed = [x for x in leaves if isinstance(x, Column) and x.view is None]
         (vertices,) = (kinds == kind).nonzero()
         if not mixed:
@@ -117,5 +108,5 @@ def seen_alike(kinds: np.ndarray, ranks: np.ndarray, inputs: list[Any]) -> tuple
         classes[vertices] = len(found) + class_of.reshape(-1)[ranks[vertices]]
         for combination in combinations.T.tolist():
             seen = {id(x): replace(x, view=view) for x, view in zip(mixed, combination, strict=True)}
-            found.append((kind, structure.build([seen.get(id(x), x) for x in leaves])))
+            found.append((kind, tree.build([seen.get(id(x), x) for x in leaves])))
     return classes, found

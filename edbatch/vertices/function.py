@@ -11,6 +11,7 @@ from edbatch.graph.cell.trace import Trace
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.function_state import name_of
 from edbatch.vertices.column import columns_of
 from edbatch.vertices.input_graph import InputGraph
 from edbatch.vertices.kept import Stores
@@ -93,11 +94,6 @@ def _first_expression(given: Any) -> Expression | None:
         parts = given.values() if isinstance(given, dict) else given
         return next((found for part in parts if (found := _first_expression(part)) is not None), None)
     return _first_expression(given[0]) if isinstance(given, list) and given else None
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """What a function is called, with its class."""
-    return getattr(function, "__qualname__", type(function).__qualname__).replace("<locals>.", "")
 
 
 def vertex(*functions: Any) -> VertexFunction:

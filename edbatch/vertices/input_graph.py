@@ -56,14 +56,10 @@ class InputGraph:
                 f"InputGraph: expected a kind of at least 0 for each of {n} vertices, got {shown(kinds)}"
             )
         counts, of = np.diff(self._offsets), len(self._children)
-        wrong = (counts < 0) | (self._offsets[1:] > of)
-        if wrong.any():
-            vertex = int(wrong.argmax())
+        if (vertex := _first((counts < 0) | (self._offsets[1:] > of))) >= 0:
             first, end = self._offsets[vertex : vertex + 2].tolist()
             raise EdBatchError(f"InputGraph: vertex {vertex} has children from {first} to {end} of {of}")
-        wrong = (self._children < 0) | (self._children >= n)
-        if wrong.any():
-            at = int(wrong.argmax())
+        if (at := _first((self._children < 0) | (self._children >= n))) >= 0:
             vertex, child = int(self._offsets.searchsorted(at, "right")) - 1, self._children[at]
             raise EdBatchError(
                 f"InputGraph: child {at - self._offsets[vertex]} of vertex {vertex} is {child}, out of range for {n} "
@@ -116,14 +112,9 @@ class InputGraph:
         return self._children[self._offsets[vertex] : self._offsets[vertex + 1]].tolist()
 
     def _ranked(self, kinds: int) -> tuple[np.ndarray, np.ndarray]:
-        """How many vertices there are of each kind; per vertex how many of its kind come before it.
-
-        Raises:
-            EdBatchError: a vertex is of none of so many kinds.
-        """
+        """How many vertices there are of each kind; per vertex how many of its kind come before it."""
         if len(self._ranks[0]) != kinds:
-            if len(self) and self._kinds.max() >= kinds:
-                vertex = int((self._kinds >= kinds).argmax())
+            if (vertex := _first(self._kinds >= kinds)) >= 0:
                 raise EdBatchError(
                     f"vertex {vertex} is of kind {self._kinds[vertex]}: expected one below {kinds}, the number of "
                     "vertex functions"
@@ -263,6 +254,10 @@ class InputGraph:
             np.concatenate([_NOTHING, *children]),
             np.concatenate([_NOTHING, *(one._kinds for one in listed)]),
         )
+
+
+def _first(wrong: np.ndarray) -> int:
+    return int(wrong.argmax()) if wrong.any() else -1
 
 
 def _given(place: str, what: str, given: Any) -> list[Any]:

@@ -12,7 +12,8 @@ Structure = tuple[np.ndarray, np.ndarray, np.ndarray]  # order (empty: that of t
 @compiled(small=True)
 def depth_first(offsets: np.ndarray, children: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """An order in which children come before parents, and a path: one that ends where it begins, if there is no such
-    order, else an empty one."""
+    order, else an empty one.
+    """
     n = len(offsets) - 1
     order = np.empty(n, np.int64)
     path = np.empty(n + 1, np.int64)
@@ -52,16 +53,11 @@ def classify(
     recordings: np.ndarray,
     counts: np.ndarray,
 ) -> int:
-    """Which recording each vertex takes: that of its kind for as many children, of such forms.
+    """Fill in the recording of each vertex, and count those of each; the first step whose recording is not known yet.
 
     Args:
         first: the step to begin with; start: per vertex the state to begin with.
-        tables: see `automaton.Tables`; -1 for what is not known yet.
-        recordings: per vertex its recording; filled in.
-        counts: per recording, of so many vertices; added to.
-
-    Returns:
-        The first step whose recording is not known; the number of vertices if there is none.
+        tables: see `automaton.Tables`.
     """
     order, offsets, children = structure
     next_state, recording, form = tables

@@ -8,41 +8,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.block import DRAW, NOTHING, Block, BlockWriter, Pair, packed
-from edbatch.graph.cell.structure import Structure
+from edbatch.graph.block import Block, BlockWriter, Pair, packed
 from edbatch.graph.cell.trace import ARGUMENT
-from edbatch.graph.columns import Columns, nodes_of
+from edbatch.graph.columns import nodes_of
 from edbatch.graph.integers import Integers
 from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind
 from edbatch.graph.record import array_input
-from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.vertices.vertex import Form, Vertex
-from edbatch.vertices.vertex_graph import Constant, Drawn, Leaf, Source, Use, VertexGraph
+from edbatch.vertices.vertex_graph import Constant, InputIndex, InputLeaf, Source, VertexGraph
 
 
-class Given(NamedTuple):
-    """What a vertex gives.
-
-    Attributes:
-        begin: the first of its results among those of the block.
-        structure, specs: how they are nested, and their specs.
-    """
-
-    begin: int
-    structure: Structure
-    specs: tuple[Spec, ...]
-
-
-class Recording(NamedTuple):
+class VertexRecording(NamedTuple):
     """What every vertex of one kind records that has as many children, of the same forms.
 
     Attributes:
-        kind, form: of the vertices.
         block: of the nodes, but for its arguments; its results are what is scattered, then what is pushed.
-        arguments: a child and which of its results, an input, a use of one, or a constant.
+        arguments: a child and which of its results, an input, an index, or a constant.
         constants: what makes each in a graph, and of what.
         given: "scatter" and "push", what it gives, if it does.
         looks: whether it looks at something through a view of its own that may be seen through another.
@@ -52,15 +36,19 @@ class Recording(NamedTuple):
     """
 
     kind: int
-    form: Form
     block: Block
     arguments: list[Any]
     constants: list[Any]
-    given: dict[str, Given]
+    given: dict[str, Form]
     looks: bool
     is_viewed: bool
     rows: frozenset[int]
     placed: dict[int, Block]
+
+    @property
+    def form(self) -> Form:
+        """What it scatters."""
+        return self.given.get("scatter", Form(None))
 
     def placed_from(self, column: int) -> Block:
         """The block, whose arguments but for results of children are the columns from this one on."""
@@ -71,81 +59,62 @@ class Recording(NamedTuple):
             found = self.placed[column] = self.block._replace(arguments=packed(pairs))
         return found
 
-    def is_like(self, other: Recording) -> bool:
+    def is_like(self, other: VertexRecording) -> bool:
         """Whether both record the same."""
         return self._without_arrays() == other._without_arrays()
 
-    def _without_arrays(self) -> Recording:
+    def _without_arrays(self) -> VertexRecording:
         bits = [[(x.shape, x.tobytes()) if isinstance(x, np.ndarray) else x for x in one] for one in self.constants]
         return self._replace(constants=bits, placed={})
 
-    def constants_in(self, graph: Columns) -> list[int]:
-        """The ids of the constants in a graph."""
-        return [make(graph, *of).id for make, *of in self.constants]
 
-
-class _Reader(BlockWriter):
-    """Goes through what was recorded, in which placeholders are from elsewhere."""
+class _Writer(BlockWriter):
+    """Numbers what was recorded, in which placeholders are from elsewhere."""
 
     def __init__(self, graph: VertexGraph) -> None:
         super().__init__(graph.sources)
         self.graph = graph
         self.looks = self.looks_at_input = False
 
-    def read(self) -> None:
-        """Add all nodes but placeholders, and what has one value for all vertices."""
-        graph = self.graph
         graph.flush_arrays()
-        for node, (type, read, given) in enumerate(nodes_of(graph.types, graph.operands, graph.integers)):
-            if type.op is ARGUMENT:
-                continue
-            if type.op.kind is Kind.SOURCE:
+        nodes = list(nodes_of(graph.types, graph.operands, graph.integers))
+        for node, (type, _, given) in enumerate(nodes):  # inputs have one value for all vertices
+            if type.op.kind is Kind.SOURCE and type.op is not ARGUMENT:
                 graph.sources[node] = Source(Constant(len(graph.made)))
                 graph.made.append((array_input, graph.inputs[given[0]]))
-            else:
-                self.add(node, type, read, [_integer(type, x) for x in given])
+        self.read(nodes)
+
+    def integer(self, type: NodeType, x: Any) -> tuple[int, Any]:
+        """Of an input, the input."""
+        if isinstance(x, Integers):
+            raise EdBatchError(f"{type}: an array of integers; of each vertex it is one that it pulls")
+        return (0, x) if isinstance(x, InputIndex) else super().integer(type, int(x))
 
     def elsewhere(self, id: int) -> tuple[int, Any]:
         """What a placeholder stands for."""
         node = id & NODE_MASK
         source = self.graph.sources[node]
-        more = id - node - (source.view << NODE_BITS)
-        if more and not source.is_seen:
+        more = id - node - ((source.view or 0) << NODE_BITS)
+        if more and source.view is None:
             self.looks = True
-            self.looks_at_input = self.looks_at_input or isinstance(source.of, Leaf)
+            self.looks_at_input = self.looks_at_input or isinstance(source.of, InputLeaf)
         return source.id + more, source.of
 
 
-def _integer(type: NodeType, x: Any) -> tuple[int, Any]:
-    if x.__class__ is int:
-        return x, NOTHING
-    if isinstance(x, Drawn):
-        return x.number, DRAW
-    if isinstance(x, Use):
-        return 0, x
-    if isinstance(x, Integers):
-        raise EdBatchError(f"{type}: an array of integers; of each vertex it is one that it pulls")
-    return int(x), NOTHING
-
-
-def recording_of(graph: VertexGraph, vertex: Vertex, views: bool) -> Recording:
+def recording_of(graph: VertexGraph, vertex: Vertex, views: bool) -> VertexRecording:
     """What a function has recorded; `views`: whether what is scattered through other views has other forms."""
-    reader = _Reader(graph)
-    reader.read()
+    writer = _Writer(graph)
     results: list[Pair] = []
-    given: dict[str, Given] = {}
-    is_viewed = reader.looks_at_input
-    for name in ("scatter", "push"):
-        if name in vertex._results:
-            found, structure = vertex._results[name]
-            given[name] = Given(len(results), structure, tuple(x.spec for x in found))
-            results += [reader.operand(x.id) for x in found]
-            sources = [graph.sources.get(x.id & NODE_MASK) for x in found]
-            open = any(x is not None and isinstance(x.of, Leaf) and not x.is_seen for x in sources)
-            is_viewed = is_viewed or (name == "scatter" and (open or any(x.id >> NODE_BITS for x in found)))
-    block = reader.block(results, (), graph.drawn, graph.types.lines if isinstance(graph.types, LinedTypes) else [])
-    form = vertex._form(views)
-    return Recording(
-        vertex.kind, form, block, reader.arguments, graph.made, given, reader.looks, is_viewed,
-        frozenset(graph.refusable), {},
-    )  # fmt: skip
+    given: dict[str, Form] = {}
+    is_viewed = writer.looks_at_input
+    for name, (found, tree) in sorted(vertex._results.items(), reverse=True):  # what is scattered first
+        codes = tuple(x.id >> NODE_BITS for x in found)
+        is_told = views and name == "scatter"
+        given[name] = Form(tree, tuple(x.spec for x in found), codes if is_told else (), len(results))
+        results += [writer.operand(x.id) for x in found]
+        sources = [graph.sources.get(x.id & NODE_MASK) for x in found]
+        open = any(x is not None and isinstance(x.of, InputLeaf) and x.view is None for x in sources)
+        is_viewed = is_viewed or (name == "scatter" and (open or any(codes)))
+    block = writer.block(results, (), graph.drawn, graph.types.lines if isinstance(graph.types, LinedTypes) else [])
+    of_graph = writer.arguments, graph.made, given, writer.looks, is_viewed, frozenset(graph.refusable)
+    return VertexRecording(vertex.kind, block, *of_graph, {})

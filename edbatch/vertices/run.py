@@ -3,134 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from edbatch.base.blocks import Ending
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import Block, Instances
-from edbatch.graph.cell.structure import flatten
 from edbatch.graph.cell.trace import traced
+from edbatch.graph.cell.tree import flatten
 from edbatch.graph.columns import Columns
 from edbatch.vertices.automaton import Automaton, Classes
 from edbatch.vertices.column import seen_alike
 from edbatch.vertices.input_graph import InputGraph
-from edbatch.vertices.kept import Kept, Stores
-from edbatch.vertices.recording import Recording, recording_of
+from edbatch.vertices.kept import Stores, VertexState
+from edbatch.vertices.recording import VertexRecording, recording_of
 from edbatch.vertices.vertex import Form, Vertex
-from edbatch.vertices.vertex_graph import Constant, Leaf, Use, VertexGraph
+from edbatch.vertices.vertex_graph import Constant, InputIndex, InputLeaf, VertexGraph
 
 
 class _NotKept(Exception):
     """A function's recording is right for one call only."""
 
 
-class Run:
-    """Records all vertices.
+class Run(NamedTuple):
+    """Records all vertices of one call; `inputs`: by kind, what they pull.
 
     What is scattered has one form if its shapes are the same; only where a function looks at parts of what it gathered,
     and that may be a part of something else, are the views that it is seen through told apart as well.
-
-    Args:
-        inputs: by kind, what vertices pull.
     """
 
-    def __init__(
-        self,
-        functions: tuple[Callable[..., Any], ...],
-        names: list[str],
-        graph: InputGraph,
-        base: Columns,
-        inputs: list[Any],
-    ) -> None:
-        self._functions = functions
-        self._names = names
-        self._graph = graph
-        self._base = base
-        self._inputs = inputs
-        self._n_of_kind, self._ranks = graph._ranked(len(functions))
+    functions: tuple[Callable[..., Any], ...]
+    names: list[str]
+    graph: InputGraph
+    base: Columns
+    inputs: list[Any]
 
-    def record(self, stores: Stores) -> tuple[list[Recording], np.ndarray, np.ndarray]:
-        """Record them.
+    @property
+    def ranks(self) -> np.ndarray:
+        """Per vertex how many of its kind come before it."""
+        return self.graph._ranked(len(self.functions))[1]
 
-        Args:
-            stores: what earlier calls have recorded.
-
-        Returns:
-            What vertices take, per vertex which of these, and the ids [vertex, result] in the base.
-        """
-        store = stores.of(self._functions, self._base, self._inputs)
-        kept = None if store is None else store.find(self._functions, self._names)
+    def record(self, stores: Stores) -> tuple[list[VertexRecording], np.ndarray, np.ndarray]:
+        """What vertices take, per vertex which of these, and the ids [vertex, result] in the base."""
+        states = stores.of(self.functions, self.base, self.inputs)
+        state = None if states is None else states.find(self.functions, self.names)
         found = None
-        if store is not None and kept is not None:
+        if states is not None and state is not None:
             try:
-                found = self._as_kept(kept)
-            except _NotKept:
-                store.forget(kept)
-            except BaseException:
-                store.forget(kept)
-                raise
+                found = self._as_kept(state)
+            except BaseException as error:
+                states.forget(state)
+                if not isinstance(error, _NotKept):
+                    raise
         if found is None:
             found = self._anew()
         return found.recordings, found.of_vertices, self._written(found)
 
-    def _as_kept(self, kept: Kept) -> Classes:
-        """Classify vertices by the recordings that are kept.
+    def _as_kept(self, state: VertexState) -> Classes:
+        """Classify vertices by what is kept, or raise `_NotKept` where something else is right of these."""
 
-        Raises:
-            _NotKept: of these vertices something else is right.
-        """
-
-        def record(vertex: int, kind: int, forms: list[Form]) -> Recording:
-            graph, made = self._recorded(vertex, kind, self._inputs[kind], forms)
-            again = self._recorded(vertex, kind, self._inputs[kind], forms)[1]
+        def record(vertex: int, kind: int, forms: list[Form]) -> VertexRecording:
+            graph, made = self._recorded(vertex, kind, self.inputs[kind], forms)
+            again = self._recorded(vertex, kind, self.inputs[kind], forms)[1]
             if not graph.is_kept or not made.is_like(again):  # random numbers, say
                 raise _NotKept
-            kept.guards |= graph.held
+            state.guards |= graph.held
             return made
 
-        found = kept.automaton.classify(self._graph, self._graph._kinds, record)
-        if found.are_seen:
+        found = state.automaton.classify(self.graph, self.graph._kinds, record)
+        counts = self.graph._ranked(len(self.functions))[0]
+        if found.are_seen or any(int(counts[one.kind]) in one.rows for one in found.recordings):
             raise _NotKept
-        for one in found.recordings:
-            if one.rows and int(self._n_of_kind[one.kind]) in one.rows:
-                raise _NotKept
-        if self._base.keeps:
-            for guard, owner, static in kept.guards.values():
-                self._base.note(guard, owner(), static)
+        if self.base.keeps:
+            state.note(self.base)
         return found
 
     def _anew(self) -> Classes:
         """The same, with everything recorded."""
-        starts, start, views = list(enumerate(self._inputs)), self._graph._kinds, False
+        starts, start, views = list(enumerate(self.inputs)), self.graph._kinds, False
 
-        def record(vertex: int, start: int, forms: list[Form]) -> Recording:
+        def record(vertex: int, start: int, forms: list[Form]) -> VertexRecording:
             return self._recorded(vertex, *starts[start], forms, views)[1]
 
-        found = Automaton(len(starts)).classify(self._graph, start, record)
+        found = Automaton(len(starts)).classify(self.graph, start, record)
         if found.are_seen:
-            start, starts = seen_alike(start, self._ranks, self._inputs)
+            start, starts = seen_alike(start, self.ranks, self.inputs)
             views = True
-            found = Automaton(len(starts)).classify(self._graph, start, record)
+            found = Automaton(len(starts)).classify(self.graph, start, record)
         return found
 
     def _recorded(
         self, number: int, kind: int, inputs: Any, forms: list[Form], views: bool = False
-    ) -> tuple[VertexGraph, Recording]:
+    ) -> tuple[VertexGraph, VertexRecording]:
         """What vertices like this one record."""
-        graph = VertexGraph(self._base, self._names[kind], int(self._n_of_kind[kind]))
+        graph = VertexGraph(self.base, self.names[kind], int(self.graph._ranked(len(self.functions))[0][kind]))
         vertex = Vertex(graph, kind, forms, inputs)
         try:
             with Ending(graph.close):
-                returned = traced(graph, lambda: self._functions[kind](vertex))
+                returned = traced(graph, lambda: self.functions[kind](vertex))
                 if returned is not None:
                     raise EdBatchError(f"it returns {type(returned).__name__}: expected v.scatter(...) or v.push(...)")
                 vertex._check_gathered()
                 return graph, recording_of(graph, vertex, views)
         except EdBatchError as error:
-            of_kind = f" of kind {kind}" if len(self._functions) > 1 else ""
-            raise EdBatchError(f"{self._names[kind]}, vertex {number}{of_kind}: {error}") from error
+            of_kind = f" of kind {kind}" if len(self.functions) > 1 else ""
+            raise EdBatchError(f"{self.names[kind]}, vertex {number}{of_kind}: {error}") from error
 
     def _written(self, classes: Classes) -> np.ndarray:
         """The ids of all results, when the nodes of all vertices have been recorded in the base."""
@@ -139,39 +117,37 @@ class Run:
         blocks: list[Block] = []
         for at, one in enumerate(recordings):
             blocks.append(one.placed_from(len(columns)))
-            leaves = flatten(self._inputs[one.kind])[0]
-            constants = one.constants_in(self._base)
+            leaves = flatten(self.inputs[one.kind])[0]
+            constants = [make(self.base, *of).id for make, *of in one.constants]
             for of in one.arguments:
-                if isinstance(of, Leaf):
+                if isinstance(of, InputLeaf):
                     columns.append(leaves[of.number].values)
-                elif isinstance(of, Use):
+                elif isinstance(of, InputIndex):
                     columns.append(self._used(one, of_vertices, at, of, leaves[of.input.number]))
                 elif isinstance(of, Constant):
                     columns.append(constants[of.number])
         draws = sum([count * block.n_draws for count, block in zip(counts, blocks, strict=True)])
         width = max([len(block.results) // 16 for block in blocks], default=0)
         results = np.empty((len(of_vertices), width), np.int64)
-        order, offsets, children = self._graph._structure
+        order, offsets, children = self.graph._structure
         given = order if len(order) else None
-        instances = Instances(counts, of_vertices, self._ranks, given, offsets, children, results)
-        self._base.place(tuple(blocks), columns, draws, instances)
+        instances = Instances(counts, of_vertices, self.ranks, given, offsets, children, results)
+        self.base.place(tuple(blocks), columns, draws, instances)
         return results
 
-    def _used(self, recording: Recording, of_vertices: np.ndarray, at: int, use: Use, given: Any) -> np.ndarray:
-        """Integers that the vertices of a recording pull, by their ranks; none counts from the end.
-
-        Raises:
-            EdBatchError: one is out of range; the vertex is named.
-        """
-        values, size = given.values, use.size
+    def _used(
+        self, recording: VertexRecording, of_vertices: np.ndarray, at: int, index: InputIndex, given: Any
+    ) -> np.ndarray:
+        """The integers that vertices pull, none below 0; an error names the vertex of one out of range."""
+        values, size = given.values, index.size
         if given.largest < size:  # nor is any negative
             return values
         (vertices,) = (of_vertices == at).nonzero()
-        found = values[self._ranks[vertices]]
-        wrong = (found < (0 if use.is_label else -size)) | (found >= size)
+        found = values[self.ranks[vertices]]
+        wrong = (found < (0 if index.is_label else -size)) | (found >= size)
         if wrong.any():
             at = int(wrong.argmax())
-            what = f"no label, expected one in [0, {size})" if use.is_label else f"out of range for {size} entries"
-            name = self._names[recording.kind]
-            raise EdBatchError(f"{name}, vertex {vertices[at]}: {use.place}: {found[at]} is {what}")
+            what = f"no label, expected one in [0, {size})" if index.is_label else f"out of range for {size} entries"
+            name = self.names[recording.kind]
+            raise EdBatchError(f"{name}, vertex {vertices[at]}: {index.place}: {found[at]} is {what}")
         return np.where(values < 0, values + size, values)

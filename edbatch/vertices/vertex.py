@@ -5,28 +5,26 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from edbatch.errors import EdBatchError, shown
-from edbatch.graph.cell.structure import Structure, flatten
+from edbatch.graph.cell.tree import TreeDef, flatten
 from edbatch.graph.expression import Expression
 from edbatch.graph.integers import Integers
 from edbatch.graph.record import to_own_node
 from edbatch.graph.spec import Spec
-from edbatch.graph.views import NODE_BITS
 from edbatch.vertices.column import Column
-from edbatch.vertices.vertex_graph import Leaf, Pulled, Source, VertexGraph
+from edbatch.vertices.vertex_graph import IndexArgument, InputLeaf, Source, VertexGraph
 
 
 class Form(NamedTuple):
-    """What a vertex scatters: all that is known of it where it is gathered.
+    """What a vertex gives: its nesting (None: nothing), specs, and, where these are told apart, views.
 
     Attributes:
-        structure: how the expressions are nested; None: it scatters nothing.
-        specs: of each.
-        views: that each is seen through; empty where that is left open.
+        begin: the first of these among the results of the block.
     """
 
-    structure: Structure | None
+    tree: TreeDef | None
     specs: tuple[Spec, ...] = ()
     views: tuple[int, ...] = ()
+    begin: int = 0
 
 
 class Vertex:
@@ -42,8 +40,8 @@ class Vertex:
         self._forms = forms
         self._inputs = inputs
         self._gathered: dict[int, Any] = {}
-        self._pulled: dict[Leaf, Any] = {}
-        self._results: dict[str, tuple[list[Expression], Structure]] = {}
+        self._pulled: dict[InputLeaf, Any] = {}
+        self._results: dict[str, tuple[list[Expression], TreeDef]] = {}
 
     @property
     def kind(self) -> int:
@@ -75,14 +73,14 @@ class Vertex:
         child %= self.n_children
         if child not in self._gathered:
             form = self._forms[child]
-            if form.structure is None:
+            if form.tree is None:
                 raise EdBatchError(f"gather({child}): that vertex scatters nothing")
-            views = form.views or (0,) * len(form.specs)
+            views = form.views or (None,) * len(form.specs)
             leaves = [
-                self._graph.placeholder(Source((child, at), view=view, is_seen=bool(form.views)), spec)
+                self._graph.placeholder(Source((child, at), view=view), spec)
                 for at, (spec, view) in enumerate(zip(form.specs, views, strict=True))
             ]
-            self._gathered[child] = form.structure.build(leaves)
+            self._gathered[child] = form.tree.build(leaves)
         return self._gathered[child]
 
     def pull(self) -> Any:
@@ -98,8 +96,8 @@ class Vertex:
             raise EdBatchError(
                 "pull(): there is no input of such vertices; expected it behind the input graph, in the order of kinds"
             )
-        leaves, structure = flatten(self._inputs)
-        return structure.build([self._input(Leaf(at), x) for at, x in enumerate(leaves)])
+        leaves, tree = flatten(self._inputs)
+        return tree.build([self._input(InputLeaf(at), x) for at, x in enumerate(leaves)])
 
     def scatter(self, *results: Any) -> None:
         """Give something to those that gather the vertex: an expression, or several, or nestings of them.
@@ -113,23 +111,22 @@ class Vertex:
         """Give something to the caller of the vertex function; as `scatter`."""
         self._give("push", results)
 
-    def _input(self, leaf: Leaf, x: Any) -> Any:
+    def _input(self, leaf: InputLeaf, x: Any) -> Any:
         if not isinstance(x, Column | Integers):
             return to_own_node("pull()", self._graph, x)
         found = self._pulled.get(leaf)
         if found is None:
             if isinstance(x, Integers):
-                found = Pulled(self._graph, leaf, x)
+                found = IndexArgument(self._graph, leaf, x)
             else:
-                source = Source(leaf, view=x.view or 0, is_seen=x.view is not None)
-                found = self._graph.placeholder(source, x.spec)
+                found = self._graph.placeholder(Source(leaf, view=x.view), x.spec)
             self._pulled[leaf] = found
         return found
 
     def _give(self, name: str, results: tuple[Any, ...]) -> None:
         if name in self._results:
             raise EdBatchError(f"{name}: called twice; expected {name}(first, second) for several results")
-        leaves, structure = flatten(results[0] if len(results) == 1 else results)
+        leaves, tree = flatten(results[0] if len(results) == 1 else results)
         if not leaves:
             raise EdBatchError(f"{name}: expected at least one expression")
         graph = self._graph
@@ -137,14 +134,7 @@ class Vertex:
         for x in nodes:
             if x.graph is not graph:
                 raise EdBatchError(f"{name}: expected expressions, got {x!r}, which is of another graph")
-        self._results[name] = nodes, structure
-
-    def _form(self, views: bool) -> Form:
-        """What it scatters; `views`: and how that is seen."""
-        if "scatter" not in self._results:
-            return Form(None)
-        nodes, structure = self._results["scatter"]
-        return Form(structure, tuple(x.spec for x in nodes), tuple(x.id >> NODE_BITS for x in nodes) if views else ())
+        self._results[name] = nodes, tree
 
     def _check_gathered(self) -> None:
         """Refuse what leaves a child out."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-from edbatch.base.exact import Identity
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import NOTHING
-from edbatch.graph.cell.trace import Payload, argument_type
+from edbatch.graph.cell.trace import FunctionGraph, Payload
 from edbatch.graph.columns import Closed, Columns
 from edbatch.graph.expression import Expression
-from edbatch.graph.guard import Guard, Held
 from edbatch.graph.integers import Integers
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class InputLeaf:
     """The number of an input of a kind."""
 
     number: int
@@ -36,42 +34,25 @@ class Source(NamedTuple):
     """What a placeholder stands for in each vertex.
 
     Attributes:
-        of: a child and which of its results, an input, a constant, or `NOTHING` of an expression of the graph.
-        id: of the latter.
-        view: that it is seen through, where that is known; else 0.
-        is_seen: whether that is known for all vertices.
+        of: a child and which of its results, an input, a constant, or `NOTHING`: the expression with that id.
+        view: that it is seen through; None where vertices may differ in it.
     """
 
-    of: tuple[int, int] | Leaf | Constant | int
+    of: tuple[int, int] | InputLeaf | Constant | int
     id: int = 0
-    view: int = 0
-    is_seen: bool = True
+    view: int | None = 0
 
 
-class Use(NamedTuple):
+class InputIndex(NamedTuple):
     """An integer input in a node: an index below `size`, or a label, which is not negative; `place`: for errors."""
 
-    input: Leaf
+    input: InputLeaf
     size: int
     is_label: bool
     place: str
 
 
-class Drawn(Payload):
-    """A number that is drawn for a vertex: the how manyth."""
-
-    __slots__ = ()
-
-    def used_in(self, *_: Any) -> Drawn:
-        """What stands for it among a node's integers: it is in range."""
-        return self
-
-    def used_as_label(self, *_: Any) -> Drawn:
-        """The same."""
-        return self
-
-
-class Pulled(Payload):
+class IndexArgument(Payload):
     """An integer input of a vertex, known when the function has been recorded."""
 
     __slots__ = ("graph", "input", "values")
@@ -79,7 +60,7 @@ class Pulled(Payload):
     graph: VertexGraph
     largest = 1 << 63  # of all sizes: whoever uses it asks `used_in`
 
-    def __init__(self, graph: VertexGraph, input: Leaf, values: Integers) -> None:
+    def __init__(self, graph: VertexGraph, input: InputLeaf, values: Integers) -> None:
         super().__init__(graph.name, 0, "pull()")
         self.graph = graph
         self.input = input
@@ -91,57 +72,51 @@ class Pulled(Payload):
         self.graph.is_kept = False
         return self.values.has_negative
 
-    def used_in(self, size: int, place: str) -> Use:
+    def used_in(self, size: int, place: str) -> InputIndex:
         """What stands for it among a node's integers."""
-        return Use(self.input, size, False, place)
+        return InputIndex(self.input, size, False, place)
 
-    def used_as_label(self, classes: int, place: str) -> Use:
+    def used_as_label(self, classes: int, place: str) -> InputIndex:
         """The same of a label."""
-        return Use(self.input, classes, True, place)
+        return InputIndex(self.input, classes, True, place)
 
     def refused(self, use: str = "") -> EdBatchError:
         """The error about any other use."""
         return EdBatchError(
-            f"vertex function {self.graph.name}: an integer that is pulled is another for each vertex{use}; it may "
-            "only be an index (x[pull()], lookup, pick), a label, or an integer argument of a cell. To compute with "
-            "it, give floats; what decides what is computed is the vertex's kind"
+            f"{self.graph.name}: an integer that is pulled is another for each vertex{use}; it may only be an index "
+            "(x[pull()], lookup, pick), a label, or an integer argument of a cell. To compute with it, give floats; "
+            "what decides what is computed is the vertex's kind"
         )
 
 
-class VertexGraph(Columns):
+class VertexGraph(FunctionGraph):
     """Nodes of one vertex; operands from elsewhere are placeholders among them.
 
     Attributes:
         sources: by number of a node, what it stands for, if it is a placeholder.
-        drawn: how many numbers are drawn for a vertex; vertices: how many there are of its kind.
+        vertices: how many there are of its kind.
         is_kept: whether what is recorded depends on no value, and on no expression of this one graph.
         refusable: rows of arrays that were not refused for having as many as there are vertices.
         made: what makes each constant in a graph, and of what.
-        held: guards of the cells and replayed functions that were called, and their roots.
     """
 
-    __slots__ = ("drawn", "held", "is_kept", "made", "name", "refusable", "sources", "vertices")
+    __slots__ = ("is_kept", "made", "refusable", "sources", "vertices")
 
     base: Columns
     count = 1
     holds_objects = True
-    is_trace = True
+    no_value = (
+        ": an expression of one vertex has no value of its own; what it gives to scatter(...) or push(...) is an array "
+        "of expressions, of all vertices, when the function has been called"
+    )
 
     def __init__(self, base: Columns, name: str, vertices: int) -> None:
-        super().__init__(base=base)
-        self.name = name
+        super().__init__(f"vertex function {name}", base=base)
         self.sources: dict[int, Source] = {}
-        self.drawn = 0
         self.vertices = vertices
         self.made: list[Any] = []
         self.is_kept = True
         self.refusable: set[int] = set()
-        self.held: dict[Any, Held] = {}
-
-    def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
-        """Note what a call depends on, for calls of the vertex function to come."""
-        super().note(guard, owner, static, besides)
-        self.held[id(guard), id(owner)] = guard, Identity(owner).held, static
 
     def refuse_reading(self, what: str) -> None:
         """Take note of a value that is read; the graph may refuse it."""
@@ -163,49 +138,35 @@ class VertexGraph(Columns):
 
     def placeholder(self, source: Source, spec: Spec) -> Expression:
         """What stands for something from elsewhere."""
-        made = self.add(argument_type(0, spec), ())
+        made = self.argument(spec)
         self.sources[made.id] = source
-        return self.expression_class(self, made.id + (source.view << NODE_BITS), spec)
+        return self.expression_class(self, made.id + ((source.view or 0) << NODE_BITS), spec)
 
     def placed(self, x: Expression) -> Expression:
         """What stands for an expression of the base: the same one for all vertices."""
-        key = (x.id, x.spec)
-        found = self.constants.get(key)
         self.is_kept = False
-        if found is None:
-            made = self.placeholder(Source(NOTHING, x.id, x.id >> NODE_BITS), x.spec)
-            found = self.constants[key] = made.id, made.spec
-        return self.expression_class(self, *found)
+        return self._once((x.id, x.spec), lambda: Source(NOTHING, x.id, x.id >> NODE_BITS), x.spec)
 
     def constant_of_base(self, make: Callable[..., Expression], *args: Any) -> Expression:
         """A placeholder for a constant, which each graph has by itself."""
+
+        def source() -> Source:
+            self.made.append((make, *args))
+            return Source(Constant(len(self.made) - 1))
+
         x = make(self.base, *args)
-        key = (x.id, x.spec, Constant)
+        return self._once((x.id, x.spec, Constant), source, x.spec)
+
+    def _once(self, key: Any, source: Callable[[], Source], spec: Spec) -> Expression:
         found = self.constants.get(key)
         if found is None:
-            made = self.placeholder(Source(Constant(len(self.made))), x.spec)
-            self.made.append((make, *args))
+            made = self.placeholder(source(), spec)
             found = self.constants[key] = made.id, made.spec
         return self.expression_class(self, *found)
-
-    def take_draws(self, count: int) -> Sequence[Any]:
-        """What stands for the next numbers: each vertex draws anew."""
-        first = self.drawn
-        self.drawn += count
-        return [Drawn(self.name, number) for number in range(first, first + count)]
 
     def close(self) -> None:
         """Have nothing more recorded: the function has returned."""
         self.types = Closed(
-            f"vertex function {self.name}: an expression of one vertex is used after the function has returned; what "
-            "it gives to scatter(...) others gather, and what it gives to push(...) is an array of all vertices"
+            f"{self.name}: an expression of one vertex is used after the function has returned; what it gives to "
+            "scatter(...) others gather, and what it gives to push(...) is an array of all vertices"
         )
-
-    def value(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: the function is of all vertices at once."""
-        raise EdBatchError(
-            f"vertex function {self.name}: an expression of one vertex has no value of its own; what it gives to "
-            "scatter(...) or push(...) is an array of expressions, of all vertices, when the function has been called"
-        )
-
-    values = backward = gradient = rows = value

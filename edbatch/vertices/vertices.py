@@ -11,7 +11,8 @@ from edbatch.graph.array_graph import array_graph
 from edbatch.graph.columns import Columns
 from edbatch.graph.spec import spec_of
 from edbatch.vertices.input_graph import InputGraph
-from edbatch.vertices.recording import Given, Recording
+from edbatch.vertices.recording import VertexRecording
+from edbatch.vertices.vertex import Form
 
 
 class Vertices:
@@ -22,8 +23,8 @@ class Vertices:
     """
 
     def __init__(
-        self, base: Columns, graph: InputGraph, recordings: np.ndarray, made: list[Recording], results: np.ndarray,
-        kind: int | None = None,
+        self, base: Columns, graph: InputGraph, recordings: np.ndarray, made: list[VertexRecording],
+        results: np.ndarray, kind: int | None = None,
     ) -> None:  # fmt: skip
         self._base = base
         self._graph = graph
@@ -85,7 +86,7 @@ class Vertices:
         """The recordings of these vertices."""
         return [at for at, one in enumerate(self._made) if self._kind in (None, one.kind)]
 
-    def _common(self, name: str, recordings: list[int]) -> list[Given]:
+    def _common(self, name: str, recordings: list[int]) -> list[Form]:
         """What these give, per recording, which is of one shape."""
         found = [self._made[at].given.get(name) for at in recordings]
         if not found:
@@ -96,7 +97,7 @@ class Vertices:
             if one is None or first is None:
                 vertex = int((self._recordings == (at if one is None else recordings[0])).argmax())
                 raise EdBatchError(f"vertex {vertex} has not called {name}; those of one kind are Vertices.of(kind)")
-            if (one.structure, one.specs) != (first.structure, first.specs):
+            if (one.tree, one.specs) != (first.tree, first.specs):
                 both = [int((self._recordings == which).argmax()) for which in (recordings[0], at)]
                 raise EdBatchError(
                     f"vertices {both[0]} and {both[1]} {name} results of several shapes, {list(first.specs)} and "
@@ -105,8 +106,8 @@ class Vertices:
             given.append(one)
         return given
 
-    def _array(self, name: str, given: list[Given], numbers: np.ndarray | None) -> Any:
-        first = given[0]
+    def _array(self, name: str, given: list[Form], numbers: np.ndarray | None) -> Any:
+        first: Any = given[0]
         begins = {one.begin for one in given}
         graph = array_graph(self._base, len(self._graph) if numbers is None else len(numbers))
         if len(begins) == 1:
@@ -118,4 +119,4 @@ class Vertices:
             at = begin[self._recordings[numbers]]
             columns = [self._results[numbers, at + column] for column in range(len(first.specs))]
         leaves = [graph.leaf(np.ascontiguousarray(ids), spec) for ids, spec in zip(columns, first.specs, strict=True)]
-        return first.structure.build(leaves)
+        return first.tree.build(leaves)

@@ -1,5 +1,7 @@
 """Nodes of any op of the table, made from its samples."""
 
+from inspect import signature
+
 import edbatch as eb
 from edbatch.graph.list_callers import over_lists
 from edbatch.graph.node_type import node_type
@@ -11,7 +13,8 @@ LONGEST = 3
 
 def lists_of(op):
     """How many lists an op reads."""
-    return len(op.equations.operands) - op.singles if op.equations else int(op.variadic)
+    attributes = op.samples[0].attributes if op.samples else {}
+    return len(signature(op.composite).parameters) - len(attributes) - op.singles if op.variadic else 0
 
 
 def shapes_of(op, sample, length=LONGEST):
@@ -35,12 +38,11 @@ def added(op, attributes, xs, integers=(), graph=None):
     """A node of an op, or a view."""
     if op.kind is Kind.VIEW:
         return look(xs[0], op, attributes)
-    if op.equations:
+    if op.variadic:
         lists, rest = lists_of(op), xs[op.singles :]
         length = len(rest) // lists
         read = tuple(rest[at * length : (at + 1) * length] for at in range(lists))
         return over_lists(op, tuple(xs[: op.singles]), read, attributes)
     specs = tuple(x.spec for x in xs)
-    type = node_type(op, attributes, specs[:1] if op.variadic else specs)
     ids = [x.id for x in xs if isinstance(x, eb.Expression)]
-    return (graph or xs[0].graph).add(type, [len(ids)] * op.variadic + ids, list(integers))
+    return (graph or xs[0].graph).add(node_type(op, attributes, specs), ids, list(integers))

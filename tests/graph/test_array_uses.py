@@ -5,7 +5,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph import ops
-from edbatch.graph.cell.structure import flatten
+from edbatch.graph.cell.tree import flatten
 from tests.graph.array_uses import SOURCES, USES, Model, assert_same, given
 
 

@@ -7,9 +7,10 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.list_callers import over_lists, variadic
-from edbatch.graph.op import OPS, Equations, Kind, Op, composite, declare, no_gradient
+from edbatch.graph.op import OPS, Kind, Op, composite, declare, no_gradient
 from edbatch.graph.op_callers import unary
 from edbatch.graph.ops.place import CONCATENATE
+from edbatch.graph.ops.segments import segment_mean, segment_sum
 from edbatch.graph.record import record
 from edbatch.graph.views import look
 
@@ -38,9 +39,9 @@ def picked(says):
     return lambda x: record(op, (x,), (0,))
 
 
-def of_lists(operands, text, sizes, shape=lambda *shapes: (3,)):
-    op = declare(Op("odd", shape, variadic=True, equations=Equations(operands, text, lambda *_: sizes)))
-    return lambda x: over_lists(op, (), ([x, x],) * len(operands))
+def of_lists(body, says=(3,)):
+    op = declare(Op("odd", lambda _: says, variadic=True, composite=body))
+    return lambda x: over_lists(op, (), ([x, x],))
 
 
 def every_other(says):
@@ -49,7 +50,6 @@ def every_other(says):
 
 
 # What makes a function of a vector of three numbers, and what is said when it is used.
-LISTS = "expected 0 operands without axis e, then lists, with it"
 REFUSED = [
     *[(lambda says=says: made_of(lambda x: x * 2, says), f"made([3]): its shape rule gives {text}, but what it is")
       for says, text in (((6,), "[6]"), ((1,), "[1]"), ((), "[]"), ((3, 1), "[3,1]"))],
@@ -69,14 +69,11 @@ REFUSED = [
     (lambda: computed((3.0,), scalar="x"), "expected a tuple of positive integers"),
     (lambda: computed(None, scalar="x"), "expected a tuple of positive integers, got None"),
     (lambda: every_other((3,)), "every_other([3]): its shape rule gives [3], but it shows [2]"),
-    (lambda: of_lists(("x[e,i]",), "out[i] = sum_e(x)", {"i": 3}, lambda _: (4,)), "'out' has other entries than"),
-    (lambda: of_lists(("x[e,i]",), "out[i] = sum_e(x)", {"i": 2}), "'x' has other entries than the axes"),
-    (lambda: of_lists(("x[e,i]",), "out[i] = mean_e(x) + x", {"i": 3}), "the equation of 'out': differs along axis e"),
-    (lambda: of_lists(("x[e,i]",), "out[e,i] = x * 2", {"i": 3}), "the result: expected no axis e, that of the lists"),
-    (lambda: of_lists(("x[e,i]",), "out[] = sum_e(x)", {"i": 3}), "differs along axis i, which 'out' does not have"),
-    (lambda: of_lists(("x[e,i]",), "", {"i": 3}), "expected at least one equation"),
-    (lambda: of_lists(("q[i]", "x[e,i]"), "out[i] = sum_e(x * q)", {"i": 3}), LISTS),
-    (lambda: of_lists(("x[i]",), "out[i] = x", {"i": 3}), LISTS),
+    (lambda: of_lists(segment_sum, (4,)), "odd([3]...): its shape rule gives [4], but what it is made of is [3]"),
+    (lambda: of_lists(lambda x: segment_mean(x) + x), "made of is a value for each element of a list: expected one"),
+    (lambda: of_lists(lambda x: x), "made of is a value for each element of a list: expected one for all"),
+    (lambda: of_lists(lambda x: eb.sum(segment_sum(x))), "its shape rule gives [3], but what it is made of is []"),
+    (lambda: of_lists(lambda x: None), "odd([3]...): what it is made of: expected an expression"),
     (lambda: declare(Op("bare", lambda s: s, variadic=True, unrolled=lambda *xs: xs[0])), "op 'bare': expected"),
 ]  # fmt: skip
 
@@ -103,9 +100,8 @@ def no_rules():
     """Functions of ops without a gradient, by the op's name."""
     scalar = declare(Op("no_rule", lambda shape: shape, elementwise=True, scalar="x * 2"))
     reduced = declare(Op("no_rule_sum", lambda shape, axes: (), reduction="sum"))
-    listed = Equations(("q[i]", "x[e,i]"), "out[i] = sum_e(floor(x) * q)", lambda q, x: {"i": q[0]})
-    unrolled = {"unrolled": lambda q, *xs: record(scalar, (q,)) + xs[0]}
-    over = declare(Op("no_rule_list", lambda q, x: x, variadic=True, singles=1, equations=listed, **unrolled))
+    listed = {"composite": lambda q, x: segment_sum(record(scalar, (x,)) * q)}
+    over = declare(Op("no_rule_list", lambda q, x: x, variadic=True, singles=1, **listed))
     view = every_other((2,))
     return {
         "no_rule": lambda x: record(scalar, (x,)),
@@ -124,15 +120,15 @@ def test_backward_through_an_op_without_a_gradient(name, in_cell):
     w = eb.ParameterCollection().add_parameters(4, init=1.0)
     with eb.Graph():
         loss = eb.sum((eb.cell(function) if in_cell else function)(w * eb.input([1.0, 2.0, 3.0, 4.0])))
-    named = name if not in_cell else name.removesuffix("_list")  # in a cell it is what it is unrolled to
+    named = name.removesuffix("_list")  # which is what it is made of
     with pytest.raises(eb.EdBatchError, match=rf"{named}\(.*op '{named}' has no gradient; .*no_gradient"):
         loss.backward()
     assert not w.has_grad
 
 
 def test_gradients_of_ones_own():
-    equations = Equations(("x[e,i]",), "out[i] = sum_e(floor(x))", lambda shape: {"i": shape[0]})
-    floors = variadic(declare(Op("floors", lambda s: s, variadic=True, equations=equations, gradient=no_gradient)))
+    jumps = {"composite": lambda x: segment_sum(x > 1.0), "gradient": no_gradient}
+    floors = variadic(declare(Op("floors", lambda s: s, variadic=True, **jumps)))
     two = unary(declare(Op("two", lambda s: s, elementwise=True, scalar="x", gradient=lambda g, out, x: (g, g))))
     w = eb.ParameterCollection().add_parameters(2, init=1.5)
     with eb.Graph():

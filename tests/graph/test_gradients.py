@@ -25,9 +25,9 @@ FLAT = {"stop_gradient", *COMPARISONS, *NUMBERS}
 
 def test_every_op_has_a_gradient_or_says_that_it_has_none():
     ops = [op for op in OPS.values() if op.kind is not Kind.SOURCE]
-    written = {op.name for op in ops if op.composite or (op.equations and op.gradient is None)}
+    written = {op.name for op in ops if op.composite and op.gradient is None}
     assert {op.name for op in ops if op.gradient in (None, no_gradient)} == written | FLAT
-    assert all(op.equations is not None for op in ops if op.variadic)
+    assert all(op.composite is not None for op in ops if op.variadic)
     assert {op.name for op in ops if op.gradient is no_gradient} == FLAT
 
 

@@ -179,7 +179,7 @@ FAULTS = (
     Fault(
         "sample-changed", "stale recordings", "graph/replay/replay.py",
         "a sample that was changed in place is replayed as it was",
-        "if entry is None or not unchanged(entry.parts):", "if entry is None:",
+        "if one is None or not unchanged(one.parts):", "if one is None:",
         "tests/graph/replay/test_replay.py::test_a_sample_that_is_changed_in_place_is_recorded_again",
     ),
     Fault(

@@ -3,7 +3,7 @@
 import numpy as np
 
 import edbatch as eb
-from edbatch.graph.cell.structure import flatten
+from edbatch.graph.cell.tree import flatten
 
 
 def chains(rng):

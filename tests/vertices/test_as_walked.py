@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.cell.structure import flatten
+from edbatch.graph.cell.tree import flatten
 from edbatch.models import TreeLSTM
 from tests.graph.array_uses import BITS, POLICIES, USES, Model
 from tests.graph.test_array_uses import total

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import re
 from collections.abc import Callable
@@ -21,25 +20,25 @@ from edbatch.errors import EdBatchError, warn
 from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
 from edbatch.graph.attributes import CELL_PREFIX
-from edbatch.graph.cell.caller import fast_caller, returned
-from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
+from edbatch.graph.cell.entry import CellTrace, GuardedTrace, Traces
+from edbatch.graph.cell.inline_cache import MOST, InlineCache, caller_in_python, returned
 from edbatch.graph.cell.keywords import keyword_key, text_of
 from edbatch.graph.cell.made_anew import note_cell
-from edbatch.graph.cell.structure import flatten
 from edbatch.graph.cell.tables import compiled_traces, explain, layout
 from edbatch.graph.cell.trace import Payload, traced
 from edbatch.graph.cell.tracing import Arguments, expect_same, is_expression, is_integer, trace_cell
+from edbatch.graph.cell.tree import flatten
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
-from edbatch.graph.guard import Guard
+from edbatch.graph.function_state import name_of
+from edbatch.graph.guard import Guard, by_owner
 from edbatch.graph.integers import Integers, counts_from_the_end, is_integers
 from edbatch.graph.many_numbers import MANY
 from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_label, fits, graph_of, to_operand
-from edbatch.graph.recorder import become
+from edbatch.graph.recorder import cell_caller
 from edbatch.graph.step import MISSING
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -134,8 +133,7 @@ def cell(function: F) -> F:
     if not callable(function) or isinstance(function, type):
         raise EdBatchError(f"cell: expected a function, got {function!r}")
     made = Cell(function)
-    call: Any = update_wrapper(fast_caller(made), function)
-    made.fast = call
+    call: Any = update_wrapper(made.fast, function)
     call.layout, call.explain, call.compiled = (MethodType(show, made) for show in (layout, explain, compiled_traces))
     return call
 
@@ -144,18 +142,12 @@ class Cell:
     """A decorated function and what has been traced of it.
 
     Attributes:
-        name: of the function, with its class.
         fast: what the user calls.
-        is_method: whether its first argument is the owner of its traces; what it is called says so, or the first call.
-        is_of_classes: whether that is a class, by what it is called.
-        kept_apart: what owners keep whose attributes cannot hold it, as those of classes, by `id`.
-        parameters: all its parameters.
-        has_static: whether it has arguments that are given by keyword only.
-        is_index: by name of an argument, whether only integers were given for it.
+        is_method: whether its first argument is the owner of its traces; its name says so, or the first call.
+        positional: the parameters by place, without the owner.
         watched: attributes of the owner that every call looks at.
-        counted: what is called where arguments vary in number, by how many are given by place.
-        traces: all traces of all owners.
-        attribute: under which an owner keeps what was recorded last, and (with `_all`) all traces.
+        attribute: begins the names under which an owner keeps traces and last calls.
+        kept_apart: by `id`, the same of owners that cannot hold attributes, as classes.
     """
 
     fast: Any
@@ -163,100 +155,72 @@ class Cell:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.traces: list[ref[Traces]] = []
-        named: Any = function.func if isinstance(function, partial) else function
-        self.name = getattr(named, "__qualname__", type(named).__qualname__).replace("<locals>.", "")
+        self.name = name_of(function.func if isinstance(function, partial) else function)
         # Two cells may have one name: in a class and in another that inherits from it, say.
         self.attribute = re.sub(r"\W", "_", f"{CELL_PREFIX}{self.name}_{next(_numbers)}")
         self.signature = signature_of(function)
         self.parameters = list(self.signature.parameters.values())
         self.is_method = bool(self.parameters) and self.parameters[0].name in ("self", "cls")
-        self.is_of_classes = self.is_method and self.parameters[0].name == "cls"
-        self.has_static = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in self.parameters)
         of_place = [p for p in self.parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
-        plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in of_place)
+        self.positional = of_place[self.is_method :]
         self._integers = frozenset(at for at, p in enumerate(of_place) if p.annotation in (int, "int"))
-        self._values = frozenset(range(len(of_place)) if plain else ()) - self._integers
-        self.is_index = {of_place[at].name: True for at in self._integers}
         self.watched: tuple[str, ...] = ()
-        self.counted: dict[int, Callable[..., Any]] = {}
-        self.kept_apart: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
+        self.kept_apart: dict[int, dict[str, Any]] = {}
+        self.last_names = tuple([f"{self.attribute}_{count}" for count in range(MOST + 1)])
+        self._call = caller_in_python(self)
+        self.fast = cell_caller(*self._compared())
 
-    @property
-    def positional(self) -> list[inspect.Parameter]:
-        """Those of its positional arguments, without the owner."""
-        return [p for p in self.parameters[self.is_method :] if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    def _compared(self) -> tuple[Any, ...]:
+        """What its caller calls, and what calls are compared with."""
+        kept = None if self.is_method else vars(self)
+        return self._call, kept, self.last_names, self.watched, MISSING, self.is_method
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether there are positional arguments, all must be given, and the fast way can call them by their names."""
-        names = [p.name for p in self.parameters]
-        return (
-            bool(self.positional)
-            and all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.positional)
-            and not any(name.startswith("_") for name in names)
-        )
-
-    def names(self, count: int) -> list[str]:
-        """What the fast way calls so many arguments by place; none if the function does not take as many."""
-        names = [p.name for p in self.positional if p.kind is not p.VAR_POSITIONAL]
-        least = sum(p.kind is not p.VAR_POSITIONAL and p.default is p.empty for p in self.positional)
-        takes_any = len(names) < len(self.positional)
-        if count < least or (count > len(names) and not takes_any):
-            return []
-        known = [name if not name.startswith("_") else f"_x{at}" for at, name in enumerate(names[:count])]
-        return [*known, *(f"_x{at}" for at in range(len(names), count))]
-
-    def place(self, count: int) -> str:
-        """Under which an owner keeps its last call with so many arguments by place."""
-        return self.attribute if self.is_plain else f"{self.attribute}_{count}"
+    def _configure(self, **changed: Any) -> None:
+        """Change what calls are compared with; last calls of another form are then refused."""
+        vars(self).update(changed)
+        if self.fast is not self._call:
+            self.fast.configure(*self._compared())
 
     def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """The careful way: any arguments, first calls, calls inside a trace."""
-        graph = own = graph_of(f"cell {self.name}", [*args, *keywords.values()])
+        """The slow path: any arguments, first calls, calls inside a trace."""
+        own = graph = graph_of(f"cell {self.name}", [*args, *keywords.values()])
         if keywords:
             args, keywords = self._by_place(args, keywords)
-        taken = args
+        taken = list(args)
         for at in self._integers:
             if at < len(args):
-                graph, one = numbered(graph, args[at])
-                taken = (*taken[:at], one, *taken[at + 1 :])
+                graph, taken[at] = numbered(graph, args[at])
         if graph.base is not None:
             self._check_arrays(args, graph)
         if graph.inlines:
             if graph.base is not None:
-                return self._inlined(taken, keywords, graph)
+                return self._inlined(tuple(taken), keywords, graph)
             return returned(graph, self.function(*args, **keywords))
-        converted = None if keywords else self._converted(taken, graph)
-        if converted is not None and (graph is not own or not all(map(is_, converted, args))):
-            says = graph.base is None or any(isinstance(x, ExpressionArray) for x in converted)
-            return self.fast(*converted) if says else traced(graph, lambda: self.fast(*converted))
-        args = taken
-        given = self.arguments(args, keywords, graph)
-        self._note_indices(given)
-        entry = self.entry(given, graph)
-        for shape in entry.enlarging:
+        owner, args = self._owner_of(tuple(taken))
+        operands = tuple([self.operand(x, at, graph) for at, x in enumerate(args)])
+        if not all(map(is_, operands, args)):
+            # By now all are as a cached call takes them; where none tells the graph, it has to be the current one.
+            again = partial(self.fast, *owner, *operands, **keywords)
+            return again() if graph is own or any(map(is_expression, operands)) else traced(graph, again)
+        given = self.arguments(owner, operands, keywords, graph)
+        found = self.trace_for(given, graph)
+        for shape in found.enlarging:
             if graph.may_mean_each(shape[0]):
                 graph.refuse_rows(f"cell {self.name}", shape)
-        for at in entry.labels:
-            checked_label(given.operands[at], entry.specs[at], f"cell {self.name}, argument {given.labels[at]}")
-        if any(counts_from_the_end(given.operands[at]) for at in entry.mixed):  # several: no one index stands for it
-            return self._inlined(args, keywords, graph)
+        for at in found.labels:
+            checked_label(given.operands[at], found.specs[at], f"cell {self.name}, argument {given.labels[at]}")
+        if any(counts_from_the_end(given.operands[at]) for at in found.mixed):  # several: no one index stands for it
+            return self._inlined((*owner, *args), keywords, graph)
         ids = [x.id for x in given.operands if isinstance(x, Expression)]
         integers = [
             checked_index(x, limit, f"cell {self.name}, argument {label}")
-            for label, x, limit in zip(given.labels, given.operands, entry.specs, strict=True)
+            for label, x, limit in zip(given.labels, given.operands, found.specs, strict=True)
             if is_integer(x)
         ]
-        node = graph.add(entry.type, ids, [*integers, *graph.take_draws(entry.draws)]).id
-        return entry.structure.build([graph.expression_class(graph, node + step, spec) for step, spec in entry.outs])
+        return found.recorded(graph, graph.add(found.type, ids, integers).id)
 
     def _check_arrays(self, args: tuple[Any, ...], graph: Columns) -> None:
-        """Refuse arrays that may be meant for the entries of arrays of expressions, a row for each.
-
-        Raises:
-            EdBatchError: there are as many integers as entries; or an array has as many rows, and is larger than all
-                expressions that are given.
-        """
+        """Refuse an array that may be meant for the entries of arrays of expressions, a row for each."""
         shapes = [x.spec.shape for x in args if isinstance(x, Expression)]
         for at, x in enumerate(args):
             if at in self._integers or not isinstance(x, np.ndarray) or not x.ndim or not graph.may_mean_each(len(x)):
@@ -272,12 +236,12 @@ class Cell:
 
     def _by_place(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments with those by place that were given by name."""
-        if any(p.name in keywords for p in self.parameters if p.kind is p.POSITIONAL_OR_KEYWORD):
-            bound = self.signature.bind(*args, **keywords)
-            if any(p.name in bound.kwargs for p in self.positional):  # behind one that is left out
-                bound.apply_defaults()
-            return bound.args, bound.kwargs
-        return args, keywords
+        if not any(p.name in keywords for p in self.parameters if p.kind is p.POSITIONAL_OR_KEYWORD):
+            return args, keywords
+        bound = self.signature.bind(*args, **keywords)
+        if any(p.name in bound.kwargs for p in self.positional):  # behind one that is left out
+            bound.apply_defaults()
+        return bound.args, bound.kwargs
 
     def _inlined(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Any:
         """What the body records where it is called; of arrays, entry by entry: what it says is of one."""
@@ -291,35 +255,19 @@ class Cell:
         columns = zip(*(leaves for leaves, _ in found), strict=True)
         return found[0][1].build([array(column) for column in columns])
 
-    def _converted(self, args: tuple[Any, ...], graph: Columns) -> tuple[Any, ...] | None:
-        """Arguments as the fast way takes them: numbers and arrays as expressions, and all of one graph.
+    def _owner_of(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The owner, if there is one, and the other arguments; the first call says which there are."""
+        is_method = bool(args) and not isinstance(args[0], _OPERANDS) and (self.is_method or _may_own(args[0]))
+        if is_method != self.is_method and args:
+            of_place = [p for p in self.parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+            self._configure(is_method=is_method, positional=of_place[is_method:])
+        return args[: self.is_method], args[self.is_method :]
 
-        None if it cannot be said what a number is: a value, or an index where none is annotated.
-        """
-        found = args
-        for at, x in enumerate(args):
-            if at in self._integers or not (x.__class__ in _VALUES or isinstance(x, Expression)):
-                continue
-            if not isinstance(x, Expression) and at not in self._values:
-                return None
-            if not isinstance(x, Expression) or x.graph is not graph:
-                found = (*found[:at], to_operand(self.name, graph, x), *found[at + 1 :])
-        return found
-
-    def arguments(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Arguments:
-        """The arguments of a call, told apart.
-
-        Raises:
-            EdBatchError: one is of a kind that a cell does not take there.
-            TypeError: the function does not take such arguments.
-        """
-        is_method = bool(args) and not is_operand(args[0]) and (self.is_method or _may_own(args[0]))
-        if is_method != self.is_method and (is_method or (args and is_operand(args[0]))):
-            self.is_method = is_method
-            self._renew_fast()
-        owner, args = args[: self.is_method], args[self.is_method :]
-        labels = [self.label(at) for at in range(len(args))]
-        operands = [self.operand(x, label, at, graph) for at, (x, label) in enumerate(zip(args, labels, strict=True))]
+    def arguments(
+        self, owner: tuple[Any, ...], operands: tuple[Any, ...], keywords: dict[str, Any], graph: Columns
+    ) -> Arguments:
+        """The arguments of a call, those given by keyword told apart."""
+        labels = [self.label(at) for at in range(len(operands))]
         named = {
             key: to_operand(f"cell {self.name}, argument {key}", graph, x)
             for key, x in sorted(keywords.items())
@@ -330,18 +278,21 @@ class Cell:
 
     def label(self, at: int) -> str:
         """What the function calls a positional argument."""
-        if at < len(self.positional) and (p := self.positional[at]).kind is not p.VAR_POSITIONAL:
+        positional = self.positional
+        if at < len(positional) and (p := positional[at]).kind is not p.VAR_POSITIONAL:
             return p.name
-        return f"{self.positional[-1].name}[{at - len(self.positional) + 1}]" if self.positional else str(at)
+        return f"{positional[-1].name}[{at - len(positional) + 1}]" if positional else str(at)
 
-    def operand(self, x: Any, label: str, at: int, graph: Columns) -> Any:
-        """A positional argument as a cell takes it: an expression, a parameter or an integer."""
-        place = f"cell {self.name}, argument {label}"
-        if at < len(self.positional) and self.positional[at].annotation in (int, "int") and not is_integer(x):
-            raise EdBatchError(f"{place}: expected an integer, got {type(x).__name__} {x!r}")
-        if is_integer(x):
+    def operand(self, x: Any, at: int, graph: Columns) -> Any:
+        """A positional argument, converted: an expression, a parameter or an integer."""
+        is_index = at + self.is_method in self._integers
+        if is_integer(x) or (x.__class__ is Expression and x.graph is graph and not is_index):
             return x
-        if not is_operand(x):
+        label = self.label(at)
+        place = f"cell {self.name}, argument {label}"
+        if is_index:
+            raise EdBatchError(f"{place}: expected an integer, got {type(x).__name__} {x!r}")
+        if not isinstance(x, _OPERANDS):
             parts = ""
             if isinstance(x, tuple | list | dict):
                 listed = f"*{label}.values()" if isinstance(x, dict) else f"*{label}"
@@ -353,31 +304,15 @@ class Cell:
         return to_operand(place, graph, x)
 
     def kept(self, owner: tuple[Any, ...]) -> dict[str, Any]:
-        """Where the traces of an owner are kept: among its attributes, if it may have any.
-
-        Raises:
-            EdBatchError: neither is possible there, nor can it be known when it is no more.
-        """
+        """The dictionary in which an owner's traces are kept: its own, if it has one."""
         if not owner:
             return vars(self)
-        (one,) = owner
-        kind = type(one)
-        if hasattr(one, "__dict__") and not isinstance(one, type):
-            return vars(one)
-        found = self.kept_apart.get(id(one))
-        if found is None:
-            key = id(one)
-            try:
-                held = ref(one, partial(self.kept_apart.pop, key))  # in C: no interrupt is lost in it
-            except TypeError:
-                raise EdBatchError(
-                    f"cell {self.name}: expected an object with a __dict__, where its traces are kept, or "
-                    f"'__weakref__' among its __slots__, got {kind.__name__}"
-                ) from None
-            found = self.kept_apart.setdefault(key, (held, {}))
-        return found[1]
+        if hasattr(owner[0], "__dict__") and not isinstance(owner[0], type):
+            return vars(owner[0])
+        made: dict[str, Any] = by_owner(self.kept_apart, owner[0], lambda held: {"owner": held}, f"cell {self.name}")
+        return made
 
-    def entry(self, given: Arguments, graph: Columns) -> Entry:
+    def trace_for(self, given: Arguments, graph: Columns) -> CellTrace:
         """What a call with such arguments records; traced at the first."""
         kept = self.kept(given.owner)
         traces: Traces = kept.get(self.attribute + "_all")  # type: ignore[assignment]
@@ -395,75 +330,47 @@ class Cell:
         key = (shapes, named, graph.dtype, graph.options.variant, static)
         owner = given.owner[0] if given.owner else self
         roots = owner, given.objects
-        right, *_ = self._right(traces, key, graph, roots) or self._traced(traces, key, given, graph, roots)
+        right = traces.right(key, graph, roots) or self._traced(traces, key, given, graph, roots)
         graph.note(right.guard, *roots)
+        found = right.trace
         if graph.options.check:
-            expect_same(self.name, self.function, given, graph, right.entry)
-            return right.entry
-        with suppress(KeyError):
-            if not (named or right.entry.enlarging) and (
-                not static or len(traces) < VERY_MANY
-            ):  # each text that is given has a last call
-                at = self.place(len(given.operands)) + graph.variant + text_of(given.static)
-                watched = self._watched(right.guard, owner)
-                if not any(map(is_expression, given.operands)):
-                    watched = (*watched, graph.dtype)
-                kept[at] = LastCall(right, watched)
+            expect_same(self.name, self.function, given, graph, found)
+        elif not (named or found.enlarging) and (not static or len(traces) < VERY_MANY):
+            with suppress(KeyError, IndexError):  # each text that is given has a last call
+                name = self.last_names[len(given.operands)] + text_of(given.static)
+                kept[name] = InlineCache(right, graph, self._watched(right.guard, owner))
                 graph.note(right.guard, *roots, right.guard.looks)
-        return right.entry
+        return found
 
     def _watched(self, guard: Guard, owner: Any) -> tuple[Any, ...]:
         """Have every call look at what it can; the attributes' values."""
-        if not self.is_method or self.is_of_classes or not hasattr(owner, "__dict__"):
+        own = None if isinstance(owner, type) or not self.is_method else getattr(owner, "__dict__", None)
+        if own is None:
             return ()
-        known = self.watched
-        self.watched = (*known, *(name for name in guard.watched if name not in known))[:WATCHED]
-        if self.watched != known:
-            self._renew_fast()
-        guard.looks = frozenset(self.watched)
-        return tuple(vars(owner).get(name, MISSING) for name in self.watched)
-
-    def _note_indices(self, given: Arguments) -> None:
-        """Have the fast way expect integers where nothing else was given so far, annotated or not."""
-        before = sum(self.is_index.values())
-        for p, x in zip(self.positional, given.operands[: len(given.operands) - given.keywords], strict=False):
-            self.is_index[p.name] = self.is_index.get(p.name, True) and is_integer(x)
-        if sum(self.is_index.values()) != before:
-            self._renew_fast()
-
-    def _renew_fast(self) -> None:
-        """Make the fast way anew; last calls of another form are then refused by it."""
-        self.counted.clear()
-        become(self.fast, fast_caller(self))
-
-    def _right(self, traces: Traces, key: Any, graph: Columns, roots: tuple[Any, Any]) -> tuple[Variant, ...]:
-        """The variants of one key, first the one that is right now; none if none is."""
-        known = traces.get(key, ())
-        for variant in known:
-            if variant.holds(graph, *roots):
-                variant.serial = graph.serial
-                traces[key] = (variant, *(other for other in known if other is not variant))
-                return traces[key]
-        return ()
+        watched = (*self.watched, *(name for name in guard.watched if name not in self.watched))[:WATCHED]
+        if watched != self.watched:
+            self._configure(watched=watched)
+        guard.looks = frozenset(watched)
+        return tuple(own.get(name, MISSING) for name in watched)
 
     def _traced(
         self, traces: Traces, key: Any, given: Arguments, graph: Columns, roots: tuple[Any, Any]
-    ) -> tuple[Variant, ...]:
-        """The variants of one key, first a new one."""
+    ) -> GuardedTrace:
+        """A new trace, the first of its key from now on."""
         with lock:  # tracing may stack parameters
-            right = self._right(traces, key, graph, roots)  # by another thread
-            if right:
+            right = traces.right(key, graph, roots)  # by another thread
+            if right is not None:
                 return right
-            known = tuple(variant for variant in traces.get(key, ()) if not variant.guard.is_over)[: VERY_MANY - 1]
+            known = tuple(one for one in traces.get(key, ()) if not one.guard.is_over)[: VERY_MANY - 1]
             made = trace_cell(self.name, self.function, given, graph, known)
             traces.forget_gone()
             traces[key] = (made, *known)
             note_cell(self, self.name, self.function)
         if not traces.warned:
             self._warn_of_many(traces, key, known, roots)
-        return (made, *known)
+        return made
 
-    def _warn_of_many(self, traces: Traces, key: Any, known: tuple[Variant, ...], roots: tuple[Any, Any]) -> None:
+    def _warn_of_many(self, traces: Traces, key: Any, known: tuple[GuardedTrace, ...], roots: tuple[Any, Any]) -> None:
         """Say so if a cell is traced again and again, and what for."""
         *alike, static = key
         values = [other[-1] for other in traces if other[:-1] == tuple(alike) and other[-1] != static]
@@ -488,16 +395,10 @@ class Cell:
 
 
 def _numbers_in(static: Any) -> list[str]:
-    """The names of what is given by keyword and is a number, and no integer."""
     return [name for name, (kind, *_) in static if kind is float]
 
 
-_VALUES = frozenset([float, np.ndarray, np.float32, np.float64])  # what becomes an expression, and is no index
-
-
-def is_operand(x: Any) -> bool:
-    """Whether an argument is an expression, or becomes one."""
-    return isinstance(x, Expression | Parameter | int | float | np.number | np.ndarray | Integers | Payload)
+_OPERANDS = (Expression, Parameter, int, float, np.number, np.ndarray, Integers, Payload)
 
 
 def _may_own(x: Any) -> bool:

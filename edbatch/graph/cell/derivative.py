@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.cell.body import Body, Steps, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
+from edbatch.graph.cell.body import Body, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
 from edbatch.graph.cell.derivative_row import Place, in_a_row, without_unread
 from edbatch.graph.cell.flow import every, reached
 from edbatch.graph.cell.gradient_sum import fit, only, stops, total
@@ -30,7 +30,7 @@ from edbatch.graph.ops.matrix import MATMUL, OUTER
 from edbatch.graph.ops.shape import INDEX, TRANSPOSE
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import ParameterSpec, Spec
-from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, look, view_of
+from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, look_through, view_of
 
 _TURNED = (("axes", (1, 0)),)
 
@@ -204,7 +204,7 @@ class _Sweep:
             self.terms.clear()
             origins = [origin(self.body, value) for value in self.body.outputs]
             return self._finish(
-                [_seen_through(steps, totals[node]) if node in totals else None for node, steps in origins]
+                [look_through(totals[node], steps) if node in totals else None for node, steps in origins]
             )
         return self._finish([gradients.get(number) for number in range(len(self.body.arguments))])
 
@@ -234,7 +234,7 @@ class _Sweep:
     def _recorded(self, number: int, values: Mapping[int, Expression]) -> Expression:
         """A node once more, of these values of its operands."""
         node = self.body.nodes[number]
-        ids = [_seen_through(value.steps, values[value.node]).id for value in node.operands]
+        ids = [look_through(values[value.node], value.steps).id for value in node.operands]
         counted = [len(ids)] if node.type.op.variadic else []
         return self.trace.add(node.type, [*counted, *ids], node.payload)
 
@@ -291,7 +291,7 @@ class _Sweep:
         node = self.body.nodes[number]
         rule = gradient_of(node.type.op, node.type)
         xs: list[Any] = [
-            _seen_through(x.steps, values[x.node]) if isinstance(x, Value) else parameter_of(x) for x in operands
+            look_through(values[x.node], x.steps) if isinstance(x, Value) else parameter_of(x) for x in operands
         ]
         integers = [Payload("derivative", -1 - x) if x < 0 else x for x in node.payload]
         flows = rule(gradient, out, *xs, *integers, **dict(node.type.attributes))
@@ -306,9 +306,9 @@ class _Sweep:
             if flow is None:
                 continue
             if isinstance(operand, ParameterSpec):
-                self._to_parameter(number, operand, fit(flow, x.shape))
+                self._to_parameter(number, operand, fit(flow, operand, node.type.out.each))
             elif requires[operand.node] and not stops(operand.view):
-                self.flows[operand.node].append((operand.view, fit(flow, x.shape)))
+                self.flows[operand.node].append((operand.view, fit(flow, x.spec, node.type.out.each)))
 
     def _to_parameter(self, number: int, spec: ParameterSpec, gradient: Expression) -> None:
         """A parameter's gradient, through a node; of a stack, that of the parts that gradients flow into.
@@ -382,12 +382,6 @@ def _returned(body: Body, steps: Sequence[int]) -> list[tuple[int, Value]]:
         assert place is not None
         found[place[0], value] = None
     return list(found)
-
-
-def _seen_through(steps: Steps, x: Expression) -> Expression:
-    for op, attributes in steps:
-        x = look(x, op, attributes)
-    return x
 
 
 def _summed(body: Body, value: Value) -> tuple[list[Value], int | None]:

@@ -38,8 +38,12 @@ def in_a_row(body: Body, given: Mapping[int, int]) -> tuple[Body, tuple[int, ...
 
 
 def without_unread(body: Body, given: Sequence[T]) -> tuple[Body, tuple[T, ...]]:
-    """The body without arguments that nothing reads, and what remains of `given`, one per argument."""
+    """The body without arguments that nothing reads, and what remains of `given`, one per argument.
+
+    Lists stay: they say how many elements there are.
+    """
     read = {value.node for node in body.nodes for value in node.operands} | {value.node for value in body.outputs}
+    read |= {number for number, spec in enumerate(body.arguments) if spec.each}
     chosen = [number for number in range(len(body.nodes)) if number in read or number >= len(body.arguments)]
     kept = [number for number in chosen if number < len(body.arguments)]
     body = with_nodes(body, chosen)

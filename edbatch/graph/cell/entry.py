@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from edbatch.graph.array_graph import class_of_one
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.keywords import is_gone
-from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.cell.tables import Compiled
+from edbatch.graph.cell.tree import TreeDef, flatten
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import Guard
@@ -25,10 +26,7 @@ class CellOp(Op):
     """The op of one traced cell; the runtime compiles its kernel from the body.
 
     Args:
-        body: what it computes.
-        compiled: what is known of it.
-        columns: per output of the body, where it begins in a row of the result.
-        codes: per output, the view that shows it in a row.
+        columns, codes: per output, where it begins in a row of the result, and the view that shows it.
         names: of its operands, then of its integers.
         has_early, has_late: whether something in it may not wait for a recurrence, or not be needed by it.
         looks_up: whether it has a large product of what is looked up alone, which is the same for equal integers.
@@ -58,18 +56,15 @@ def _inferred(*_: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CellTrace:
     """What a call records, for one tuple of argument specs.
 
     Args:
         specs: per argument its spec; for an integer, the size that it indexes.
-        type: type of the node.
         draws: how many integers a call draws, for what is random in it; they follow those it is given.
         outs: per returned expression the step from the node's id to the expression's, and its spec.
-        structure: how the expressions are returned.
-        traced: the body as it was traced.
-        mixed: the arguments that are integers and index things of different sizes.
-        labels: those that are labels.
+        body: as it was traced.
+        mixed, labels: positions of integers that index things of different sizes, and that are labels.
         enlarging: see `Trace`.
     """
 
@@ -77,44 +72,36 @@ class Entry:
     type: NodeType
     draws: int
     outs: tuple[tuple[int, Spec], ...]
-    structure: Structure
-    traced: Body
+    tree: TreeDef
+    body: Body
     mixed: tuple[int, ...] = ()
     labels: tuple[int, ...] = ()
     enlarging: frozenset[Shape] = frozenset()
 
-    @property
-    def form(self) -> int:
-        """1: a single expression, 2: a pair of them, 0: anything else, and what draws."""
-        if self.draws:
-            return 0
-        if self.structure.kind is None:
-            return 1
-        return 2 if self.structure == flatten((0, 0))[1] else 0
-
-    @property
-    def out(self) -> Any:
-        """What the fast way reads: of a single expression its spec, of a pair `outs` in one tuple, else this."""
-        return (self, self.outs[0][1], (*self.outs[0], *self.outs[-1]))[self.form]
+    @cached_property
+    def node(self) -> tuple[int, int, Any]:
+        """The type's id; the form of what is returned (1: an expression, 2: a pair, 0: anything else, and what draws);
+        and what that is made of: a spec, steps and specs, or this."""
+        if not self.draws and self.tree.kind is None:
+            return self.type.id, 1, self.outs[0][1]
+        if not self.draws and self.tree == _PAIR:
+            return self.type.id, 2, (*self.outs[0], *self.outs[1])
+        return self.type.id, 0, self
 
     def recorded(self, graph: Columns, node: int) -> Any:
-        """What a call returns whose node, type and integers are in the graph, but for those that it draws."""
+        """Draw what a call draws, whose node is in the graph, and return what it returns."""
         graph.integers += graph.take_draws(self.draws)
-        return self.structure.build([graph.expression_class(graph, node + step, spec) for step, spec in self.outs])
+        return self.tree.build([graph.expression_class(graph, node + step, spec) for step, spec in self.outs])
+
+
+_PAIR = flatten((0, 0))[1]
 
 
 @dataclass
-class Variant:
-    """An entry, and what must be as it was when it was traced.
+class GuardedTrace:
+    """A trace, and what it is right for; `serial` is that of the graph in which it last was."""
 
-    Args:
-        entry: what a call records.
-        guard: of what the function depends on.
-        expression_class: of what it computed with.
-        serial: of the graph in which the guard was last seen to hold.
-    """
-
-    entry: Entry
+    trace: CellTrace
     guard: Guard
     expression_class: type[Expression]
     serial: int
@@ -124,10 +111,8 @@ class Variant:
         return self.expression_class is class_of_one(graph) and self.guard.holds(*roots)
 
 
-class Traces(dict[Any, tuple[Variant, ...]]):
-    """The variants of a cell that its owner keeps, by specs and keywords, those that were right last before others.
-
-    A copy of the owner has parameters of its own, and starts anew.
+class Traces(dict[Any, tuple[GuardedTrace, ...]]):
+    """The traces that an owner keeps, by specs and keywords, the latest first; copies of the owner start anew.
 
     Attributes:
         warned: whether there are known to be many.
@@ -136,6 +121,15 @@ class Traces(dict[Any, tuple[Variant, ...]]):
 
     warned = False
     gone = 0
+
+    def right(self, key: Any, graph: Columns, roots: tuple[Any, Any]) -> GuardedTrace | None:
+        """The trace of a key that is right now; it becomes the first."""
+        known = self.get(key, ())
+        found = next((one for one in known if one.holds(graph, *roots)), None)
+        if found is not None:
+            found.serial = graph.serial
+            self[key] = (found, *(other for other in known if other is not found))
+        return found
 
     def forget_gone(self) -> None:
         """Forget the traces of calls with what is no more: a program may make many models."""
@@ -149,45 +143,3 @@ class Traces(dict[Any, tuple[Variant, ...]]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Traces, ()
-
-
-class LastCall:
-    """What the fast way compares a call with; see `Traces` of copies.
-
-    Attributes:
-        call: a plain tuple: unpacking one of a class of our own takes twice as long. At its end, attributes of the
-            owner that every call looks at, and the serial number of the graph in which `variant` was last seen to be
-            right.
-    """
-
-    __slots__ = ("call", "variant")
-
-    def __init__(self, variant: Variant | None = None, watched: tuple[Any, ...] = ()) -> None:
-        self.variant = variant
-        self.call: tuple[Any, ...] = ()
-        if variant is not None:
-            x = variant.entry
-            self.call = *x.specs, x.type.id, x.form, x.out, *watched, variant.serial
-
-    def renew(self, owner: Any, kept: Any, name: str, graph: Columns) -> bool:
-        """Whether it is right in another graph; then another one, for that graph, takes its place.
-
-        A shallow copy of the owner (`copy.copy`) has the same last call, and may have other parameters since: what is
-        right of the one says nothing of the other.
-
-        Args:
-            owner: of the traces.
-            kept: where its last calls are: its dictionary, but for classes.
-            name: under which it is there.
-        """
-        if self.variant is None or not self.variant.holds(graph, owner):
-            return False
-        graph.note(self.variant.guard, owner, None, self.variant.guard.looks)
-        self.variant.serial = graph.serial
-        renewed = LastCall()
-        renewed.variant, renewed.call = self.variant, (*self.call[:-1], graph.serial)
-        kept[name] = renewed
-        return True
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LastCall, ()

@@ -13,13 +13,22 @@ from edbatch.graph.op import gradient_of
 from edbatch.graph.ops.inputs import zeros
 from edbatch.graph.ops.place import concatenate
 from edbatch.graph.ops.reduce import sum
+from edbatch.graph.ops.segments import segment_sum
 from edbatch.graph.ops.shape import STOP_GRADIENT, reshape
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import View
 
 
-def fit(gradient: Expression, shape: Shape) -> Expression:
-    """A gradient in the shape of its operand: summed over the axes that were broadcast, or broadcast itself."""
+def fit(gradient: Expression, of: Spec, each: bool) -> Expression:
+    """A gradient in the shape of its operand: summed over the axes that were broadcast, or broadcast itself.
+
+    Args:
+        of: the operand's spec.
+        each: whether it was read for each element of a list. A gradient that all elements have stays one.
+    """
+    shape = of.shape
+    if each and not of.each:
+        gradient = segment_sum(gradient)
     ahead = gradient.ndim - len(shape)
     if ahead > 0:
         gradient = sum(gradient, tuple(range(ahead)))

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import fields, is_dataclass
-from types import MethodType, ModuleType
+from types import MethodType
 from typing import Any
 
-import numpy as np
-
 from edbatch.base.exact import Identity, exact
-from edbatch.graph.step import ATOMS, is_atom
+from edbatch.graph.step import is_atom
 
 #: Tuples in tuples that are given by keyword, at most: what else goes through them calls itself for each.
 DEEPEST = 100
 
 
 def keyword_key(value: Any, left: int = DEEPEST) -> Hashable:
-    """As `exact`, but objects that may hold parameters are held weakly, and equal to themselves alone.
-
-    What is by value stays so: numbers, texts, tuples, objects that say what they are equal to and hold nothing else,
-    and what cannot be referenced weakly.
-
-    Args:
-        left: tuples in tuples that there may be.
+    """A key as exact as `exact`'s that keeps no object alive that may hold parameters: it is equal to itself alone.
 
     Raises:
-        TypeError: the value, or a part of it, is not hashable, or there are more.
+        TypeError: a part is not hashable, or there are more than `left` tuples in tuples.
     """
-    kind: type = value.__class__
+    kind: Any = value.__class__
     if is_atom(value):
         return exact(value)
     if not left:
@@ -40,11 +32,11 @@ def keyword_key(value: Any, left: int = DEEPEST) -> Hashable:
     if kind is MethodType:  # another object each time it is asked for
         return kind, Identity(value.__self__), Identity(value.__func__)
     hash(value)  # or raise
-    if not kind.__weakrefoffset__ or _is_value(value):
-        return exact(value)
-    if is_dataclass(value) and _says_equal(kind):
+    if is_dataclass(kind) and kind.__eq__ is not object.__eq__:
         parts = [getattr(value, field.name) for field in fields(value) if field.compare]
         return (kind, *(keyword_key(part, left - 1) for part in parts))
+    if not kind.__weakrefoffset__ or _is_value(value):
+        return exact(value)
     return kind, Identity(value)
 
 
@@ -78,20 +70,7 @@ def is_gone(key: Any) -> bool:
     return isinstance(key, tuple | frozenset) and any(map(is_gone, key))
 
 
-def _says_equal(kind: type) -> bool:
-    equal: Any = kind.__eq__
-    return equal is not object.__eq__
-
-
-def _is_value(value: Any, depth: int = 3) -> bool:
-    """Whether a value holds nothing but what is equal by what it is; so far down, everything counts as an object."""
-    kind = value.__class__
-    if kind in ATOMS or isinstance(value, np.generic | type | ModuleType):
-        return True
-    if not depth:
-        return False
-    if isinstance(value, dict):
-        return all(_is_value(part, depth - 1) for part in (*value, *value.values()))
-    if isinstance(value, list | tuple | set | frozenset):
-        return all(_is_value(part, depth - 1) for part in value)
-    return _says_equal(kind) and all(_is_value(part, depth - 1) for part in getattr(value, "__dict__", {}).values())
+def _is_value(value: Any) -> bool:
+    """Whether a value says what it is equal to, and holds nothing but numbers and texts."""
+    kind: Any = value.__class__
+    return kind.__eq__ is not object.__eq__ and all(map(is_atom, getattr(value, "__dict__", {}).values()))

@@ -20,8 +20,8 @@ _made: WeakKeyDictionary[CodeType, tuple[WeakSet[Any], int]] = WeakKeyDictionary
 def note_cell(cell: Any, name: str, function: Callable[..., Any]) -> None:
     """Count a cell that has been traced; one of many of this function that are no more warns.
 
-    A decorator or `eb.cell(...)` inside the function that computes a loss makes a cell for every mini-batch, which
-    is traced each time. Many that live together, as one for each layer, are as they should be.
+    A decorator inside of the function that computes a loss makes a cell for every mini-batch. Many that live together,
+    as one for each layer, are as they should be.
     """
     code = getattr(function, "__code__", None)
     if code is None:

@@ -16,17 +16,11 @@ from edbatch.graph.spec import ParameterSpec
 
 
 def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
-    """The spec of one parameter whose rows are those of the given ones, in order.
+    """The spec of one parameter whose rows are those of several vectors, or matrices of as many columns, in order.
 
-    The given parameters become views of its storage, and their gradients of its gradient: updating either is updating
-    both, nothing is copied later. The stack lives as long as one of them.
-
-    Args:
-        specs: of vectors, or of matrices with one number of columns.
-
-    Returns:
-        None if that cannot be: a parameter occurs twice, is gone, or is part of a stack already in which the others
-        do not follow it.
+    These become views of its storage, and their gradients of its gradient: updating either is updating both. The stack
+    lives as long as one of them. None if that cannot be: a parameter occurs twice, is gone, or is part of a stack
+    already in which the others do not follow it.
 
     Example:
         >>> import edbatch as eb
@@ -78,7 +72,7 @@ class ColumnRange(Parameter):
 
     @property
     def array(self) -> Any:
-        """The same object as long as the matrix lies where it did."""
+        """The part of the matrix; the same object as long as that lies where it did."""
         array = parameter_array(self._whole)
         if self._seen is not array:
             self._seen, self._part = array, array[:, self._range]
@@ -86,7 +80,7 @@ class ColumnRange(Parameter):
 
     @property
     def matrix(self) -> Parameter:
-        """What the columns are of; of those that `of` has given, what gathers their gradients."""
+        """What the columns are of, or, where `of` has given them, what gathers their gradients."""
         return parameter_of(self._whole) if self._gathers is None else self._gathers
 
     def of(self, stand_in: Parameter) -> ColumnRange:
@@ -99,10 +93,6 @@ class ColumnRange(Parameter):
         """Those of the matrix."""
         return self.matrix.members()
 
-    def with_rows(self, begin: int, end: int) -> ParameterSpec:
-        """The spec of these columns of some neighbours in the stack that the matrix is; see `some_rows`."""
-        return column_range(some_rows(self._whole, begin, end), self._range.start, self._range.stop)
-
     def _sum(self) -> Any:
         return self.matrix._sum()[:, self._range]
 
@@ -111,20 +101,7 @@ _ranges: WeakKeyDictionary[Parameter, dict[tuple[int, int], ColumnRange]] = Weak
 
 
 def column_range(spec: ParameterSpec, begin: int, end: int) -> ParameterSpec:
-    """The spec of some columns of a matrix as a parameter, which lives as long as the matrix.
-
-    Raises:
-        EdBatchError: the matrix was deleted.
-
-    Example:
-        >>> import edbatch as eb
-        >>> model = eb.ParameterCollection()
-        >>> W = model.add_parameters((1, 3), init=[[1.0, 2.0, 3.0]])
-        >>> last = column_range(W.spec, 1, 3).parameter()
-        >>> W.set_value([[4, 5, 6]])
-        >>> last.value().tolist()
-        [[5.0, 6.0]]
-    """
+    """The spec of some columns of a matrix as a parameter, which lives as long as the matrix."""
     parameter_array(spec)  # or raise
     whole = spec.parameter()
     assert whole is not None
@@ -140,21 +117,10 @@ def some_rows(spec: ParameterSpec, begin: int, end: int) -> ParameterSpec:
     Args:
         spec: of a stack, of neighbours in one, or of columns of either.
         begin, end: rows of it, where the first of the neighbours begins and the last ends.
-
-    Raises:
-        EdBatchError: the stack was deleted.
-
-    Example:
-        >>> import edbatch as eb
-        >>> model = eb.ParameterCollection()
-        >>> a, b, c = (model.add_parameters((rows, 3), name=f"W{rows}") for rows in (1, 2, 5))
-        >>> whole = stacked([a.spec, b.spec, c.spec])
-        >>> some_rows(whole, 1, 8), some_rows(column_range(whole, 0, 2), 0, 1)
-        (W2|W5[7,3], W1[:,0:2][1,2])
     """
     whole = parameter_of(spec)
     if isinstance(whole, ColumnRange):
-        return whole.with_rows(begin, end)
+        return column_range(some_rows(whole._whole, begin, end), whole._range.start, whole._range.stop)
     stack = whole if whole.stack is None else whole.stack
     first = whole.rows.start or 0
     ends = [0, *accumulate(part.shape[0] for part in stack.parts)]
@@ -201,16 +167,7 @@ def stays(parameter: Parameter) -> bool:
 
 
 def space_of(spec: ParameterSpec) -> str:
-    """Parameters of one space may be stacked: the stack that they are parts of, or what free ones have in common.
-
-    Example:
-        >>> import edbatch as eb
-        >>> model = eb.ParameterCollection()
-        >>> a, b, c = (model.add_parameters((rows, 3), name=f"W{rows}") for rows in (1, 2, 5))
-        >>> _ = stacked([a.spec, b.spec])
-        >>> [space_of(x.spec) for x in (a, b, c)]
-        ['W1|W2', 'W1|W2', '[*,3]']
-    """
+    """A name that parameters have in common which may be stacked: that of their stack, or their shape."""
     parameter = spec.parameter()
     if parameter is not None and parameter.stack is not None:
         return parameter.stack.name

@@ -18,14 +18,11 @@ class Compiled:
     """What `Columns.compile` makes of a body.
 
     Args:
-        body: what to run.
-        splittable: the same, to be split around a recurrence.
-        layout: the planned layout, with its variables and batches (a `memory.layout.Layout`).
-        storage: rows of `cell.layout()`: every variable, where it lies, its size.
-        operands: rows of `cell.explain()`: every result and operand of every batch, and how it is reached.
-        batches: how many there are.
-        split: how many of them are there because larger ones would have had to copy an operand.
-        least: what the number of the others is known not to fall below.
+        body, splittable: what to run; the same, to be split around a recurrence.
+        layout: the planned one, with its variables and batches (a `memory.layout.Layout`).
+        storage, operands: rows of `cell.layout()` and `cell.explain()`.
+        batches, split, least: how many there are; of these, because larger ones would have copied an operand; and what
+            the number of the others is known not to fall below.
         without: what was switched off; see `Options.without`.
         alone: parameters that were not stacked because another library holds their arrays.
         seconds: of compilation, by step; kernels are compiled when they run first.
@@ -103,13 +100,13 @@ def explain(cell: Cell, owner: Any = None) -> Table:
 
 
 def compiled_traces(cell: Cell, owner: Any = None) -> list[tuple[str, Compiled]]:
-    """Name and body of every trace, see `layout`."""
+    """Name and body of every trace of an owner, or of all."""
     if owner is None:
         traces = [found for reference in cell.traces if (found := reference()) is not None]
     else:
         traces = [found for found in [cell.kept((owner,)).get(cell.attribute + "_all")] if found]
-    variants = [variant for one in traces for variants in list(one.values()) for variant in variants]
-    types = dict.fromkeys(variant.entry.type for variant in variants)
+    known = [one.trace for of in traces for several in list(of.values()) for one in several]
+    types = dict.fromkeys(one.type for one in known)
     if not types:
         raise EdBatchError(f"cell {cell.name} has not been traced yet; call it once, then ask for its layout")
     return [(type.name, type.op.compiled) for type in types]  # type: ignore[attr-defined]

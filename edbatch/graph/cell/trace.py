@@ -1,4 +1,4 @@
-"""Tracing: running a cell's function once on placeholders, to learn what it computes."""
+"""Tracing: graphs that never run, in which a user's function records once what is then used many times."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
+from edbatch.base.exact import Identity
 from edbatch.errors import EdBatchError
+from edbatch.graph.block import DRAWN
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
+from edbatch.graph.guard import Guard, Held
 from edbatch.graph.missing_operators import KEYWORD_ONLY, MISSING
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.op import Kind, Op, declare
@@ -31,13 +34,9 @@ def argument_type(number: int, spec: Spec) -> NodeType:
 
 
 class Payload:
-    """An integer argument of a cell while the cell is traced: known at run time only.
-
-    It may be a look-up index, a label or an index of `pick`, and nothing else.
+    """An integer argument of a cell while the cell is traced: an index or a label, known at run time only.
 
     Attributes:
-        number: position among the cell's integer arguments.
-        name: what the cell's function calls it.
         limit: the least size it has been used to index.
         is_alike: whether all were of one size: only then does a negative one mean the same wherever it is used.
         is_label: whether it has been used as a label, which is never negative.
@@ -90,7 +89,60 @@ for _name in MISSING:
     setattr(Payload, _name, Payload._unknown)
 
 
-class Trace(Columns):
+class FunctionGraph(Columns):
+    """A graph that never runs: a function records in it, once for many calls.
+
+    Attributes:
+        name: of the function, for errors.
+        drawn: how many integers were drawn.
+        held: guards of the cells and replayed functions that were called in it, and their roots.
+    """
+
+    __slots__ = ("drawn", "held", "name")
+
+    is_trace = True
+    #: Why there are no values.
+    no_value = "; what it records is kept, so it must not depend on computed values"
+
+    def __init__(self, name: str, *of_graph: Any, **named: Any) -> None:
+        super().__init__(*of_graph, **named)
+        self.name = name
+        self.drawn = 0
+        self.held: dict[Any, Held] = {}
+
+    def note(self, guard: Guard, owner: Any, static: Any = None, besides: frozenset[str] | None = None) -> None:
+        """Note what must stay as it is, besides what the function reads itself."""
+        super().note(guard, owner, static, besides)
+        self.held[id(guard), id(owner)] = guard, Identity(owner).held, static
+
+    @property
+    def keeps(self) -> str:
+        """The function, unless it may record anew for each graph."""
+        return self.name if self.base is None else self.base.keeps
+
+    def argument(self, spec: Spec, number: int = 0) -> Expression:
+        """A placeholder for an expression of this spec."""
+        return self.add(argument_type(number, spec), ())
+
+    def take_draws(self, count: int) -> Sequence[Any]:
+        """What stands for integers that every call draws anew."""
+        first = DRAWN + self.drawn
+        self.drawn += count
+        return range(first, first + count)
+
+    @property
+    def refusal(self) -> str:
+        """The error of who asks for a value."""
+        return self.name + self.no_value
+
+    def value(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: there are no values."""
+        raise EdBatchError(self.refusal)
+
+    values = rows = backward = gradients = gradient = run = value
+
+
+class Trace(FunctionGraph):
     """The body of a cell.
 
     Attributes:
@@ -99,40 +151,29 @@ class Trace(Columns):
         enlarging: shapes of the arrays in its body that are larger than what they are computed with.
     """
 
-    __slots__ = ("cell", "enlarging", "has_ended", "payloads")
+    __slots__ = ("enlarging", "has_ended", "payloads")
 
-    is_trace = True
+    no_value = " reads a value; a cell is traced once, its structure must not depend on computed values"
 
     def __init__(
         self, cell: str, dtype: Any, options: Options | None = None, expression_class: type[Expression] = Expression
     ) -> None:
-        super().__init__(dtype, options, expression_class=expression_class)
-        self.cell = cell
+        super().__init__(f"cell {cell}", dtype, options, expression_class=expression_class)
         self.payloads: list[Payload] = []
         self.has_ended = False
         self.enlarging: set[Shape] = set()
         self.inlines = self.careful = True  # a cell in a cell
 
-    def value(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: there are no values while tracing."""
-        if self.has_ended:
-            raise EdBatchError(self.leaked)
-        raise EdBatchError(
-            f"cell {self.cell} reads a value; a cell is traced once, its structure must not depend on computed values"
-        )
-
-    values = backward = gradients = gradient = value
-
     @property
-    def keeps(self) -> str:
-        """The cell."""
-        return f"cell {self.cell}"
+    def refusal(self) -> str:
+        """The error of who asks for a value, now or afterwards."""
+        return self.leaked if self.has_ended else super().refusal
 
     @property
     def leaked(self) -> str:
         """The error of an expression that outlives the trace."""
         return (
-            f"an expression that cell {self.cell} computed while it was traced is used outside of the cell: it has no "
+            f"an expression that {self.name} computed while it was traced is used outside of the cell: it has no "
             "value, as a call of the cell records one node; have the cell return it, and use what each call returns"
         )
 
@@ -146,19 +187,25 @@ class Trace(Columns):
 
     def payload(self, name: str = "") -> Payload:
         """A placeholder for one more integer of a call."""
-        self.payloads.append(Payload(self.cell, len(self.payloads), name))
+        self.payloads.append(Payload(self.name.removeprefix("cell "), len(self.payloads), name))
         return self.payloads[-1]
 
     def take_draws(self, count: int) -> Sequence[Payload]:
         """Placeholders: every call draws anew."""
         return [self.payload() for _ in range(count)]
 
-    def argument(self, spec: Spec) -> Expression:
-        """A placeholder for an expression of this spec."""
-        return self.add(argument_type(self.n, spec), ())
+    def argument(self, spec: Spec, number: int = 0) -> Expression:
+        """A placeholder for an expression of this spec, by its position."""
+        return super().argument(spec, self.n)
 
 
 def traced(trace: Columns, function: Callable[[], Any]) -> Any:
     """Run `function` with `trace` as the current graph; what it returns."""
     with graphs.block(trace):
         return function()
+
+
+def graph_kind(graph: Columns) -> tuple[Any, ...]:
+    """What a function may record differently for."""
+    options = graph.options
+    return graph.dtype, graph.expression_class, graph.inlines, options.variant, options.trace_lines

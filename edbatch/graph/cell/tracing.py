@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import class_of_one
 from edbatch.graph.cell.body import Body, body_of, row_of
-from edbatch.graph.cell.entry import Entry, Variant, cell_op
+from edbatch.graph.cell.entry import CellTrace, GuardedTrace, cell_op
 from edbatch.graph.cell.keywords import may_change
 from edbatch.graph.cell.passes.split_stages import may_split
-from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.cell.trace import Payload, Trace, traced
+from edbatch.graph.cell.tree import TreeDef, flatten
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
@@ -33,8 +33,7 @@ class Arguments:
 
     Args:
         owner: the object whose method is called, if it is one.
-        operands: expressions, parameters and integers; those given by keyword last.
-        labels: what the function calls them.
+        operands, labels: expressions, parameters and integers, and their names; those given by keyword last.
         keywords: how many are given by keyword.
         static: what else is given by keyword, and fixed when the cell is traced.
     """
@@ -60,24 +59,23 @@ def is_expression(x: Any) -> bool:
     return isinstance(x, Expression)
 
 
+_INTEGERS = (int, np.integer, Integers, Payload)
+
+
 def is_integer(x: Any) -> bool:
     """Whether an argument is known at run time only."""
-    return isinstance(x, int | np.integer | Integers | Payload) and not isinstance(x, bool)
+    return isinstance(x, _INTEGERS) and not isinstance(x, bool)
 
 
 def trace_cell(
-    name: str, function: Callable[..., Any], given: Arguments, graph: Columns, known: tuple[Variant, ...]
-) -> Variant:
-    """What calls with such arguments record; an entry of `known`, if it computes the same.
-
-    Raises:
-        EdBatchError: the function computes something else when it is traced again.
-    """
+    name: str, function: Callable[..., Any], given: Arguments, graph: Columns, known: tuple[GuardedTrace, ...]
+) -> GuardedTrace:
+    """Trace a call twice; one of `known` that computes the same gives its trace."""
     roots = given.owner[0] if given.owner else None, given.objects
     try:
-        body, structure, trace = run(name, function, given, graph)
+        body, tree, trace = run(name, function, given, graph)
         again = run(name, function, given, graph)
-        if not same(body, again[0]) or structure != again[1]:
+        if not same(body, again[0]) or tree != again[1]:
             guard = function_state(f"cell {name}", function, *roots)
             run(name, function, given, graph)
             change = guard.change(*roots)
@@ -95,30 +93,35 @@ def trace_cell(
             "from outside"
         ) from error
     except EdBatchError as error:
-        prefix = f"cell {name}"
-        text = str(error)
+        prefix, text = f"cell {name}", str(error)
         joint = " " if text.startswith("keeps state") else ": "
         named = EdBatchError(text if text.startswith(prefix) else f"{prefix}{joint}{text}")
         raise named.with_traceback(error.__traceback__) from None  # which shows the line in the function
-    taken = iter(trace.payloads)
-    used = [next(taken) if is_integer(x) else x for x in given.operands]
-    specs = tuple(x.limit if isinstance(x, Payload) else x.spec for x in used)
-    mixed = tuple(at for at, x in enumerate(used) if isinstance(x, Payload) and not x.is_alike)
-    labels = tuple(at for at, x in enumerate(used) if isinstance(x, Payload) and x.is_label)
-    enlarging = frozenset(trace.enlarging)
-    for variant in known:
-        entry, of_call = variant.entry, (structure, specs, enlarging)
-        if same(entry.traced, body) and (entry.structure, entry.specs, entry.enlarging) == of_call:
-            return Variant(entry, guard, class_of_one(graph), graph.serial)
-    entry = _entry(name, given, graph, body, structure, specs, len(list(taken)))
-    made = replace(entry, mixed=mixed, labels=labels, enlarging=enlarging)
-    return Variant(made, guard, class_of_one(graph), graph.serial)
+    made = _known(trace, given, body, tree, known) or _compiled(name, given, graph, trace, body, tree)
+    return GuardedTrace(made, guard, class_of_one(graph), graph.serial)
 
 
-def _entry(
-    name: str, given: Arguments, graph: Columns, body: Body, structure: Structure, specs: tuple[Any, ...], draws: int
-) -> Entry:
+def _specs(given: Arguments, trace: Trace) -> tuple[Any, ...]:
+    payloads = iter(trace.payloads)
+    return tuple([next(payloads).limit if is_integer(x) else x.spec for x in given.operands])
+
+
+def _known(
+    trace: Trace, given: Arguments, body: Body, tree: TreeDef, known: tuple[GuardedTrace, ...]
+) -> CellTrace | None:
+    """A trace that computes the same."""
+    specs, enlarging = _specs(given, trace), frozenset(trace.enlarging)
+    for found in [one.trace for one in known]:
+        if same(found.body, body) and (found.tree, found.specs, found.enlarging) == (tree, specs, enlarging):
+            return found
+    return None
+
+
+def _compiled(name: str, given: Arguments, graph: Columns, trace: Trace, body: Body, tree: TreeDef) -> CellTrace:
     """A body compiled, as an op."""
+    integers = [at for at, x in enumerate(given.operands) if is_integer(x)]
+    payloads = dict(zip(integers, trace.payloads, strict=False))  # others are drawn
+    draws = len(trace.payloads) - len(integers)
     arguments = given.chosen(is_expression)
     compiled = graph.compile(body, arguments)
     columns, row, outs = row_of(compiled.body, graph.dtype)
@@ -132,11 +135,14 @@ def _entry(
         names=(*arguments, *given.chosen(is_integer), *["mask"] * draws),
         **dict(zip(("has_early", "has_late", "looks_up"), splits, strict=True)),
     )
-    return Entry(specs, intern(op, (), compiled.body.arguments, row), draws, outs, structure, body)
+    mixed = tuple(at for at, x in payloads.items() if not x.is_alike)
+    labels = tuple(at for at, x in payloads.items() if x.is_label)
+    type, enlarging = intern(op, (), compiled.body.arguments, row), frozenset(trace.enlarging)
+    return CellTrace(_specs(given, trace), type, draws, outs, tree, body, mixed, labels, enlarging)
 
 
-def run(name: str, function: Callable[..., Any], given: Arguments, graph: Columns) -> tuple[Body, Structure, Trace]:
-    """One trace: what the function computes, how it returns it, and the trace."""
+def run(name: str, function: Callable[..., Any], given: Arguments, graph: Columns) -> tuple[Body, TreeDef, Trace]:
+    """Trace once: what the function computes, how it returns it, and the trace."""
     trace = Trace(name, graph.dtype, graph.options, class_of_one(graph))
     placed: list[Any] = []
     for x, label in zip(given.operands, given.labels, strict=True):
@@ -146,12 +152,9 @@ def run(name: str, function: Callable[..., Any], given: Arguments, graph: Column
             placed.append(x if isinstance(x, Parameter) else trace.argument(x.spec))
     split = len(placed) - given.keywords
     named = dict(zip(given.labels[split:], placed[split:], strict=True))
-
-    def call() -> Any:
-        return function(*given.owner, *placed[:split], **named, **given.static)
-
     try:
-        leaves, structure = flatten(traced(trace, call))
+        returned = traced(trace, lambda: function(*given.owner, *placed[:split], **named, **given.static))
+        leaves, tree = flatten(returned)
     finally:
         trace.has_ended = True
     for x in leaves:
@@ -165,39 +168,41 @@ def run(name: str, function: Callable[..., Any], given: Arguments, graph: Column
         raise EdBatchError("it returns no expression")
     nodes = [to_node(trace, to_operand("result", trace, x)) for x in leaves]
     arguments = tuple(x.spec for x in given.operands if isinstance(x, Expression))
-    return body_of(trace, arguments, [x.id for x in nodes], len(trace.payloads)), structure, trace
+    return body_of(trace, arguments, [x.id for x in nodes], len(trace.payloads)), tree, trace
 
 
 def same(a: Body, b: Body) -> bool:
     """Whether two traces are of one computation."""
-    return a.outputs == b.outputs and len(a.nodes) == len(b.nodes) and all(
-        (x.type, x.operands, x.payload) == (y.type, y.operands, y.payload)
-        and (x.value is None) == (y.value is None)
-        and (x.value is None or (x.value.shape, x.value.tobytes()) == (y.value.shape, y.value.tobytes()))
-        for x, y in zip(a.nodes, b.nodes, strict=True)
-    )  # fmt: skip
+    return a.outputs == b.outputs and len(a.nodes) == len(b.nodes) and _first_difference(a, b) is None
 
 
-def expect_same(name: str, function: Callable[..., Any], given: Arguments, graph: Columns, entry: Entry) -> None:
-    """Trace once more, and compare.
+def _first_difference(a: Body, b: Body) -> str | None:
+    """The first node in which two bodies differ, in words."""
+    for x, y in zip(a.nodes, b.nodes, strict=False):
+        if (x.type, x.operands, x.payload) != (y.type, y.operands, y.payload):
+            return f"{x.type}, then {y.type}" if x.type is not y.type else f"{x.type}, of other operands"
+        if _bits(x.value) != _bits(y.value):
+            return f"a number that was {x.value}, then {y.value}"
+    return None
 
-    Raises:
-        EdBatchError: the function computes something else now.
-    """
-    body, structure, _ = run(name, function, given, graph)
-    if not same(body, entry.traced) or structure != entry.structure:
-        raise EdBatchError(
-            f"cell {name}: it computes something else than when it was traced ({difference(entry.traced, body)}), and "
-            "nothing that it is compared by has changed; pass what it depends on as an argument, or as a keyword-only "
-            "parameter"
-        )
+
+def _bits(value: Any) -> Any:
+    return value if value is None else (value.shape, value.tobytes())
 
 
 def difference(a: Body, b: Body) -> str:
     """The first thing in which two traces of one function differ."""
-    for x, y in zip(a.nodes, b.nodes, strict=False):
-        if (x.type, x.operands, x.payload) != (y.type, y.operands, y.payload):
-            return f"{x.type}, then {y.type}" if x.type is not y.type else f"{x.type}, of other operands"
-        if (x.value is None) != (y.value is None) or (x.value is not None and x.value.tobytes() != y.value.tobytes()):
-            return f"a number that was {x.value}, then {y.value}"
-    return f"{len(a.nodes)} operations, then {len(b.nodes)}" if len(a.nodes) != len(b.nodes) else "what it returns"
+    lengths = len(a.nodes), len(b.nodes)
+    others = "what it returns" if lengths[0] == lengths[1] else "{} operations, then {}".format(*lengths)
+    return _first_difference(a, b) or others
+
+
+def expect_same(name: str, function: Callable[..., Any], given: Arguments, graph: Columns, known: CellTrace) -> None:
+    """Trace once more, and raise an error if the function computes something else now."""
+    body, tree, _ = run(name, function, given, graph)
+    if not same(body, known.body) or tree != known.tree:
+        raise EdBatchError(
+            f"cell {name}: it computes something else than when it was traced ({difference(known.body, body)}), and "
+            "nothing that it is compared by has changed; pass what it depends on as an argument, or as a keyword-only "
+            "parameter"
+        )

@@ -8,7 +8,7 @@ from typing import Any
 
 from edbatch.graph.cell.body import Body, Node, Value, spec_of_value, step_to
 from edbatch.graph.cell.entry import CellOp
-from edbatch.graph.cell.passes import prepare_for_kernels
+from edbatch.graph.cell.passes import body_over_lists, prepare_for_kernels
 from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.spec import ParameterSpec, Spec
@@ -16,13 +16,19 @@ from edbatch.graph.views import NODE_BITS, steps_of
 
 
 def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
-    """What a type computes, the row of its result, and the steps to each output; a primitive is a body of one node."""
+    """What a type computes, the row of its result, and the steps to each output; a primitive is a body of one node.
+
+    That of an op over lists reads a value for each element of a list.
+    """
     if isinstance(type.op, CellOp):
         body = type.op.body
         returned = [spec_of_value(body, value) for value in body.outputs]
         return body, type.out, [step_to(type.out, *at) for at in zip(type.op.columns, returned, strict=True)]
     if type.body is not None:
         return type.body, type.out, [0]
+    if type.lists:
+        body = type.body = prepare_for_kernels(body_over_lists(type), named=True)
+        return body, type.out, [0]
     specs = tuple([operand for operand in type.operands if not isinstance(operand, ParameterSpec)])
     arguments = [Node(argument_type(at, spec), ()) for at, spec in enumerate(specs)]
     node = Node(type, tuple(map(Value, range(len(specs)))), tuple([-1 - at for at in range(type.op.payload)]))
@@ -44,7 +50,7 @@ def columns_of_type(type: NodeType) -> tuple[int, ...]:
 
 
 def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
-    """From a result to the parts that the operands go to; None if the op computes."""
+    """The function from a result to the parts that the operands go to; None if the op computes."""
     places = type.op.places
     if places is None:
         return None

@@ -13,19 +13,14 @@ from edbatch.graph.expression_array import is_one
 from edbatch.graph.expression_list import listed
 from edbatch.graph.list_callers import over
 from edbatch.graph.node_type import node_type
-from edbatch.graph.op import Equations, Op, Sample, declare, expect
+from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.elementwise import multiply
 from edbatch.graph.ops.matrix import DOT, dot
-from edbatch.graph.ops.normalize import softmax
 from edbatch.graph.ops.reduce import sum
+from edbatch.graph.ops.segments import segment_softmax, segment_sum
 from edbatch.graph.ops.shape import reshape
 from edbatch.graph.record import checked_number, checked_size
 from edbatch.graph.spec import Shape
-
-
-def _halves(xs: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return xs[: len(xs) // 2], xs[len(xs) // 2 :]
 
 
 def _weighted_shape(weight: Shape, value: Shape) -> Shape:
@@ -33,21 +28,12 @@ def _weighted_shape(weight: Shape, value: Shape) -> Shape:
     return value
 
 
-def _weighted(*both: Any) -> Expression:
-    return sum([multiply(weight, value) for weight, value in zip(*_halves(both), strict=True)])
-
-
 WEIGHTED_SUM = declare(
     Op(
         "weighted_sum",
         _weighted_shape,
         variadic=True,
-        equations=Equations(
-            ("weight[e]", "value[e,d]"),
-            "out[d] = sum_e(weight * value)",
-            lambda weight, value: {"d": math.prod(value)},
-        ),
-        unrolled=_weighted,
+        composite=lambda weight, value: segment_sum(weight * value),
         samples=(Sample(((), (3,))), Sample(((), (2, 2))), Sample(((), ()))),
     )
 )
@@ -61,11 +47,10 @@ def _attention_shape(query: Shape, key: Shape, value: Shape, heads: int, scale: 
     return value
 
 
-def _attention(query: Any, *both: Any, heads: int, scale: float) -> Expression:
-    keys, values = ([reshape(x, (heads, -1)) for x in xs] for xs in _halves(both))
-    scores = [sum(reshape(query, (heads, -1)) * key, axis=1, keepdims=True) * scale for key in keys]
-    weights = softmax(scores)
-    return reshape(sum([weight * value for weight, value in zip(weights, values, strict=True)]), both[-1].shape)
+def _attention(query: Any, key: Any, value: Any, heads: int, scale: float) -> Expression:
+    parts = [reshape(x, (heads, -1)) for x in (query, key, value)]
+    weight = segment_softmax(sum(parts[0] * parts[1], axis=1, keepdims=True) * scale)
+    return reshape(segment_sum(weight * parts[2]), value.shape)
 
 
 ATTENTION = declare(
@@ -74,20 +59,7 @@ ATTENTION = declare(
         _attention_shape,
         variadic=True,
         singles=1,
-        equations=Equations(
-            ("query[h,d]", "key[e,h,d]", "value[e,h,c]"),
-            """
-            score[e,h] = scale * sum_d(query * key)
-            weight[e,h] = exp(score - stop_gradient(max_e(score))) / sum_e(exp(score - stop_gradient(max_e(score))))
-            out[h,c] = sum_e(weight * value)
-            """,
-            lambda query, key, value, heads, scale: {
-                "h": heads,
-                "d": query[0] // heads,
-                "c": value[0] // heads,
-            },
-        ),
-        unrolled=_attention,
+        composite=_attention,
         samples=(
             Sample(((3,), (3,), (2,)), {"heads": 1, "scale": 0.5}),
             Sample(((4,), (4,), (6,)), {"heads": 2, "scale": 1.0}),

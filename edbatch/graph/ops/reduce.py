@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
@@ -14,10 +14,18 @@ from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.list_callers import variadic
-from edbatch.graph.op import OPS, Equations, Op, Sample, composite, declare, expect
+from edbatch.graph.op import OPS, Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, called_as, named, recorded
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.elementwise import alike, exp, greater, is_zero, log, maximum2, minimum2, sqrt, square, where
+from edbatch.graph.ops.elementwise import alike, is_zero, maximum2, minimum2, sqrt, square, where
+from edbatch.graph.ops.segments import (
+    logsumexp_by,
+    segment_logsumexp,
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_sum,
+)
 from edbatch.graph.ops.shape import checked_axis, reshape, stop_gradient
 from edbatch.graph.record import entries_of, own_zeros, to_expression
 from edbatch.graph.spec import Shape
@@ -86,30 +94,31 @@ def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expres
     return over_axes(composite(name, reduced_shape, reduced, samples_over_axes()))
 
 
-def _over_list(reduction: str, name: str, unrolled: Callable, gradient: Callable) -> Callable[[Any], Expression]:
-    """Declare a reduction over a list, one type for all lengths; `unrolled` and `gradient` (see `Op`): in a cell."""
-    equations = Equations(("x[e,i]",), f"out[i] = {reduction}_e(x)", lambda shape: {"i": math.prod(shape)})
+def _over_list(
+    name: str, called: str, reduction: Callable, unrolled: Callable | None = None, gradient: Callable | None = None
+) -> Callable[[Any], Expression]:
+    """Declare a reduction over a list, one type for all lengths.
+
+    Args:
+        called: what users call it.
+        reduction: over elements.
+        unrolled, gradient: of what others are made of in a cell, see `Op`.
+    """
     op = Op(
         name,
         lambda shape: shape,
         variadic=True,
-        equations=equations,
+        composite=reduction,
         unrolled=unrolled,
         gradient=gradient,
-        chooses=reduction in ("max", "min"),
+        chooses=reduction in (segment_max, segment_min),
         samples=(Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),))),
     )
-    return variadic(declare(op), reduction)
+    return variadic(declare(op), called)
 
 
 def _total(*xs: Any) -> Expression:
     return reduce(add, xs)
-
-
-def _logsumexp_of(*xs: Any) -> Expression:
-    top = reduce(maximum2, xs)
-    bounded = _finite(top)
-    return log(_total(*(exp(x - bounded) for x in xs))) + top
 
 
 def _to_the_largest(g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> Expression:
@@ -122,16 +131,8 @@ def _mean(x: Any, axes: tuple[int, ...]) -> Expression:
     return sum(x, axes, keepdims=True) / math.prod(x.shape[axis] for axis in axes)
 
 
-def _finite(x: Expression) -> Expression:
-    """x with finite numbers in place of infinite ones."""
-    largest = float(np.finfo(x.spec.dtype).max)
-    return x.clip(-largest, largest)
-
-
 def _logsumexp(x: Any, axes: tuple[int, ...]) -> Expression:
-    top = stop_gradient(max(x, axes, keepdims=True))
-    total = sum(exp(x - _finite(top)), axes, keepdims=True)
-    return log(maximum2(total, 1e-30)) + top  # of entries that are not all -inf, the total is at least 1
+    return logsumexp_by(partial(max, axis=axes, keepdims=True), partial(sum, axis=axes, keepdims=True), x)
 
 
 def centred(x: Any, axes: Axis) -> Expression:
@@ -167,27 +168,13 @@ def _to_the_largest_of(g: Any, out: Any, *xs: Any) -> list[Expression]:
     return [where(one, each, 0) for one in among]
 
 
-def _by_weight(g: Any, out: Any, *xs: Any) -> list[Expression]:
-    """The result is rounded, which counts where it is large: the weights are made to add up to 1.
-
-    That of an infinite entry is NaN, and its alone.
-    """
-    least = float(np.finfo(out.spec.dtype).min)
-    weights = [exp(x - maximum2(out, least)) for x in xs]  # 0 where both are -inf
-    total = _total(*weights)
-    scale = g / where(greater(total, 0), total, 1)
-    return [scale * weight for weight in weights]
-
-
-_sum_list_of = _over_list("sum", "sum_list", _total, lambda g, out, *xs: [g] * len(xs))
-_mean_list_of = _over_list(
-    "mean", "mean_list", lambda *xs: _total(*xs) / len(xs), lambda g, out, *xs: [g / len(xs)] * len(xs)
-)
-_maximum_list_of = _over_list("max", "maximum_list", lambda *xs: reduce(maximum2, xs), _to_the_largest_of)
-_minimum_list_of = _over_list("min", "minimum_list", lambda *xs: reduce(minimum2, xs), _to_the_largest_of)
+_sum_list_of = _over_list("sum_list", "sum", segment_sum, _total, lambda g, out, *xs: [g] * len(xs))
+_mean_list_of = _over_list("mean_list", "mean", segment_mean)
+_maximum_list_of = _over_list("maximum_list", "max", segment_max, lambda *xs: reduce(maximum2, xs), _to_the_largest_of)
+_minimum_list_of = _over_list("minimum_list", "min", segment_min, lambda *xs: reduce(minimum2, xs), _to_the_largest_of)
 _elementwise_maximum_of = variadic(OPS["maximum_list"], "maximum")
 _elementwise_minimum_of = variadic(OPS["minimum_list"], "minimum")
-_logsumexp_list_of = _over_list("logsumexp", "logsumexp_list", _logsumexp_of, _by_weight)
+_logsumexp_list_of = _over_list("logsumexp_list", "logsumexp", segment_logsumexp)
 
 
 def is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bool:

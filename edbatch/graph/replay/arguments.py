@@ -11,12 +11,12 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import array_graph
-from edbatch.graph.cell.structure import LEAF, Structure, is_nesting, leads_to_expression, structure_of
+from edbatch.graph.cell.tree import LEAF, TreeDef, is_nesting, leads_to_expression, tree_of
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.replay.recorder import Recorder
+from edbatch.graph.replay.recording import ReplayGraph
 from edbatch.graph.replay.sample import Sample, in_slots, is_python
 from edbatch.graph.spec import Spec
 
@@ -27,20 +27,18 @@ class Arguments:
     """What a call gives, but for the model.
 
     Args:
-        args, keywords: without the model.
         opened: the `id` of arguments in which expressions are looked for everywhere, not only where one comes first.
 
     Attributes:
         expressions: in any nesting.
         values: all else, the sample.
-        same: by which a call is known that gives the same objects: the `id` of a sample that is alone, or what tells
-            of all arguments which objects and which kinds of expressions they are.
+        same: by which a call with the same objects is known.
         kind: what is known of the expressions, and where values are.
     """
 
     same: Hashable
     kind: Hashable
-    _form: Structure | None
+    _tree: TreeDef | None
 
     def __init__(self, args: tuple[Any, ...], keywords: dict[str, Any], opened: frozenset[int] = frozenset()) -> None:
         self.args, self.keywords = args, keywords
@@ -48,22 +46,21 @@ class Arguments:
         self._opened = opened
         self._leaves: list[Any] = []
         if len(args) == 1 and not keywords and not opened and not leads_to_expression(args[0]):
-            self.values, self.same, self.kind, self._form = [args[0]], id(args[0]), None, None
+            self.values, self.same, self.kind, self._tree = [args[0]], id(args[0]), None, None
             return
-        parts = [self._argument(x) for x in (*args, *keywords.values())]
-        self._form = Structure(list, tuple(parts))
+        parts = []
+        for x in (*args, *keywords.values()):
+            self._is_whole = id(x) in opened
+            parts.append(self._leaf(x) or tree_of(x, self._leaf))
+        self._tree = TreeDef(list, tuple(parts))
         self.kind = tuple(keywords), *parts
         self.expressions = [x for x in self._leaves if isinstance(x, Expression)]
         self.values = [x for x in self._leaves if not isinstance(x, Expression)]
         self.same = self.kind, *map(id, self.values)
 
     def sample(self, place: str, strict: bool) -> tuple[Arguments, Sample]:
-        """The sample gone through, and the arguments, in which expressions may have been found by that.
-
-        Raises:
-            EdBatchError: an expression is where it cannot be given anew, or there is what nobody sees the changes of.
-        """
-        found = Sample.of(tuple(self.values), place, strict)
+        """The sample gone through, and the arguments, in which expressions may have been found by that."""
+        found = Sample(tuple(self.values), place, strict)
         if not found.holds_expressions:
             return self, found
         if self._opened:
@@ -72,16 +69,15 @@ class Arguments:
                 "lists, dictionaries and data classes"
             )
         given = (*self.args, *self.keywords.values())
-        opened = {id(x) for x in given if is_nesting(x) and Sample.of((x,), place, strict).holds_expressions}
+        opened = {id(x) for x in given if is_nesting(x) and Sample((x,), place, strict).holds_expressions}
         return Arguments(self.args, self.keywords, frozenset(opened or [0])).sample(place, strict)
 
-    def placed(self, recorder: Recorder) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def placed(self, graph: ReplayGraph) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """With placeholders for expressions."""
-        if self._form is None:
+        if self._tree is None:
             return self.args, self.keywords
-        leaves = (_placeholder(x, recorder) if isinstance(x, Expression) else x for x in self._leaves)
-        placed = self._form.build(leaves)
-        n = len(self.args)
+        leaves = (_placeholder(x, graph) if isinstance(x, Expression) else x for x in self._leaves)
+        placed, n = self._tree.build(leaves), len(self.args)
         return tuple(placed[:n]), dict(zip(self.keywords, placed[n:], strict=True))
 
     @property
@@ -89,33 +85,21 @@ class Arguments:
         """The expressions, those of arrays one by one."""
         return [one for x in self.expressions for one in (x if isinstance(x, ExpressionArray) else [x])]
 
-    def _argument(self, x: Any) -> Structure:
+    def _leaf(self, x: Any) -> TreeDef | None:
         if x.__class__ is Expression:
             self._leaves.append(x)
-            return _form_of(x.spec)
-        is_whole = id(x) in self._opened
-        if not is_whole and not leads_to_expression(x):
-            self._leaves.append(x)
+            return _leaf_of(x.spec, -1)
+        if is_nesting(x) and (self._is_whole or leads_to_expression(x)):
+            return None
+        self._leaves.append(x)
+        if not isinstance(x, Expression):
             return LEAF
-
-        def leaf(part: Any) -> Structure | None:
-            if part.__class__ is Expression:
-                self._leaves.append(part)
-                return _form_of(part.spec)
-            is_expression = isinstance(part, Expression)
-            if not is_expression and is_nesting(part) and (is_whole or leads_to_expression(part)):
-                return None
-            self._leaves.append(part)
-            if not is_expression:
-                return LEAF
-            return _form_of(part.spec, len(part) if isinstance(part, ExpressionArray) else -1)
-
-        return structure_of(x, leaf, "")
+        return _leaf_of(x.spec, len(x) if isinstance(x, ExpressionArray) else -1)
 
 
 @lru_cache(1000)
-def _form_of(spec: Spec, count: int = -1) -> Structure:
-    return Structure(None, told=(spec, count))
+def _leaf_of(spec: Spec, count: int) -> TreeDef:
+    return TreeDef(None, told=(spec, count))
 
 
 def is_model(x: Any) -> bool:
@@ -142,9 +126,9 @@ def is_model(x: Any) -> bool:
     return False
 
 
-def _placeholder(x: Expression, recorder: Recorder) -> Expression:
+def _placeholder(x: Expression, graph: ReplayGraph) -> Expression:
     """What stands for an expression while a sample is recorded."""
     if isinstance(x, ExpressionArray):
-        made = [recorder.argument(x.spec).id for _ in range(len(x))]
-        return array_graph(recorder, len(x)).leaf(np.array(made, np.int64), x.spec)
-    return recorder.argument(x.spec)
+        made = [graph.argument(x.spec).id for _ in range(len(x))]
+        return array_graph(graph, len(x)).leaf(np.array(made, np.int64), x.spec)
+    return graph.argument(x.spec)

@@ -13,20 +13,18 @@ from edbatch.base.exact import exact
 from edbatch.base.numbers import checked_integer
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
-from edbatch.graph.cell.structure import taken_apart
 from edbatch.graph.cell.trace import Trace, traced
+from edbatch.graph.cell.tree import flatten_result
 from edbatch.graph.columns import Columns
-from edbatch.graph.expression import Expression
 from edbatch.graph.function_state import function_state
-from edbatch.graph.guard import Held
+from edbatch.graph.guard import Held, by_owner
 from edbatch.graph.opened import graphs
 from edbatch.graph.place import place
 from edbatch.graph.record import graph_of
 from edbatch.graph.replay.arguments import Arguments, is_model
-from edbatch.graph.replay.recorder import Recorder
-from edbatch.graph.replay.recording import Recording
-from edbatch.graph.replay.sample import Sample, unchanged
-from edbatch.graph.replay.store import Entry, State, Store
+from edbatch.graph.replay.recording import Recording, ReplayGraph
+from edbatch.graph.replay.sample import unchanged
+from edbatch.graph.replay.store import KeptRecording, State, Store
 
 MEMORY = 1 << 28
 TWICE = 16  # samples that are recorded twice: what differs is no function of them
@@ -93,17 +91,17 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
         try:  # one sample, which may be known by its `id`, after a model or alone
             sample = args[-1]
             serial, known = own.live if len(args) == 1 else stores[id(args[0])].live
-            entry = known[id(sample)]
+            one = known[id(sample)]
             if serial != graph.serial or len(args) > 2 or keywords:
                 return made.call(args, keywords)
         except (AttributeError, IndexError, KeyError):  # no graph, or what is new
             return made.call(args, keywords)
-        if entry.parts and not unchanged(entry.parts):
+        if one.parts and not unchanged(one.parts):
             return made.call(args, keywords)
-        entry.used = True
-        if entry.plain is None:
-            return entry.recording.append(graph, [])
-        blocks, id_, spec = entry.plain
+        one.used = True
+        if one.recording.single is None:
+            return one.recording.append(graph, [])
+        blocks, id_, spec = one.recording.single
         return graph.expression_class(graph, place(graph, blocks, (), 0, None) + id_, spec)
 
     return update_wrapper(call, function)
@@ -115,17 +113,14 @@ class Replay:
     Attributes:
         own: recordings of calls without a model.
         stores: of each model, by its `id`.
-
-    Raises:
-        EdBatchError: it is no function, or one whose calls can be suspended.
     """
 
     def __init__(self, function: Any, key: Callable[..., Hashable] | None, memory: int) -> None:
         if not callable(function) or isinstance(function, type):
             raise EdBatchError(f"replay: expected a function, got {function!r}")
-        kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
         self.function = function
         self.place = f"replay {getattr(function, '__qualname__', function)}"
+        kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
         if any(is_kind(function) for is_kind in kinds):
             raise EdBatchError(f"{self.place}: expected a function that returns, got one that waits or yields")
         self._names = list(signature_of(function).parameters)
@@ -140,41 +135,35 @@ class Replay:
         if not args and keywords and self._names[0] in keywords:
             keywords = dict(keywords)
             args = (keywords.pop(self._names[0]),)
-        known = self.stores.get(id(args[0])) if args else None
-        if known is None and args and (self._is_method or (self._key is not None and is_model(args[0]))):
-            known = self._begun(args[0])
-        return self._call(known or self.own, args, keywords)
+        store = self.stores.get(id(args[0])) if args else None
+        if store is None and args and (self._is_method or (self._key is not None and is_model(args[0]))):
+            store = self._store_of(args[0])
+        return self._call(store or self.own, args, keywords)
 
     def _call(self, store: Store, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        n_models = int(store is not self.own)
-        given = Arguments(args[n_models:], keywords)
+        models = args[: store is not self.own]
+        given = Arguments(args[len(models) :], keywords)
         graph = graph_of(self.place, given.expressions)
         graph = graph.base or graph
         if isinstance(graph, Trace):
             return self.function(*args, **keywords)
         state = store.state(graph)
         told = None if self._key is None else self._told(given.args, keywords)
-        entry = state.by_object.get(given.same) if self._key is None else state.by_content.get((told, given.kind))
-        if entry is None or not unchanged(entry.parts):
-            if not n_models and args and is_model(args[0]):
-                return self._call(self._begun(args[0]), args, keywords)
-            given, entry = self._new(given, told, args[:n_models], graph, store, state)
+        one = state.by_object.get(given.same) if self._key is None else state.by_content.get((told, given.kind))
+        if one is None or not unchanged(one.parts):
+            if not models and args and is_model(args[0]):
+                return self._call(self._store_of(args[0]), args, keywords)
+            given, one = self._new(given, told, models, graph, store, state)
         elif graph.options.check:
-            self._expect_same(entry.recording, self._recorded(given, args[:n_models], graph)[0], "recorded once more")
-        if not isinstance(graph, Recorder) and not graph.options.check:
+            self._expect_same(one.recording, self._recorded(given, models, graph)[0], "recorded once more")
+        if not isinstance(graph, ReplayGraph) and not graph.options.check:
             store.live = graph.serial, state.by_object
-        entry.used = True
-        return entry.recording.append(graph, given.operands)
+        one.used = True
+        return one.recording.append(graph, given.operands)
 
-    def _begun(self, model: Any) -> Store:
-        """For the recordings of a model, as long as it is there."""
-        number = id(model)
-        try:
-            held = ref(model, lambda _: self.stores.pop(number, None))
-        except TypeError:
-            kind = type(model).__name__
-            raise EdBatchError(f"{self.place}: expected '__weakref__' among the __slots__ of {kind}") from None
-        return self.stores.setdefault(number, Store(held, self._memory))
+    def _store_of(self, model: Any) -> Store:
+        made: Store = by_owner(self.stores, model, lambda held: Store(held, self._memory), self.place)
+        return made
 
     def _told(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """What the key says."""
@@ -189,52 +178,54 @@ class Replay:
 
     def _new(
         self, given: Arguments, told: Any, models: tuple[Any, ...], graph: Columns, store: Store, state: State
-    ) -> tuple[Arguments, Entry]:
+    ) -> tuple[Arguments, KeptRecording]:
         """What is known of a sample that is another object now, or else its recording."""
-        given, sample = given.sample(self.place, strict=self._key is None)
-        content = sample.digest if self._key is None else told, given.kind
+        by_content = self._key is None
+        given, sample = given.sample(self.place, strict=by_content)
+        content = sample.digest if by_content else told, given.kind
         with _recording:
-            entry = state.by_content.get(content)
-            if entry is None:
-                entry = self._entry(given, sample, models, graph, store, state)
-                entry.keys = content, given.same if self._key is None else None
-                store.keep(state, entry)
-            elif self._key is None:
-                store.renew(state, entry, given.values, sample.parts, given.same)
-        return given, entry
+            one = state.by_content.get(content)
+            if one is None:
+                recording = self._recorded_anew(given, sample.classes, models, graph, store, state)
+                parts, same = (sample.parts, given.same) if by_content else ((), None)
+                bytes = recording.bytes + sample.bytes
+                one = KeptRecording(recording, given.values, parts, bytes, content, same)
+                store.keep(state, one)
+            elif by_content:
+                state.find(one, given.values, sample.parts, given.same)
+        return given, one
 
-    def _entry(
-        self, given: Arguments, sample: Sample, models: tuple[Any, ...], graph: Columns, store: Store, state: State
-    ) -> Entry:
-        """Record a sample; the first ones in a state twice."""
+    def _recorded_anew(
+        self, given: Arguments, classes: frozenset[type], models: tuple[Any, ...], graph: Columns, store: Store,
+        state: State,
+    ) -> Recording:  # fmt: skip
+        """Record a sample; the first ones in a state twice. The state has the guards of all that they depend on."""
         recording, guards = self._recorded(given, models, graph)
         if len(state.by_content) < TWICE:
             self._expect_same(recording, self._recorded(given, models, graph)[0], "called twice")
-        if state.is_new:
+        if not state.guards:
             guard = function_state(self.place, self.function, *models)
             guards[id(guard), 0] = guard, store.owner if models else ref(self), None
-            state.is_new = False
-        if new := tuple(sample.classes - state.classes):
+        if new := tuple(classes - state.classes):
             guard = function_state(self.place, self.function, static=new)
             guards[id(guard), 0] = guard, ref(self), new
-            state.classes |= sample.classes
+            state.classes |= classes
         state.guards |= guards
-        state.note(graph)
-        return Entry(recording, given.values, sample.parts if self._key is None else (), recording.bytes + sample.bytes)
+        state.note(graph, frozenset())
+        return recording
 
     def _recorded(self, given: Arguments, models: tuple[Any, ...], graph: Columns) -> tuple[Recording, dict[Any, Held]]:
         """What a call records, and what cells and replayed functions in it depend on."""
-        recorder = Recorder(self.place, graph)
-        args, keywords = given.placed(recorder)
-        result = traced(recorder, lambda: self.function(*models, *args, **keywords))
-        recorder.expect_unchanged()
-        leaves: list[Expression] = []
-        form = taken_apart(self.place, result, leaves)
-        if any((x.graph.base or x.graph) is not recorder for x in leaves):
+        own = ReplayGraph(self.place, graph)
+        args, keywords = given.placed(own)
+        result = traced(own, lambda: self.function(*models, *args, **keywords))
+        own.expect_unchanged()
+        leaves, tree = flatten_result(self.place, result)
+        if any((x.graph.base or x.graph) is not own for x in leaves):
             raise EdBatchError(
                 f"{self.place}: it returns an expression that was there before, or uses one; give it as an argument"
             )
-        return Recording(recorder, leaves, form), recorder.held
+        return Recording(own, leaves, tree), own.held
 
     def _expect_same(self, recording: Recording, again: Recording, when: str) -> None:
         if not recording.is_like(again):

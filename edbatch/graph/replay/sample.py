@@ -18,7 +18,7 @@ from itertools import chain
 from operator import is_
 from sys import getsizeof
 from types import MappingProxyType, ModuleType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,8 +37,11 @@ _TOLD_BY_TEXT = ("datetime", "decimal", "fractions", "uuid", "pathlib", "_decima
 Part = tuple[Callable[[Any], Any], Any, Any]  # how it is read, what can change, and what it held
 
 
-class Sample(NamedTuple):
-    """What was found in a sample.
+class Sample:
+    """What a sample holds: values gone through, however deep they are.
+
+    Args:
+        strict: what cannot be looked into is an error; else it is left out.
 
     Attributes:
         digest: equal for two samples if they hold the same, 16 bytes.
@@ -48,138 +51,97 @@ class Sample(NamedTuple):
         classes: of its objects.
     """
 
-    digest: bytes
-    parts: tuple[Part, ...]
-    bytes: int
-    holds_expressions: bool
-    classes: frozenset[type]
-
-    @classmethod
-    def of(cls, values: tuple[Any, ...], place: str, strict: bool = True) -> Sample:
-        """Go through values.
-
-        Args:
-            place: for errors.
-            strict: what cannot be looked into is an error; else it is left out.
-
-        Raises:
-            EdBatchError: there is something that nobody can see the changes of.
-        """
-        walk = _Walk(place, strict)
-        walk.through(values)
-        digest = blake2b(marshal.dumps(walk.found, 2), digest_size=16).digest()
-        classes = frozenset(walk.classes.difference(_PLAIN, _BUILT_IN))
-        return cls(digest, tuple(walk.parts), walk.bytes, walk.holds_expressions, classes)
-
-
-def unchanged(parts: tuple[Part, ...]) -> bool:
-    """Whether all that can change holds the same objects, or bits, as when it was gone through."""
-    for read, value, held in parts:
-        now = read(value)
-        if now.__class__ is tuple:
-            if len(now) != len(held) or not all(map(is_, now, held)):
-                return False
-        elif now != held:
-            return False
-    return True
-
-
-class _Walk:
-    """One way through values; see `Sample`."""
-
-    def __init__(self, place: str, strict: bool) -> None:
-        self.place, self.strict = place, strict
-        self.found: list[Any] = []
-        self.parts: list[Part] = []
-        self.bytes = 0
-        self.holds_expressions = False
-        self.classes: set[type] = set()
+    def __init__(self, values: tuple[Any, ...], place: str, strict: bool = True) -> None:
+        self._place, self._strict = place, strict
+        self._found: list[Any] = []
         self._numbers: dict[int, int] = {}  # of what can change, and may hold itself
         self._waiting: list[Any] = []
-
-    def through(self, values: tuple[Any, ...]) -> None:
-        """Go through values, however deep they are."""
-        self.values(values)
+        self._parts: list[Part] = []
+        self._classes: set[type] = set()
+        self.bytes = 0
+        self.holds_expressions = False
+        self._values(values)
         while self._waiting:
-            self.value(self._waiting.pop())
+            self._value(self._waiting.pop())
+        self.digest = blake2b(marshal.dumps(self._found, 2), digest_size=16).digest()
+        self.parts = tuple(self._parts)
+        self.classes = frozenset(self._classes.difference(_PLAIN, _BUILT_IN))
 
-    def values(self, values: tuple[Any, ...]) -> None:
+    def _values(self, values: tuple[Any, ...]) -> None:
         """Go through several, next."""
         if _PLAIN.issuperset(map(type, values)):
-            self.found.append(values)
+            self._found.append(values)
             self.bytes += sum(map(getsizeof, values))
             return
-        self.found.append(len(values))
+        self._found.append(len(values))
         self._waiting.extend(reversed(values))
 
-    def value(self, value: Any) -> None:
+    def _value(self, value: Any) -> None:
         """Go through one."""
         kind = value.__class__
         if kind in _PLAIN:
-            self.found.append(value)
+            self._found.append(value)
             self.bytes += getsizeof(value)
             return
         number = self._numbers.get(id(value))
         if number is not None:
-            self.found.append((number,))
+            self._found.append((number,))
             return
         self.bytes += getsizeof(value)
-        self.classes.add(kind)
-        self.found.append((_name_of(kind),))  # no value that is found is a tuple of one text
+        self._classes.add(kind)
+        self._found.append((_name_of(kind),))  # no value that is found is a tuple of one text
         if kind is tuple:
-            self.values(value)
+            self._values(value)
         elif isinstance(value, np.ndarray | np.generic | bytearray | array):
             self._bits(value)
         elif isinstance(value, Enum):
-            self.found.append(value.name)
-        elif isinstance(value, Parameter | type | ModuleType | np.dtype | range | slice):
-            self._same(value)
+            self._found.append(value.name)
+        elif isinstance(value, range | slice):
+            self._found.append(repr(value))
+        elif isinstance(value, Parameter | type | ModuleType | np.dtype):
+            self._found.append(id(value))
         elif isinstance(value, Expression):
             self.holds_expressions = True
         elif isinstance(value, ParameterCollection):
             self._refuse(value, "which belongs to a model; expected a model as the first argument")
         elif isinstance(value, tuple | frozenset):
-            self.values(tuple(value))
+            self._values(tuple(value))
             self._attributes(value)
         elif isinstance(value, dict | MappingProxyType):
             self._container(value, _entries)
         elif isinstance(value, list | set | deque):
             self._container(value, tuple)
         elif kind.__module__ in _TOLD_BY_TEXT:
-            self.found.append(repr(value))
+            self._found.append(repr(value))
         elif is_python(kind):
             self._object(value)
         elif hasattr(kind, "__dlpack__") and (held := _bits_of_tensor(value)) is not None:
             self.bytes += 2 * len(held)
-            self.found.append(held)
+            self._found.append(held)
             read = _bits_of_tensor if value.ndim else _number_of_tensor
-            self.parts.append((read, value, read(value)))
+            self._parts.append((read, value, read(value)))
         else:
             self._refuse(value, "whose changes cannot be seen")
 
-    def _same(self, value: Any) -> None:
-        """Note what is equal to nothing but itself, or cannot change."""
-        self.found.append(repr(value) if isinstance(value, range | slice) else id(value))
-
     def _bits(self, value: Any) -> None:
         if isinstance(value, np.ndarray) and value.dtype.hasobject:
-            self.found.append(value.shape)
-            self._container(value, _entries_of_array)
+            self._found.append(value.shape)
+            self._container(value, lambda array: tuple(array.ravel().tolist()))
             return
         if type(value).__module__ not in ("numpy", "builtins", "array"):
             self._refuse(value, "whose changes cannot be seen")
         read = _bits_of_array if isinstance(value, np.ndarray | np.generic) else bytes
         held = read(value)
         self.bytes += 2 * (value.nbytes if isinstance(value, np.ndarray) else len(held))
-        self.found.append(held)
+        self._found.append(held)
         if not isinstance(value, np.generic):
-            self.parts.append((read, value, held))
+            self._parts.append((read, value, held))
 
     def _container(self, value: Any, read: Callable[[Any], tuple[Any, ...]]) -> None:
         self._numbers[id(value)] = len(self._numbers)
         held = read(value)
-        self.parts.append((read, value, held))
-        self.values(held)
+        self._parts.append((read, value, held))
+        self._values(held)
         self._attributes(value)
 
     def _attributes(self, value: Any) -> None:
@@ -192,17 +154,29 @@ class _Walk:
         held = _attributes_of(value)
         kind = type(value)
         if not (is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
-            self.parts.append((_class_and_attributes_of, value, (kind, *held)))
-        self.values(held)
+            self._parts.append((lambda one: (type(one), *_attributes_of(one)), value, (kind, *held)))
+        self._values(held)
 
     def _refuse(self, value: Any, why: str) -> None:
-        if self.strict:
+        if self._strict:
             kind = type(value)
             raise EdBatchError(
-                f"{self.place}: got {kind.__module__}.{kind.__qualname__}, {why}; a sample is made of numbers, texts, "
+                f"{self._place}: got {kind.__module__}.{kind.__qualname__}, {why}; a sample is made of numbers, texts, "
                 "arrays, tuples, lists, dictionaries, sets and objects of Python classes. key= tells "
                 "samples apart otherwise"
             )
+
+
+def unchanged(parts: tuple[Part, ...]) -> bool:
+    """Whether all that can change holds the same objects, or bits, as when it was gone through."""
+    for read, value, held in parts:
+        now = read(value)
+        if now.__class__ is tuple:
+            if len(now) != len(held) or not all(map(is_, now, held)):
+                return False
+        elif now != held:
+            return False
+    return True
 
 
 _names: dict[type, str] = {}
@@ -218,10 +192,6 @@ def _name_of(kind: type) -> str:
 
 def _entries(value: Any) -> tuple[Any, ...]:
     return tuple(chain.from_iterable(value.items()))
-
-
-def _entries_of_array(value: np.ndarray) -> tuple[Any, ...]:
-    return tuple(value.ravel().tolist())
 
 
 def _bits_of_array(value: Any) -> bytes:
@@ -244,10 +214,6 @@ def _number_of_tensor(value: Any) -> Any:
 def _attributes_of(value: Any) -> tuple[Any, ...]:
     own = {name: held for name, held in getattr(value, "__dict__", {}).items() if not name.startswith(CELL_PREFIX)}
     return (*own, *own.values(), *in_slots(value))
-
-
-def _class_and_attributes_of(value: Any) -> tuple[Any, ...]:
-    return (type(value), *_attributes_of(value))
 
 
 def in_slots(value: Any) -> Iterator[Any]:

@@ -74,11 +74,6 @@ def polynomial(x: str, *coefficients: float) -> str:
     return text
 
 
-def names_of(text: str) -> list[str]:
-    """The names that an expression reads, in their order."""
-    return [term.text for term in terms(text) if isinstance(term, Name)]
-
-
 def evaluate(text: str, values: Mapping[str, V], number: Callable[[str], V], call: Callable[[str, list[V]], V]) -> V:
     """An expression's value, in whatever a language has for values.
 

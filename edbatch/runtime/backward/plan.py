@@ -198,11 +198,12 @@ class BackwardRun:
         rule = rules_of(self._table).of_kinds.get(kind)
         if rule is None:
             return
-        if rule.lists is None:
+        if rule.own >= 0:
             self._check(self._gradients.array(rule.own)[row : row + n], rule)
             return
-        given = rule.lists.given
-        for operand in plan.operands_of(first + given, len(rule.lists.arguments) - given):
+        assert rule.how is not None
+        computed = sum(place is not None and place.column >= 0 for place in rule.how.operands)
+        for operand in plan.operands_of(first + len(rule.how.given), computed):
             self._check(self._gradients.array(operand.window)[: operand.n], rule)
 
     def _check(self, computed: Any, rule: GradientRule) -> None:

@@ -33,7 +33,6 @@ from edbatch.runtime.backward.records import (
 from edbatch.runtime.backward.saving import Saved
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled
 from edbatch.runtime.compile.growing_table import GrowingTable
-from edbatch.runtime.compile.list_program import ListProgram, derivative_of
 from edbatch.runtime.type_columns import BoundType, DerivedType
 from edbatch.runtime.type_table import TypeTable
 
@@ -49,8 +48,7 @@ class GradientRule(NamedTuple):
         set, kind: the number of the set, and of its type.
         own: window of the rows that the derivative computes, one for each node; -1: there are none.
         runs: number of the derivative in batches; -1: there is nothing to compute.
-        how: the derivative; None of an op over lists, and of sources.
-        lists: the derivative of an op over lists.
+        how: the derivative; None of sources.
     """
 
     set: int
@@ -58,7 +56,6 @@ class GradientRule(NamedTuple):
     own: int
     runs: int
     how: CompiledDerivative | None
-    lists: ListProgram | None
 
 
 class _Found(NamedTuple):
@@ -72,7 +69,6 @@ class _Found(NamedTuple):
     own: int = -1
     runs: DerivedType | None = None
     how: CompiledDerivative | None = None
-    lists: ListProgram | None = None
     given: Sequence[Source] = ()
     computed: Sequence[Computed] = ()
 
@@ -200,7 +196,7 @@ class Rules:
                     self._adding[type.type.out.dtype],
                 )
             )  # fmt: skip
-            rules.append(GradientRule(key[0], kind, one.own, runs_as, one.how, one.lists))
+            rules.append(GradientRule(key[0], kind, one.own, runs_as, one.how))
         with Whole():
             first = len(self.rules)
             self._given.append([records(given, SOURCE)])
@@ -214,8 +210,6 @@ class Rules:
         """How gradients flow into a set of outputs on to operands, a bit each."""
         kind = self._table.live_outputs.sets[number].kind
         type: BoundType = self._table.bound[kind]
-        if type.type.op.equations is not None:
-            return self._over_lists(type, bits)
         if self._table.is_source[kind]:
             return _Found(NOTHING)
         return self._of_nodes(type, number, bits, saved)
@@ -224,8 +218,11 @@ class Rules:
         """A derivative of every node by itself."""
         table, windows = self._table, self._table.windows
         slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
-        needed = table.live_outputs.needed(number, [bool(bits >> min(slot, 62) & 1) for slot in range(slots)])
+        needed = [bool(bits >> min(slot, 62) & 1) for slot in range(slots)]
+        needed = needed if type.type.lists else table.live_outputs.needed(number, needed)
         how = compiled(type, needed, saved is not None, table.live_outputs.sets[number].live, table.backend)
+        if type.type.lists:
+            return self._over_lists(type, how)
         if how.program is None:
             return _Found(NOTHING, how=how)
         own = windows.own(how.width, type.type.out.dtype)
@@ -240,27 +237,22 @@ class Rules:
                 column, spec = saved.how.places[which]
                 which = windows.part(saved.window, column, spec.size)
             given.append(Source(int(source), which))
-        return _Found(COMPUTE, own, DerivedType(how.program, own), how, None, given, computed)
+        return _Found(COMPUTE, own, DerivedType(how.program, own), how, given, computed)
 
-    def _over_lists(self, type: BoundType, bits: int) -> _Found:
-        """The derivative of a type that has equations."""
-        table, slots = self._table, len(type.type.operands)
-        found = derivative_of(type.type, tuple(bool(bits >> slot & 1) for slot in range(slots)), table.backend)
-        program, given = found.program, list[Source]()
-        if program is not None:
-            given += [Source(int(Given.OPERAND), slot) for slot in range(slots)]
-            given += [Source(int(source), 0) for source in (Given.GRADIENT, Given.RESULT)[: program.given - slots]]
+    def _over_lists(self, type: BoundType, how: CompiledDerivative) -> _Found:
+        """The derivative of an op over lists."""
+        given = [Source(int(source), which) for source, which in how.given]
         computed = []
-        for output in found.outputs:
-            if output is None:
+        for slot, place in enumerate(how.operands):
+            if place is None:
                 computed.append(_NOWHERE)
-            elif output.given:
+            elif place.column < 0:
                 computed.append(Computed(type.window + GRADIENT, 1, 1))
             else:
-                window = table.windows.own(output.entries, type.type.out.dtype)
-                computed.append(Computed(window, int(output.of_each), 0))
-        runs = None if program is None else DerivedType(program, 0)
-        return _Found(OVER_LISTS if any(found.outputs) else NOTHING, -1, runs, None, program, given, computed)
+                window = self._table.windows.own(place.spec.size, place.spec.dtype)
+                computed.append(Computed(window, int(slot >= type.type.op.singles and not place.spec.each), 0))
+        runs = None if how.program is None else DerivedType(how.program, 0)
+        return _Found(OVER_LISTS if any(how.operands) else NOTHING, -1, runs, how, given, computed)
 
 
 def stopping_views() -> np.ndarray:

@@ -17,6 +17,7 @@ from edbatch.graph.cell.derivative import (
 )
 from edbatch.graph.cell.derivative_row import Place
 from edbatch.graph.cell.entry import CellOp
+from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
@@ -77,10 +78,38 @@ def compiled(
         saved, known = _saved(of) if saving else ((), None)
         if known is not None and not plain and all(needed) and len(live) == len(body.outputs):
             return known
-        return derivative(body, row, steps, needed, saved, live, plain)
+        whole = derivative(body, row, steps, needed, saved, live, plain)
+        return _each_by_itself(whole, [spec.each for spec in body.arguments]) if of.lists else whole
 
     key = (tuple(needed), saving, live, plain)
     return _known(type, key, lambda: _compiled(type.type, key, found, backend))
+
+
+def _each_by_itself(found: Derivative, lists: Sequence[bool]) -> Derivative:
+    """The derivative of an op over lists: rows are of nodes, or of elements, so that gradients do not share them.
+
+    One that is the result's, for each element of a list, is not computed: its column is -1.
+
+    Args:
+        lists: per operand, whether it is a list.
+    """
+    at, body = dict(zip(found.columns, found.body.outputs, strict=True)), found.body
+    operands, outputs, columns, width = list[Place | None](), list[Value](), list[int](), 0
+    for place, is_list in zip(found.operands, lists, strict=True):
+        value = None if place is None else at[place.column]
+        if place is None or value is None:
+            operands.append(None)
+            continue
+        is_gradient = value.node < len(found.given) and found.given[value.node][0] is Given.GRADIENT
+        if is_list and is_gradient and in_order(value.view):
+            operands.append(Place(-1, place.spec))
+            continue
+        operands.append(Place(width, place.spec))
+        outputs.append(value)
+        columns.append(width)
+        width += place.spec.size
+    body = body._replace(outputs=tuple(outputs))
+    return found._replace(body=body, columns=tuple(columns), width=width, operands=tuple(operands))
 
 
 def _known(type: BoundType, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -123,8 +152,8 @@ def _saved(type: NodeType) -> tuple[tuple[int, ...], Derivative | None]:
 
 
 def has_body(type: NodeType) -> bool:
-    """Whether nodes of a type compute anything besides their results."""
-    return isinstance(type.op, CellOp) or type.op.composite is not None
+    """Whether nodes of a type compute anything besides their results; that of lists is not saved."""
+    return isinstance(type.op, CellOp) or (type.op.composite is not None and not type.lists)
 
 
 def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | None:

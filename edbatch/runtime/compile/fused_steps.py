@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.entries import Strides, along
 from edbatch.graph.cell.passes.fuse import Run, reads
-from edbatch.graph.cell.passes.goes_through import GoesThrough, goes_through
+from edbatch.graph.cell.passes.goes_through import LENGTH, GoesThrough, goes_through
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
@@ -47,10 +48,11 @@ class _Access(NamedTuple):
     more: int = 0  # of what is picked, the distance between neighbours
     picked: int | None = None  # and which it is: -1 - the number of a call's integer
     entries: int = 0  # or of how many, if the node's second operand says which it is
+    each: bool = False  # whether there is a row for each element of a list
 
     def along(self, axes: list[tuple[int, int]]) -> Strides:
-        """Strides along the axes of the kernel."""
-        return tuple([self.strides[axis] for axis, _ in axes])
+        """Strides along the axes of the kernel; each element of a list has a row of its own."""
+        return tuple([0 if size == LENGTH else self.strides[axis] for axis, size in axes])
 
 
 class _Making:
@@ -62,6 +64,7 @@ class _Making:
         self.lies: dict[tuple[int, tuple[int, ...], Strides], Strides] = {}  # what `_along_all` has found
         self.integers: dict[int, int] = {}  # of calls, those that the kernel takes
         self.places: dict[Whose, int] = {}
+        self.each: set[Whose] = set()  # those that have a row for each element of a list
         self.columns: dict[_Access | int, int] = {}  # of accesses; or integers, the same for all rows
         self.numbers: dict[str, int] = {}  # by their text: kernels that differ in these alone are one
 
@@ -85,7 +88,7 @@ class _Making:
                 strides = access.along(axes)
                 runs.extend([stride for stride in (*strides, access.more) if stride not in (SAME, NEXT)])
                 column = columns.setdefault(access, len(columns))
-                accessed[access] = self._place(access.whose), kinds(strides), column
+                accessed[access] = self._place(access.whose, access.each), kinds(strides), column
             return accessed[access]
 
         computed: dict[int, int] = {}
@@ -109,11 +112,13 @@ class _Making:
         of_stores = {node: of(access) for node, access in stores.items()}
         written = tuple([Store(computed[node], *of[:2], column=of[2]) for node, of in of_stores.items()])
         outer = sum(not run.reduced[axis] for axis, _ in axes)
-        places = tuple(Place(once=whose == NUMBERS) for whose in self.places)
-        kernel = Kernel(outer, len(axes) - outer, places, make.instructions, written, dtype=link.dtype)
+        places = tuple(Place(whose in self.each, whose == NUMBERS) for whose in self.places)
+        sizes = [size for _, size in axes]
+        lists = sizes.index(LENGTH) if LENGTH in sizes else None
+        kernel = Kernel(outer, len(axes) - outer, places, make.instructions, written, lists, link.dtype)
         positions = [self._position(whose) for whose in self.places]
         begins = [access.column if isinstance(access, _Access) else access for access in columns]
-        return link.kernel_step(kernel, [size for _, size in axes], positions, [*runs, *begins], [*self.integers])
+        return link.kernel_step(kernel, sizes, positions, [*runs, *begins], [*self.integers])
 
     def _value(self, make: Builder, number: int, operands: list[int], axes: list[tuple[int, int]]) -> int:
         """What a node computes."""
@@ -133,6 +138,8 @@ class _Making:
             entries = self._whole(make, type.operands[0].shape[dict(type.attributes)["axis"]])
             return make.expression("x if i >= 0 and i < n else nan", x=x, i=index, n=entries)
         (x,) = operands
+        if type.op.segments and _number(self.body, node.operands[0]) == 1:
+            return make.add(Count([size for _, size in axes].index(LENGTH)))
         if any(through.reduced):
             return make.reduce(type.op.reduction, x)
         return make.expression("0 if x != 0 else -1", x=x) if type.op.reduction == "first" else x
@@ -171,7 +178,9 @@ class _Making:
         entry = self.numbers.setdefault(float(number).hex(), len(self.numbers))
         return make.add(Load(self._place(NUMBERS), (SAME,) * len(axes), entry=entry))
 
-    def _place(self, whose: Whose) -> int:
+    def _place(self, whose: Whose, each: bool = False) -> int:
+        if each:
+            self.each.add(whose)
         return self.places.setdefault(whose, len(self.places))
 
     def _position(self, whose: Whose) -> tuple[int, int]:
@@ -191,16 +200,17 @@ class _Making:
         through = self._through(number)
         strides = self._along_all(through.size, through.shape, through.strides[slot])
         whose, column = (operand, 0) if isinstance(operand, ParameterSpec) else self.parts.whole(operand.node)
-        column += through.firsts[slot]
+        each = isinstance(operand, Value) and self.body.nodes[operand.node].type.out.each
+        found = _Access(whose, column + through.firsts[slot], strides, each=each)
         if slot or not node.type.op.picks:
-            return _Access(whose, column, strides)
+            return found
         if not node.payload:
             entries = node.type.operands[0].shape[dict(node.type.attributes)["axis"]]
-            return _Access(whose, column, strides, through.along, entries=entries)
+            return found._replace(more=through.along, entries=entries)
         (at,) = node.payload
         if at >= 0:
-            return _Access(whose, column + at * through.along, strides)
-        return _Access(whose, column, strides, through.along, at)
+            return found._replace(column=found.column + at * through.along)
+        return found._replace(more=through.along, picked=at)
 
     def _through(self, number: int) -> GoesThrough:
         """How a node goes through its operands, as parameters lie."""
@@ -213,9 +223,10 @@ class _Making:
         return self.through[number]
 
     def _store(self, number: int) -> _Access:
-        size = self.body.nodes[number].type.out.size
+        out = self.body.nodes[number].type.out
         whose, column = self.parts.whole(number)
-        return _Access(whose, column, self._along_all(size, (size,), (1,)))
+        shape, strides = ((LENGTH, out.size), (out.size, 1)) if out.each else ((out.size,), (1,))
+        return _Access(whose, column, self._along_all(math.prod(shape), shape, strides), each=out.each)
 
     def _along_all(self, entries: int, shape: tuple[int, ...], strides: Strides) -> Strides:
         """Strides along the run's axes; what has one number for each group is the same along the others."""
@@ -237,7 +248,8 @@ class _Making:
             axes: list[tuple[int, int]] = []
             for axis in (axis for axis in range(len(run.sizes)) if run.reduced[axis] == inside):
                 size = run.sizes[axis]
-                if axes and all(strides[axes[-1][0]] == size * strides[axis] for strides in accesses):
+                together = axes and axes[-1][1] != LENGTH
+                if together and all(strides[axes[-1][0]] == size * strides[axis] for strides in accesses):
                     size *= axes.pop()[1]
                 axes.append((axis, size))
             found += axes

@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from edbatch.base.records import records
-from edbatch.graph.cell.body import Body, Value
+from edbatch.graph.cell.body import Body, Value, spec_of_value
 from edbatch.graph.cell.passes.entries import by_rows
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.node_type import parameter_array
@@ -33,27 +33,32 @@ from edbatch.kernels.program import (
     Move,
     Multiply,
     MultiplyEach,
+    Over,
     Slot,
     Step,
     Storage,
     step_table,
 )
 from edbatch.runtime.compile.linked import Fixed, Linked, number_row, shape_of
-from edbatch.runtime.compile.places import Parts, Place, Row
+from edbatch.runtime.compile.places import RESULT, SAVED, Parts, Place, Row
 from edbatch.runtime.compile.steps import CellStep, Operand
 
-_ROWS: dict[Row, Storage] = {"result": Storage.RESULT, "saved": Storage.SAVED}
+_ROWS: dict[Row, Storage] = {RESULT: Storage.RESULT, SAVED: Storage.SAVED}
 
 
 @dataclass
 class Link:
-    """Makes tables, of a cell's steps in order; `widths`: `scratch`, `out` and `least` of a `Linked`."""
+    """Makes tables, of a cell's steps in order; `widths`: `scratch`, `out` and `least` of a `Linked`.
+
+    What is written to neither the result's rows nor the saved ones is an argument, too, after the body's.
+    """
 
     _body: Body
     _steps: list[CellStep]
     _parts: Parts
     _places: dict[int, Place]
     _widths: tuple[int, int, int]
+    _element_width: int
     _backend: Backend
 
     @property
@@ -101,7 +106,11 @@ class Link:
             move = Move.IF_SCATTERED if number in read_as_rows else Move.UNLESS_FOLLOWED
             move = Move.IF_NOT_ROWS if slot in self._as_rows else move
             move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in self._parts.homes else move
-            arguments.append(Argument(slot, spec.size, move))
+            arguments.append(Argument(slot, spec.size, move, int(spec.each)))
+        for (row, _), value in zip(self._parts.rows, body.outputs, strict=False):
+            if row not in _ROWS:
+                spec = spec_of_value(body, value)
+                arguments.append(Argument(self.row(row), spec.size, Move.UNLESS_FOLLOWED, int(spec.each)))
         addresses = [self._backend.address(array) for array in self._fixed]
         made = Linked(
             records(self._slots, SLOT),
@@ -117,6 +126,8 @@ class Link:
                 tuple(self._parameters),
                 (*(self._arrays[number] for number in constants if number in self._slot_of), *self._rows),
             ),
+            self._element_width,
+            next((at for at, spec in enumerate(body.arguments) if spec.each), -1),
         )
         del self._fixed, self._arrays, self._rows  # which are parameters' arrays, too
         return made
@@ -136,10 +147,10 @@ class Link:
         return self.row(row), column
 
     def row(self, row: Row) -> int:
-        """Slot of the cell's result, or of what it saves."""
+        """Slot of what is written for a call."""
         if row not in self._slot_of:
             self._slot_of[row] = len(self._slots)
-            self._slots.append(Slot(_ROWS[row], 0, 0, 0))
+            self._slots.append(Slot(_ROWS.get(row, Storage.ARGUMENT), 0, 0, 0))
         return self._slot_of[row]
 
     def numbers(self, numbers: Iterable[float]) -> tuple[int, int]:
@@ -174,13 +185,15 @@ class Link:
             places: slot and column of each; words: strides, then columns.
             integers: which of the calls' integers it takes.
         """
-        numbers = [*sizes, *words, *integers]
-        first = len(self._place_list)
-        self._place_list += [*places, *[(0, number) for number in numbers]]
+        first, lists = len(self._place_list), kernel.list_axis
+        axes = [(0, size) if axis != lists else (-1, 0) for axis, size in enumerate(sizes)]
+        self._place_list += [*places, *axes, *[(0, number) for number in (*words, *integers)]]
         analysis = analysis_of(kernel)
         number = self._kernels.setdefault(analysis.kernel, len(self._kernels))
         counts = len(places), len(sizes), len(words), len(integers)
-        return KernelStep(number, first, *counts, *shape_of(analysis, sizes))
+        over = Over.CALLS if lists is None else Over.ELEMENTS if lists < kernel.outer else Over.LISTS
+        sizes = [size if axis != lists else 1 for axis, size in enumerate(sizes)]
+        return KernelStep(number, first, *counts, *shape_of(analysis, sizes), over)
 
     def call_step(self, call: object, places: Sequence[tuple[int, int]]) -> KernelStep:
         """The step that calls an object of Python, which somebody holds as long as there may be graphs."""
@@ -208,11 +221,13 @@ class Link:
                 return self._fixed_slot(node)
             whole, column = self._parts.whole(node)
             if isinstance(whole, str):
-                slot = Slot(_ROWS[whole], 0, column, 0)
+                slot = Slot(_ROWS.get(whole, Storage.ARGUMENT), 0, column, 0)
             else:
                 place = self._places[node]
                 storage = Storage.ARGUMENT if type.op is ARGUMENT else Storage.SCRATCH
                 slot = Slot(storage, place.begin, place.column, place.stride)
+                if type.out.each:
+                    slot = slot._replace(place=self._widths[0], each=place.begin)
             self._slot_of[node] = len(self._slots)
             self._slots.append(slot)
         return self._slot_of[node]

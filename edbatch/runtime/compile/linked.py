@@ -64,6 +64,7 @@ def arrays_of(parameters: Sequence[tuple[ParameterSpec, ref[Any]]]) -> list[Any]
     return held
 
 
+ALL_CALLS = 2**31 - 1  # of a block: lists are not cut
 assert STEP.names is not None
 _READ = [STEP.names.index(name) for name in ("code", "kernel", "groups", "entries")]
 _LANES = STEP.names.index("lanes")
@@ -102,6 +103,8 @@ class Linked(NamedTuple):
         scratch, out: entries for a call, and of a row of the result.
         least: calls that are worth a product.
         itemsize, fixed: see there.
+        element_scratch: entries for an element of a call's list.
+        lists: as of an `Extent`.
     """
 
     slots: np.ndarray
@@ -113,6 +116,8 @@ class Linked(NamedTuple):
     least: int
     itemsize: int
     fixed: Fixed
+    element_scratch: int = 0
+    lists: int = -1
 
     def is_right(self) -> bool:
         """Whether parameters lie where they did."""
@@ -128,9 +133,10 @@ class Linked(NamedTuple):
                 if code == KERNEL:
                     words[at, _LANES] = lanes_of(fixed.analyses[kernel], groups, entries)
         rows = backend.block_bytes // max(1, self.itemsize * (self.scratch + self.out))
+        calls = max(self.least, rows) if self.lists < 0 else ALL_CALLS
         return Tables(
             self.slots, self.arguments, steps, self.places, fixed.handles, fixed.addresses,
-            max(self.least, rows), self.itemsize, -1, fixed.parameters, fixed.constants,
+            calls, self.itemsize, self.lists, fixed.parameters, fixed.constants,
         )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.entries import Strides, along, breaks, by_rows, divided, parts_shown, seen, shown
+from edbatch.graph.cell.passes.goes_through import LENGTH
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.ops.shape import INDEX
 from edbatch.graph.spec import ParameterSpec, Shape
@@ -53,12 +54,14 @@ def kinds(strides: Strides) -> Strides:
 
 def _filled(body: Body, number: int, fill: float) -> CellStep:
     """Write one number to all entries of a node's value."""
-    places, load, store = (Place(once=True), Place()), Load(0, (SAME,)), Store(0, 1, (NEXT,))
+    out = body.nodes[number].type.out
+    axes = [LENGTH, out.size] if out.each else [out.size]
 
     def encode(link: Any) -> KernelStep:
-        kernel = Kernel(1, 0, places, (load,), (store,), dtype=link.dtype)
-        positions = [link.numbers([fill]), link.at(Value(number))]
-        return link.kernel_step(kernel, [body.nodes[number].type.out.size], positions, [])
+        load, store = Load(0, (SAME,) * len(axes)), Store(0, 1, kinds((*[0] * out.each, 1)))
+        places, lists = (Place(once=True), Place(out.each)), 0 if out.each else None
+        kernel = Kernel(len(axes), 0, places, (load,), (store,), lists, link.dtype)
+        return link.kernel_step(kernel, axes, [link.numbers([fill]), link.at(Value(number))], [])
 
     return CellStep(encode, (), (number,))
 
@@ -77,6 +80,7 @@ def _lies_at(body: Body, operand: Operand, link: Any) -> tuple[Operand, Strides,
 def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, int]) -> CellStep:
     """Copy an operand to a part of a node's value: to strides along the operand's axes, from a first entry on."""
     shape, strides, begin = to
+    each = [isinstance(x, Value) and body.nodes[x.node].type.out.each for x in (operand, Value(number))]
 
     def encode(link: Any) -> KernelStep:
         root, lies, first = _lies_at(body, operand, link)
@@ -84,8 +88,11 @@ def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, i
         source, target = along(shape, lies, sizes), along(shape, strides, sizes)
         assert source is not None
         assert target is not None
+        lists = None
+        if each[1]:
+            sizes, source, target, lists = [LENGTH, *sizes], (0, *source), (0, *target), 0
         load, store = Load(0, kinds(source), 0), Store(0, 1, kinds(target), column=1)
-        kernel = Kernel(len(sizes), 0, (Place(), Place()), (load,), (store,), dtype=link.dtype)
+        kernel = Kernel(len(sizes), 0, (Place(each[0]), Place(each[1])), (load,), (store,), lists, link.dtype)
         runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
         positions = [link.at(root), link.at(Value(number))]
         return link.kernel_step(kernel, sizes, positions, [*runs, first, begin])

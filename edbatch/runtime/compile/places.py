@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.fuse import is_fusible
@@ -11,11 +11,15 @@ from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.op import Kind
 from edbatch.runtime.compile.steps import CellStep, columns_of
 
-Row = Literal["result", "saved"]  # of a cell's call
+Row = str  # of a call: of its result, of what it saves, or the gradient of an operand
+RESULT, SAVED = "result", "saved"
 
 
 class Place(NamedTuple):
-    """Rows in a scratch buffer: of m calls, from entry m * begin on, `stride` entries apart, at `column` of each."""
+    """Rows in a scratch buffer: of m calls, from entry m * begin on, `stride` entries apart, at `column` of each.
+
+    Where there is a row for each element of lists, behind the rows of calls: from entry `begin` times elements on.
+    """
 
     begin: int
     column: int
@@ -26,14 +30,14 @@ class Parts(NamedTuple):
     """Values that are computed, or gathered, right where they are wanted.
 
     Attributes:
-        in_result: nodes that are part of the cell's result, and their column there; of what is saved, after these.
-        width: entries of a row of the result.
+        in_result: nodes that are part of what is written for a call, and their columns there.
+        rows: what is written for a call, and the column that it begins at.
         homes: per node that is part of a concatenation's value, the concatenation's node and the column in it.
     """
 
     in_result: dict[int, int]
     homes: dict[int, tuple[int, int]]
-    width: int
+    rows: tuple[tuple[Row, int], ...]
 
     def root(self, node: int) -> tuple[int, int]:
         """The node of whose row a node's value is part in the end, and the first column."""
@@ -49,12 +53,13 @@ class Parts(NamedTuple):
         return self.row(self.in_result[root] + column) if root in self.in_result else (root, column)
 
     def row(self, column: int) -> tuple[Row, int]:
-        """The row that a column of the result is in, with what is saved behind it, and the column there."""
-        return ("result", column) if column < self.width else ("saved", column - self.width)
+        """The row that a column of all that is written is in, and the column there."""
+        row, begin = next((row, begin) for row, begin in reversed(self.rows) if begin <= column)
+        return row, column - begin
 
 
-def parts_of(body: Body, in_result: dict[int, int], width: int) -> Parts:
-    """The parts of a cell, given the nodes that are computed right in its result, and this row's entries."""
+def parts_of(body: Body, in_result: dict[int, int], rows: tuple[tuple[Row, int], ...]) -> Parts:
+    """The parts of a cell, given the nodes that are computed right in its rows, and these."""
     homes: dict[int, tuple[int, int]] = {}
     for number, node in enumerate(body.nodes):
         if node.type.op.kind is Kind.SOURCE:
@@ -67,11 +72,13 @@ def parts_of(body: Body, in_result: dict[int, int], width: int) -> Parts:
             computed = type.op is ARGUMENT or type.op.name in PRODUCTS or is_fusible(body.nodes[operand.node])
             if computed and len(type.out.shape) == 1:
                 homes.setdefault(operand.node, (number, column))
-    return Parts(in_result, homes, width)
+    return Parts(in_result, homes, rows)
 
 
-def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[int, Place], int]:
-    """Where each argument (if it has to be moved) and intermediate value lies, and the buffer's entries per call.
+def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[int, Place], tuple[int, int]]:
+    """Where each argument (if it has to be moved) and intermediate value lies, and the buffer's entries.
+
+    These are said of a call, and of an element of its list.
 
     A place is used again for a value of the same size once its value has been read for the last time.
     """
@@ -98,21 +105,22 @@ def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[
         for root, number in found.items():
             at_step.setdefault(number, []).append(root)
     begins: dict[int, int] = {}
-    free: dict[int, list[int]] = {}
-    width = 0
+    free: dict[tuple[int, bool], list[int]] = {}
+    widths = [0, 0]
     for number in range(before, len(steps)):
         for root in [root for root in begin_at.get(number, ()) if root not in parts.in_result]:
-            size = body.nodes[root].type.out.size
-            if free.get(size):
-                begins[root] = free[size].pop()
+            out = body.nodes[root].type.out
+            if free.get((out.size, out.each)):
+                begins[root] = free[out.size, out.each].pop()
             else:
-                begins[root] = width
-                width += size
+                begins[root] = widths[out.each]
+                widths[out.each] += out.size
         for root in [root for root in end_at.get(number, ()) if root in begins]:
-            free.setdefault(body.nodes[root].type.out.size, []).append(begins[root])
+            out = body.nodes[root].type.out
+            free.setdefault((out.size, out.each), []).append(begins[root])
     places = {root: Place(begin, 0, body.nodes[root].type.out.size) for root, begin in begins.items()}
     for node in parts.homes:
         root, column = parts.root(node)
         if root in begins:
             places[node] = Place(begins[root], column, body.nodes[root].type.out.size)
-    return places, width
+    return places, (widths[0], widths[1])

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+from edbatch.errors import EdBatchError
 from edbatch.graph.cell.body import Body, Value, joined, operands_of, spec_of_value
-from edbatch.graph.cell.passes import open_lists, rows_for_steps
+from edbatch.graph.cell.passes import open_lists, rows_for_steps, with_own_outputs
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.passes.fuse import Run, alone, fuse, is_fusible
 from edbatch.graph.cell.type_body import body_of_type
 from edbatch.graph.model.parameters import LookupParameters
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind
-from edbatch.graph.ops.shape import TRANSPOSE
+from edbatch.graph.ops.shape import EMBED, TRANSPOSE
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
@@ -23,7 +24,7 @@ from edbatch.runtime.compile.fused_steps import fused_step
 from edbatch.runtime.compile.link import Link
 from edbatch.runtime.compile.linked import Linked, Tables
 from edbatch.runtime.compile.placed_steps import placed_steps
-from edbatch.runtime.compile.places import Parts, parts_of, place_values
+from edbatch.runtime.compile.places import RESULT, SAVED, Parts, Row, parts_of, place_values
 from edbatch.runtime.compile.side_by_side import gathered, moved
 from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step, product_steps
 
@@ -49,10 +50,8 @@ class Program:
         body: given a type, what to compute, and per output where it begins in a row of the result.
 
     Attributes:
-        width, element_width: entries of scratch per call, and per element of its list: it reads none.
+        width, element_width: entries of scratch per call, and per element of its list.
     """
-
-    element_width = 0
 
     def __init__(
         self, type: NodeType, what: Hashable, body: Callable[[NodeType], tuple[Body, tuple[int, ...]]], backend: Backend
@@ -60,7 +59,7 @@ class Program:
         self._type, self._what, self._body, self._backend = type, what, body, backend
         self._plain = current_options().plain
         self._tables: Tables | None = None
-        self.width = 0
+        self.width = self.element_width = 0
 
     def tables(self) -> Tables:
         """What the interpreter reads, see `Tables.held`; made anew where the storage of a parameter has changed.
@@ -78,7 +77,8 @@ class Program:
 
     def take(self, linked: Linked) -> None:
         """Have this program."""
-        self.width, self._tables = linked.scratch, linked.tables(self._backend)
+        self.width, self.element_width = linked.scratch, linked.element_scratch
+        self._tables = linked.tables(self._backend)
 
     def linked(self, type: NodeType) -> Linked:
         """The program of a type of this structure."""
@@ -102,18 +102,29 @@ class Program:
     def _link_of(self, type: NodeType, body: Body, columns: tuple[int, ...]) -> Link:
         # What puts parts together, or takes them apart, has no kernel of all of them: each number would have its own.
         plain = self._plain or self._type.op.places is not None
-        return link_of(body, columns, self._backend, plain, type.out.size if self._what == SAVING else None)
+        rows: tuple[tuple[Row, int], ...] = ((RESULT, 0),)
+        if self._what == SAVING:
+            rows = *rows, (SAVED, type.out.size)
+        elif self._what != FORWARD and type.lists:  # gradients, which are of nodes, or of elements
+            rows = tuple([(f"gradient {number}", column) for number, column in enumerate(columns)])
+        return link_of(body, columns, self._backend, plain, rows)
 
 
-def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool, saved_from: int | None = None) -> Link:
+def link_of(
+    body: Body, columns: tuple[int, ...], backend: Backend, plain: bool, rows: tuple[tuple[Row, int], ...]
+) -> Link:
     """What makes the tables of a program.
 
     Args:
-        columns: per output, where it begins in a row of the result.
-        saved_from: the column from which on outputs are part of the row that is saved; None: of the result are all.
+        columns: per output, where it begins in what is written for a call.
+        rows: what that is, as of `Parts`.
         plain: whether each node has a kernel of its own; else runs of several have one.
     """
     body = rows_for_steps(open_lists(body))
+    if any(spec.each for spec in body.arguments):
+        body = with_own_outputs(body)
+    elif any(node.type.out.each for node in body.nodes):
+        raise EdBatchError("segments of a list: expected them in what an op over lists is written with")
     # A value that is returned as it is computed is computed right there; the others are copied at the end.
     in_result: dict[int, int] = {}
     copied: list[tuple[int, Value]] = []
@@ -126,10 +137,10 @@ def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool,
             copied.append((column, value))
     sizes = {column: spec_of_value(body, value).size for column, value in zip(columns, body.outputs, strict=True)}
     width = sum(sizes.values())
-    parts = parts_of(body, in_result, width if saved_from is None else saved_from)
+    parts = parts_of(body, in_result, rows)
     steps = _steps_of(body, plain, parts)
     steps += [copy_step(value, spec_of_value(body, value).size, None, column) for column, value in copied]
-    places, scratch = place_values(body, steps, parts)
+    places, (scratch, element_scratch) = place_values(body, steps, parts)
     weights = [
         operand.size
         for node in body.nodes
@@ -139,7 +150,7 @@ def link_of(body: Body, columns: tuple[int, ...], backend: Backend, plain: bool,
     ]
     calls = any(node.type.op.call is not None for node in body.nodes)
     least = ONE_BLOCK if calls else min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
-    return Link(body, steps, parts, places, (scratch, width, least), backend)
+    return Link(body, steps, parts, places, (scratch, width, least), element_scratch, backend)
 
 
 def _steps_of(body: Body, plain: bool, parts: Parts) -> list[CellStep]:
@@ -163,6 +174,8 @@ def _steps_of(body: Body, plain: bool, parts: Parts) -> list[CellStep]:
                 if not (isinstance(operand, Value) and parts.homes.get(operand.node) == (item, column))
             ]
         else:
+            if node.type.out.each and node.type.op.places is None and node.type.op is not EMBED:
+                raise EdBatchError(f"{node.type} of each element of a list: expected element-wise ops, or reductions")
             found = [call_step(body, item)] if node.type.op.call is not None else placed_steps(body, item)
             steps += found or product_steps(body, item)
     return steps

@@ -28,7 +28,6 @@ from edbatch.kernels.tables import Programs, plan_in
 from edbatch.memory.plan.format import Plan
 from edbatch.runtime.compile.growing_table import GrowingTable
 from edbatch.runtime.compile.linked import Tables, arrays_of
-from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program
 
 _versions = itertools.count()
@@ -96,9 +95,9 @@ class ProgramTable:
     directory: Directory[Programs]
     version: int
 
-    def __init__(self, program: Callable[[int], Program | ListProgram | None]) -> None:
+    def __init__(self, program: Callable[[int], Program | None]) -> None:
         self._program = program
-        self._running: dict[int, Program | ListProgram] = {}
+        self._running: dict[int, Program] = {}
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
         self._new: dict[int, None] = {}  # types whose tables have still to be joined

@@ -37,10 +37,11 @@ def is_row(body: Body, operand: Operand) -> bool:
 def columns_of(body: Body, node: Node) -> list[tuple[int, int]] | None:
     """Of a node that only puts its operands side by side: where each goes, (column, width); None of any other.
 
-    None, too, if an operand does not lie row by row, or goes to entries that do not follow one another.
+    None, too, if an operand does not lie row by row, or goes to entries that do not follow one another, or if there is
+    a row for each element of a list.
     """
     parts = places_of(node.type)
-    if parts is None or not all(is_row(body, operand) for operand in operands_of(node)):
+    if parts is None or node.type.out.each or not all(is_row(body, operand) for operand in operands_of(node)):
         return None
     whole = np.empty((2, *node.type.out.shape), np.float32)
     columns = [contiguous_columns(whole, part) for part in parts(whole)]

@@ -155,8 +155,7 @@ def _ops_of(type: NodeType) -> set[Op]:
 
 @cache
 def _is_ours(op: Op) -> bool:
-    sizes = None if op.equations is None else op.equations.sizes
-    written = (op.shape, op.forward, op.places, op.composite, op.unrolled, op.gradient, sizes)
+    written = (op.shape, op.forward, op.places, op.composite, op.unrolled, op.gradient)
     return op.call is None and all(is_ours(one) for one in written if one is not None)
 
 
@@ -200,7 +199,7 @@ def _only_apart(_: Any) -> Any:
     raise EdBatchError("what a type is made of is put together by nobody")
 
 
-taken_apart_as(Spec, lambda spec: (spec.shape, spec.dtype), lambda parts: spec_of(*parts))
+taken_apart_as(Spec, lambda spec: (spec.shape, spec.dtype, spec.each), lambda parts: spec_of(*parts))
 taken_apart_as(View, _steps_of, _seen)
 taken_apart_as(Value, lambda value: (Same(value.node), value.view), lambda parts: Value(*parts))
 taken_apart_as(

@@ -186,25 +186,27 @@ class Sized:
         self.size = size
 
 
-def test_arguments_may_have_any_name():
-    @eb.cell
-    def step(_graph, static, _node, *args, _x1=2.0):
-        return (_graph - static * 2 + _node * 3) * _x1 + eb.sum(args, like=_node)
-
+def test_calls_alternate_between_numbers_of_arguments_options_dtypes_and_graphs():
     class Owner:
         @eb.cell
-        def step(_own, _last, static):
-            return _last - static
+        def step(self, x, *others, by=2.0):
+            return eb.dropout(eb.sum([x, *others]) * by, 0.999)
 
-    for _ in range(2):
-        with eb.Graph():
-            x, y = eb.input([1.0, 2.0]), eb.input([10.0, 30.0])
-            for _ in range(2):
-                assert step(x, y, x).value().tolist() == [-32.0, -104.0]
-                assert step(x, y, _node=x).value().tolist() == [-32.0, -104.0]
-                assert step(x, y, x, y, _x1=1.0).value().tolist() == [-6.0, -22.0]
-                assert Owner().step(x, static=y).value().tolist() == [-9.0, -28.0]
-                assert Owner().step(x, y).value().tolist() == [-9.0, -28.0]
+    owners = Owner(), Owner()
+    for number in range(3):
+        with eb.options(training=False), eb.Graph() as graph, eb.Graph(dtype="float64") as double:
+            x, y = eb.ones(2), eb.zeros(3)  # of the inner one
+        with graph:
+            z = eb.ones(2)
+        for owner in owners * 2:
+            for given in ((x,), (x, x, x), (z, z), (y,), (z,), (z, z, z)):
+                value = owner.step(*given).value()
+                assert value.dtype == given[0].dtype
+                assert value.tolist() == [2 * len(given) * float(given[0] is not y)] * len(value)
+                assert owner.step(*given, by=0.5).value().tolist() == (value / 4).tolist()
+        assert double.report().nodes > 0
+        with eb.Graph():  # trains
+            assert owners[number % 2].step(eb.ones(64)).value().max() in (0.0, 2000.0)
 
 
 def test_an_argument_that_is_an_integer_here_and_a_value_there():

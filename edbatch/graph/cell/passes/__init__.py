@@ -2,12 +2,13 @@
 
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.passes.join_biases import join_biases
-from edbatch.graph.cell.passes.open_composites import open_composites, open_lists
-from edbatch.graph.cell.passes.rows_for_steps import rows_for_steps
+from edbatch.graph.cell.passes.open_composites import body_over_lists, open_composites, open_lists
+from edbatch.graph.cell.passes.rows_for_steps import rows_for_steps, with_own_outputs
 from edbatch.graph.cell.passes.simplify import drop_dead, merge_equal, open_affines, parameters_as_values
 from edbatch.graph.cell.passes.sink_views import sink_views
 
 __all__ = [
+    "body_over_lists",
     "open_affines",
     "open_composites",
     "open_lists",
@@ -15,6 +16,7 @@ __all__ = [
     "prepare_for_kernels",
     "prepare_for_splitting",
     "rows_for_steps",
+    "with_own_outputs",
 ]
 
 

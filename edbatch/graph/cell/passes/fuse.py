@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from edbatch.graph.cell.body import Body, Node, Value, operands_of
 from edbatch.graph.cell.passes.entries import along, by_rows, divided
-from edbatch.graph.cell.passes.goes_through import GoesThrough, goes_through
+from edbatch.graph.cell.passes.goes_through import LENGTH, GoesThrough, goes_through
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, Shape
@@ -85,8 +85,7 @@ def fuse(body: Body) -> list[Run | int]:
 def alone(body: Body, number: int) -> Run:
     """The run of one node."""
     node = body.nodes[number]
-    through = goes_through(body, node)
-    run = _begun(number, node, through, stage=0)
+    run = _begun(number, node, goes_through(body, node), stage=0)
     return Run((number,), tuple(run.sizes), tuple(run.reduced), (number,), run.through)
 
 
@@ -173,9 +172,32 @@ def _runs(body: Body, readers: list[set[int]], grown: _Growing, nodes: tuple[int
     stores = tuple([number for number in sorted(inside) if not readers[number] <= inside])
     run = Run(nodes, tuple(grown.sizes), tuple(grown.reduced), stores, grown.through)
     if len(nodes) == 1 or _words(body, run) <= MOST_WORDS:
-        return [run]
+        return _list_by_list(body, grown, run) if run.sizes[0] == LENGTH and run.reduced[0] else [run]
     half = len(nodes) // 2
     return _runs(body, readers, grown, nodes[:half]) + _runs(body, readers, grown, nodes[half:])
+
+
+def _list_by_list(body: Body, grown: _Growing, run: Run) -> list[Run]:
+    """A run that reduces elements of lists, which goes through memory list by list; what need not, comes before it."""
+    late = set[int]()
+    for number in run.nodes:
+        if any(run.through[number].reduced) or any(value.node in late for value in body.nodes[number].operands):
+            late.add(number)
+    first, rest = (tuple([x for x in run.stores if (x in late) is after]) for after in (False, True))
+    before = _made_of(body, run, first)
+    if not before or not all(grown.nodes[number] for number in before):
+        return [run]
+    apart = run._replace(nodes=before, reduced=(False,) * len(run.sizes), stores=first)
+    return [apart, run._replace(nodes=_made_of(body, run, rest, known=first), stores=rest)]
+
+
+def _made_of(body: Body, run: Run, stores: Sequence[int], known: Sequence[int] = ()) -> tuple[int, ...]:
+    """The nodes of a run that some of its values are computed of, and these; without those that are known."""
+    found: set[int] = set(stores)
+    for number in reversed(run.nodes):
+        if number in found:
+            found |= {value.node for value in body.nodes[number].operands} - {*known}
+    return tuple([number for number in run.nodes if number in found])
 
 
 def _words(body: Body, run: Run) -> int:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from edbatch.graph.cell.body import Body, Node, Value, operands_of
 from edbatch.graph.cell.passes.entries import Strides, along, breaks, broadcast, by_rows, seen, shown, with_gaps
 from edbatch.graph.op import Kind
 from edbatch.graph.ops.shape import RESHAPE
 from edbatch.graph.sources import PARAMETER
-from edbatch.graph.spec import ParameterSpec, Shape
+from edbatch.graph.spec import ParameterSpec, Shape, Spec
 
 Operand = Value | ParameterSpec
+
+#: Stands for the length of lists: a prime, larger than the entries of any value.
+LENGTH = 2**61 - 1
 
 
 class GoesThrough:
     """How a node goes through its operands.
 
     Attributes:
-        shape: the axes that it goes along.
+        shape: the axes that it goes along; the first of `LENGTH`, if it reads elements of lists.
         reduced: per axis, whether it makes one number of the entries along it.
         strides: per operand, where its entries lie along these axes.
         firsts: per operand, where the first entry is in the value that it is seen of.
@@ -43,7 +46,9 @@ class GoesThrough:
     def _breaks(self) -> list[int]:
         """Where axes have to be told apart; see `entries.breaks`."""
         told = [*self.strides, *self.numbers.values()]
-        return breaks(self.shape, [*told, self._kept] if any(self.reduced) else told)
+        found = breaks(self.shape, [*told, self._kept] if any(self.reduced) else told)
+        rest = self.size // LENGTH  # elements do not lie evenly
+        return [rest, *found] if rest > 1 and rest not in found else found
 
     @property
     def _kept(self) -> Strides:
@@ -55,6 +60,18 @@ class GoesThrough:
         strides = along(self.shape, self._kept, sizes)
         assert strides is not None
         return [stride == 0 and size > 1 for stride, size in zip(strides, sizes, strict=True)]
+
+    def of_each(self, rows: Sequence[int], reduced: bool) -> GoesThrough:
+        """The same of each element of lists.
+
+        Args:
+            rows: per operand, the entries of its row for an element; 0: there is one for all.
+            reduced: whether elements are reduced.
+        """
+        strides = tuple((row, *one) for row, one in zip(rows, self.strides, strict=True))
+        numbers = {name: (0, *one) for name, one in self.numbers.items()}
+        shape, over = (LENGTH, *self.shape), (reduced, *self.reduced)
+        return GoesThrough(shape, over, strides, self.firsts, numbers, self.along)
 
     @staticmethod
     def values(node: Node) -> Iterator[tuple[int, Value]]:
@@ -74,16 +91,30 @@ def goes_through(body: Body, node: Node, strides_of: Callable[[Operand], Strides
         rows, count = by_rows(type.out.shape), len(node.operands)
         return GoesThrough(type.out.shape, (False,) * len(rows), (rows,) * count, (0,) * count, {}, is_plain=True)
     operands = operands_of(node)
+    roots = [x if isinstance(x, ParameterSpec) else body.nodes[x.node].type.out for x in operands]
+    through = _through(body, node, roots, strides_of)
+    if any(spec.each for spec in roots):
+        return through.of_each([spec.size if spec.each else 0 for spec in roots], type.op.segments)
+    return through
+
+
+def _through(
+    body: Body, node: Node, roots: Sequence[Spec], strides_of: Callable[[Operand], Strides] | None
+) -> GoesThrough:
+    """The same, of one element.
+
+    Args:
+        roots: per operand, the spec of what it is seen of.
+    """
     found = []
-    for operand in operands:
-        spec = operand if isinstance(operand, ParameterSpec) else body.nodes[operand.node].type.out
+    for operand, spec in zip(operands_of(node), roots, strict=True):
         lies = _guess(body, operand, spec.shape) if strides_of is None else strides_of(operand)
         found.append(_seen(operand, node, spec.shape, lies))
-    op = type.op
+    type, op = node.type, node.type.op
     if op.picks:
         return _picked(found, **dict(type.attributes))
     shape = type.out.shape if op.scalar or (op.kind is Kind.VIEW and op is not RESHAPE) else found[0][0]
-    axes = dict(type.attributes)["axes"] if op.reduction else ()
+    axes = dict(type.attributes)["axes"] if op.reduction and not op.segments else ()
     return GoesThrough(
         shape,
         tuple(axis in axes and size > 1 for axis, size in enumerate(shape)),
@@ -98,7 +129,8 @@ def _is_plain(body: Body, node: Node) -> bool:
     if len(node.operands) < len(node.type.operands) or any(view is not None for _, view in node.operands):
         return False
     types = [body.nodes[number].type for number, _ in node.operands]
-    return all(type.out.shape == node.type.out.shape and type.op is not PARAMETER for type in types)
+    out = node.type.out  # of which elements do not lie evenly
+    return not out.each and all(type.out.shape == out.shape and type.op is not PARAMETER for type in types)
 
 
 def _picked(seen: list[tuple[Shape, Strides, int]], axis: int = 0) -> GoesThrough:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of
+from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.passes.fuse import is_contiguous
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.node_type import intern, node_type
@@ -46,6 +47,22 @@ def rows_for_steps(body: Body) -> Body:
             made.add(number, node.of(given) if given else node)
     outputs = [made.row(made.readable(value)) for value in body.outputs]
     return body._replace(nodes=tuple(made.nodes), outputs=tuple(outputs))
+
+
+def with_own_outputs(body: Body) -> Body:
+    """The body with outputs that are nodes of their own, and computed: copies of what they were, if need be."""
+    nodes, outputs = Nodes(body.nodes), list[Value]()
+    for value in body.outputs:
+        known = nodes[value.node].type.op.kind is Kind.SOURCE or value.node in [output.node for output in outputs]
+        outputs.append(_copied(nodes, value) if known or not in_order(value.view) else value)
+    return body._replace(nodes=tuple(nodes), outputs=tuple(outputs))
+
+
+def _copied(nodes: Nodes, value: Value) -> Value:
+    """A copy."""
+    spec = nodes.spec(value)
+    all = (("index", tuple((0, size, 1) for size in spec.shape)),)
+    return nodes.add(Node(node_type(INDEX, all, (spec,)), (value,)))
 
 
 def _may_copy(node: Node) -> bool:
@@ -135,7 +152,5 @@ class _Copies:
 
     def _copy(self, value: Value) -> Value:
         if value not in self._copies:
-            spec = self.nodes.spec(value)
-            all = (("index", tuple((0, size, 1) for size in spec.shape)),)
-            self._copies[value] = self.nodes.add(Node(node_type(INDEX, all, (spec,)), (value,)))
+            self._copies[value] = _copied(self.nodes, value)
         return self._copies[value]

@@ -1,11 +1,10 @@
-"""Nestings of tuples, lists, dictionaries and data classes, taken apart and put together again."""
+"""Nestings of tuples, lists, dictionaries and data classes, flattened to their leaves and built again."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
-from itertools import islice
 from typing import Any, NamedTuple
 
 from edbatch.base.exact import exact
@@ -13,34 +12,32 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes)
+_CONTAINERS = (tuple, list, dict)
 _DEEP = 8  # of nestings that are looked into for what comes first
 
 
-class Structure(NamedTuple):
-    """The shape of a nesting; its leaves are numbered in order.
+class TreeDef(NamedTuple):
+    """The shape of a nesting, whose leaves are numbered in order.
 
     Args:
         kind: a class; None for a leaf.
-        parts: what is nested in it.
-        keys: of a dictionary; the names of fields.
+        keys: of a dictionary; the names of fields; of an atom, the atom.
         told: what else tells it from others; of a dictionary after what it is made with.
-        is_flat: whether all parts are leaves.
     """
 
     kind: type | None
-    parts: tuple[Structure, ...] = ()
+    parts: tuple[TreeDef, ...] = ()
     keys: tuple[Any, ...] = ()
     told: tuple[Hashable, ...] = ()
-    is_flat: bool = False
 
     def build(self, leaves: Iterable[Any]) -> Any:
         """The nesting with these leaves.
 
         Example:
-            >>> leaves, structure = flatten({"h": 1, "rest": (2, [3])})
+            >>> leaves, tree = flatten({"h": 1, "rest": (2, [3])})
             >>> leaves
             [1, 2, 3]
-            >>> structure.build([10, 20, 30])
+            >>> tree.build([10, 20, 30])
             {'h': 10, 'rest': (20, [30])}
         """
         return self._build(iter(leaves))
@@ -49,7 +46,7 @@ class Structure(NamedTuple):
         kind: Any = self.kind
         if kind is None:
             return next(leaves)
-        parts = list(islice(leaves, len(self.parts))) if self.is_flat else [part._build(leaves) for part in self.parts]
+        parts = [next(leaves) if part.kind is None else part._build(leaves) for part in self.parts]
         if issubclass(kind, (tuple, list)):
             return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
         if issubclass(kind, dict):
@@ -64,19 +61,11 @@ class Structure(NamedTuple):
         return made
 
 
-LEAF = Structure(None)
+LEAF = TreeDef(None)
 
 
-def structure_of(nested: Any, leaf: Callable[[Any], Structure | None], place: str) -> Structure:
-    """The structure of a nesting.
-
-    Args:
-        leaf: that of what is not to be looked into; None for what is.
-        place: for errors.
-
-    Raises:
-        EdBatchError: something is neither.
-    """
+def tree_of(nested: Any, leaf: Callable[[Any], TreeDef | None], place: str = "") -> TreeDef:
+    """The shape of a nesting; `leaf` gives that of what is not looked into, and None for the rest."""
     found = leaf(nested)
     if found is not None:
         return found
@@ -96,57 +85,47 @@ def structure_of(nested: Any, leaf: Callable[[Any], Structure | None], place: st
             f"{place}: it returns {kind.__qualname__}; expected expressions, numbers and texts in any nesting of "
             "tuples, lists, dictionaries and data classes"
         )
-    parts = tuple([structure_of(part, leaf, place) for part in held])
-    return Structure(kind, parts, keys, told, all(part.kind is None for part in parts))
+    return TreeDef(kind, tuple([tree_of(part, leaf, place) for part in held]), keys, told)
 
 
-def flatten(nested: Any) -> tuple[list[Any], Structure]:
-    """The leaves of a nesting of tuples, lists and dictionaries, in order, and its structure."""
+def flatten(nested: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves of a nesting of tuples, lists and dictionaries, in order, and its shape."""
     leaves: list[Any] = []
 
-    def leaf(x: Any) -> Structure | None:
-        if isinstance(x, tuple | list | dict):
+    def leaf(x: Any) -> TreeDef | None:
+        if isinstance(x, _CONTAINERS):
             return None
         leaves.append(x)
         return LEAF
 
-    structure = structure_of(nested, leaf, "")
-    return leaves, structure
+    return leaves, tree_of(nested, leaf)
 
 
-def taken_apart(place: str, nested: Any, leaves: list[Expression]) -> Structure:
-    """The structure of what is returned; its expressions are added to the leaves.
+def flatten_result(place: str, nested: Any) -> tuple[list[Expression], TreeDef]:
+    """The expressions in what a function returns, and its shape, with the numbers and texts in it."""
+    leaves: list[Expression] = []
 
-    Raises:
-        EdBatchError: there is something that must not be returned twice.
-    """
-
-    def leaf(x: Any) -> Structure | None:
+    def leaf(x: Any) -> TreeDef | None:
         if isinstance(x, Expression):
             leaves.append(x)
             return LEAF
-        return Structure(type(x), (), (x,)) if isinstance(x, _ATOMS) else None
+        return TreeDef(type(x), (), (x,)) if isinstance(x, _ATOMS) else None
 
-    return structure_of(nested, leaf, place)
+    return leaves, tree_of(nested, leaf, place)
 
 
 def is_nesting(nested: Any) -> bool:
     """Whether it can be looked into."""
-    return isinstance(nested, tuple | list | dict) or (is_dataclass(nested) and not isinstance(nested, type))
+    return isinstance(nested, _CONTAINERS) or (is_dataclass(nested) and not isinstance(nested, type))
 
 
 def leads_to_expression(nested: Any) -> bool:
     """Whether what comes first in a nesting is an expression, as in states and lists of them; nothing else is seen."""
     for _ in range(_DEEP):
-        if isinstance(nested, Expression):
-            return True
-        if isinstance(nested, tuple | list):
-            nested = nested[0] if nested else None
-        elif isinstance(nested, dict):
-            nested = next(iter(nested.values()), None)
-        elif is_dataclass(nested) and not isinstance(nested, type):
-            names = fields(nested)
-            nested = getattr(nested, names[0].name, None) if names else None
-        else:
-            return False
+        if not is_nesting(nested):
+            return isinstance(nested, Expression)
+        parts = nested.values() if isinstance(nested, dict) else nested
+        if not isinstance(nested, _CONTAINERS):
+            parts = (getattr(nested, field.name, None) for field in fields(nested))
+        nested = next(iter(parts), None)
     return False
