@@ -6,7 +6,7 @@ together, and runs each batch as one kernel.
 
 from typing import TYPE_CHECKING, Any
 
-from edbatch.base.later import imported as _imported
+from edbatch.base.lazy import imported as _imported
 from edbatch.config import show_config
 from edbatch.devices import device
 from edbatch.errors import EdBatchError, EdBatchWarning

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.base.table import Table
 from edbatch.graph.recorder import IN_C
 
-cache = Later("edbatch.compiling.cache")
-threadpoolctl = Later("threadpoolctl")
+cache = LazyModule("edbatch.compiling.cache")
+threadpoolctl = LazyModule("threadpoolctl")
 
 
 def show_config() -> None:

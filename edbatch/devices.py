@@ -8,17 +8,17 @@ import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from edbatch.base.blocks import Block, Blocks
-from edbatch.base.later import Later
+from edbatch.base.context_stack import ContextStack, OpenContext
+from edbatch.base.lazy import LazyModule
 from edbatch.errors import EdBatchError, shown
 
 if TYPE_CHECKING:
     from edbatch.kernels.backend import Backend
 
 #: Per kind of device, the module whose `open_backend(number)` gives what computes there.
-BACKENDS = {"cpu": Later("edbatch.kernels.cpu.backend"), "cuda": Later("edbatch.kernels.cuda.backend")}
+BACKENDS = {"cpu": LazyModule("edbatch.kernels.cpu.backend"), "cuda": LazyModule("edbatch.kernels.cuda.backend")}
 
-_blocks: Blocks[Device] = Blocks("edbatch_devices")
+_blocks: ContextStack[Device] = ContextStack("edbatch_devices")
 
 
 class Device:
@@ -32,7 +32,7 @@ class Device:
     def __init__(self, kind: str, number: int) -> None:
         self.kind = kind
         self.number = number
-        self._entered: list[Block[Device]] = []  # by all threads
+        self._entered: list[OpenContext[Device]] = []  # by all threads
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class Device:
         self.backend.synchronize()
 
     @_blocks.entering
-    def __enter__(self, block: Block[Device]) -> Device:
+    def __enter__(self, block: OpenContext[Device]) -> Device:
         return self
 
     @_blocks.leaving

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from edbatch.base.blocks import contextmanager
+from edbatch.base.context_stack import contextmanager
 from edbatch.memory.plan.pool import BufferPool
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import edbatch
 from edbatch import devices
-from edbatch.base import exclusive
+from edbatch.base import locking
 from edbatch.base.stopwatch import compiling
 from edbatch.graph import options
 from edbatch.graph.expression import driven
@@ -22,7 +22,7 @@ from edbatch.kernels.cpu import blas_threads, pool
 
 FOLDER = str(Path(edbatch.__file__).parent)
 FOREVER = sys.maxsize
-NOT_RUNNING = exclusive._running
+NOT_RUNNING = locking._running
 BLOCKS = (graphs, options._blocks, devices._blocks, writes.running)
 
 
@@ -40,9 +40,9 @@ def expect_none_open():
         return
     left = [block.value for blocks in BLOCKS for block in blocks if block.value is not None]
     assert not left
-    assert exclusive._running is NOT_RUNNING
+    assert locking._running is NOT_RUNNING
     assert not NOT_RUNNING.locked()
-    assert not exclusive.lock._is_owned()  # another thread would wait for ever
+    assert not locking.lock._is_owned()  # another thread would wait for ever
     assert compiling._depth == 0
     assert not driven.get()
     assert pool.device().item(pool.SHARED) == 0

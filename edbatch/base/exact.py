@@ -1,8 +1,4 @@
-"""Keys of caches that tell apart what `==` does not: 1, 1.0 and True; 0.0 and -0.0.
-
-Whatever a user gives and a cache is asked for goes into its key by `exact`; on fast ways, where that takes too long,
-beside its class, or those of its entries, if these tell it (see `is_told`), else by `literal`.
-"""
+"""Keys of caches that tell apart what `==` does not: 1, 1.0 and True; 0.0 and -0.0."""
 
 from __future__ import annotations
 
@@ -16,19 +12,13 @@ import numpy as np
 
 
 def exact(value: Any) -> Hashable:
-    """A key that equals another only if both are made of the same types and the same bits.
+    """Return a key that equals another only if both are made of the same types and the same bits.
 
     Tuples, frozen sets and frozen data classes are looked into; other objects are equal if they say so and are of one
     class.
 
     Raises:
         TypeError: the value, or a part of it, is not hashable.
-
-    Example:
-        >>> exact((1, 0.0)) == exact((1, 0.0))
-        True
-        >>> len({exact(value) for value in (0, 0.0, -0.0, False, (0,), (0.0,))})
-        6
     """
     kind = value.__class__
     if kind in _EQUAL_IF_SAME:
@@ -50,11 +40,7 @@ def exact(value: Any) -> Hashable:
 
 
 class Identity:
-    """An object that is equal to itself alone, and that this keeps alive only if it must.
-
-    Args:
-        gone: is told when the object ends.
-    """
+    """An object that is equal to itself alone, kept alive only if it must be; when it ends, `gone` is given it."""
 
     __slots__ = ("held", "number")
 
@@ -76,17 +62,9 @@ class Identity:
 
 
 def is_told(value: Any) -> bool:
-    """Whether what is equal and of one class, entry by entry, is exactly equal: not so of zeros, NaN and nested tuples.
-
-    Example:
-        >>> [is_told(value) for value in (1, 0, 0.5, 0.0, (1, True), (1, (2,)), [1])]
-        [True, True, True, False, True, False, False]
-    """
+    """Return whether only its equal is of its class, entry by entry: not so of zeros, NaN and nested tuples."""
     parts = value if value.__class__ is tuple else (value,)
-    return all(
-        part.__class__ in (int, bool, str, type(None)) or (part.__class__ is float and part != 0 and part == part)
-        for part in parts
-    )
+    return all(x.__class__ in _EQUAL_IF_SAME or (x.__class__ is float and x != 0 and x == x) for x in parts)
 
 
 _EQUAL_IF_SAME = frozenset((int, bool, str, type(None)))  # among values of one class
@@ -94,18 +72,7 @@ _bits_of = struct.Struct("<d").pack
 
 
 def literal(value: Any, depth: int = 3) -> Hashable:
-    """A key as exact as `exact`'s, in a third of the time, of what is written as a literal; None of anything else.
-
-    Numbers (NumPy's, too), text, None, and tuples and lists of these, as deep as shapes of shapes go.
-
-    Example:
-        >>> literal(([1, 2], 0.5)) == literal(([1, 2], 0.5))
-        True
-        >>> len({literal(value) for value in ([1], (1,), [True], [1.0], [(1,)], [0.0], [-0.0])})
-        7
-        >>> literal(np.ones(2)) is literal([object()]) is None
-        True
-    """
+    """Return as exact a key in a third of the time; None of what is no literal, or deeper than shapes of shapes."""
     kind = value.__class__
     if kind is tuple or kind is list:
         classes = tuple(map(type, value))

@@ -1,5 +1,6 @@
 """Files that are never left half written."""
 
+import glob
 import os
 import stat
 import sys
@@ -15,16 +16,7 @@ if sys.platform != "win32":
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
-    r"""A path that the system can be asked for.
-
-    Raises:
-        EdBatchError: it is no path, or holds a character that no path can.
-
-    Example:
-        >>> checked_path("m\0")
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: 'm\x00': no path (it holds a character that no path can)
-    """
+    """Return a path that the system can be asked for; an EdBatchError if it holds a character that no path can."""
     try:
         encoded = os.fsencode(path)
     except TypeError:
@@ -50,13 +42,6 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
     Raises:
         EdBatchError: the folder does not exist, the disk is full, writing is not allowed, or there is something at
             `path` that is no file (a folder, a device); what was at `path` before is still there, unchanged.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> folder = pathlib.Path(tempfile.mkdtemp())
-        >>> write_atomically(folder / "a.txt", "whole")
-        >>> (folder / "a.txt").read_text()
-        'whole'
     """
     target = checked_path(path)
     try:
@@ -66,10 +51,12 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
     temporary = None
     try:
         target = Path(os.path.realpath(target))
-        before = _mode_of(target)
-        mode = before if mode is None else mode
-        _delete_abandoned(target)
-        with _own_temporary(target, mode) as file:
+        if os.path.lexists(target):
+            found = os.stat(target).st_mode
+            if not stat.S_ISREG(found):
+                raise EdBatchError(f"{target}: cannot be written (it is no file, and would be replaced)")
+            mode = stat.S_IMODE(found) if mode is None else mode
+        with _new_temporary(target, 0o666 if mode is None else 0o600) as file:
             temporary = file.name
             file.write(encoded)
             file.flush()
@@ -86,66 +73,40 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
             os.unlink(temporary)
 
 
-def _mode_of(target: Path) -> int | None:
-    """Who may read and write a file that is there; None: there is none."""
-    if not os.path.lexists(target):
-        return None
-    found = os.stat(target).st_mode
-    if not stat.S_ISREG(found):
-        raise EdBatchError(f"{target}: cannot be written (it is no file, and would be replaced)")
-    return stat.S_IMODE(found)
+def _new_temporary(target: Path, mode: int) -> BinaryIO:
+    """Open a new file beside `target`, locked until it is closed, or its process ends; delete those that are not.
 
-
-def _own_temporary(target: Path, mode: int | None) -> BinaryIO:
-    """A new file beside `target`, locked as long as it is open: a lock ends with its process, however that ends.
-
-    It is private, or (mode None) as the user's mask wants a new file; to ask for the mask would be to change it for
-    what other threads make meanwhile.
+    The user's mask applies to the mode: to ask for it would be to change it for what other threads make meanwhile.
     """
-    opener = partial(os.open, mode=0o666 if mode is None else 0o600)
+    for other in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with suppress(OSError), open(other, "rb+") as file:
+            if _lock(file, wait=False):
+                other.unlink()
     while True:
-        path, file = str(target.parent / f".{target.name}.{os.urandom(4).hex()}.part"), None
+        path = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
+        mine = open(path, "xb", opener=partial(os.open, mode=mode))  # noqa: SIM115 (it is returned open)
         try:
-            file = open(path, "xb", opener=opener)  # noqa: SIM115 (it is returned open)
-            # Before it was locked, another process may have deleted it.
-            if not _lock(file.fileno(), wait=True) or os.path.exists(path):
-                return file
-        except FileExistsError:
-            continue
+            if not _lock(mine, wait=True) or path.exists():  # else another process took it for abandoned
+                return mine
         except BaseException:  # a Ctrl-C: open, it would stay locked
-            if file is not None:
-                file.close()
+            mine.close()
             raise
-        file.close()
+        mine.close()
 
 
-def _delete_abandoned(target: Path) -> None:
-    """Delete temporary files of `target` that no process is writing."""
-    with suppress(OSError):  # of a folder that may not be listed
-        for name in os.listdir(target.parent):
-            if name.startswith(f".{target.name}.") and name.endswith(".part"):
-                with suppress(OSError), open(target.parent / name, "rb+") as file:
-                    if _lock(file.fileno()):
-                        os.unlink(file.name)
-
-
-def _lock(descriptor: int, wait: bool = False) -> bool:
+def _lock(file: BinaryIO, wait: bool) -> bool:
     """Lock an open file, or say that another has it, or that there are no such locks."""
     if sys.platform == "win32":
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a UTF-8 file.
-
-    Raises:
-        EdBatchError: the file is missing, unreadable or not UTF-8 (the message names the byte).
-    """
+    """Return the text of a UTF-8 file; an EdBatchError says why it cannot be read, or which byte is not UTF-8."""
     try:
         return checked_path(path).read_text(encoding="utf-8")
     except OSError as error:

@@ -34,16 +34,7 @@ class Same:
 
 
 def form_of(value: Any, integers: list[int]) -> Form:
-    """The form of a value, whose integers are appended.
-
-    Example:
-        >>> integers = []
-        >>> form = form_of((3, "x", (True, 0.5, 7)), integers)
-        >>> integers
-        [3, 7]
-        >>> made_of(form, np.array([4, 8]))
-        (4, 'x', (True, 0.5, 8))
-    """
+    """Return the form of a value, whose integers are appended."""
     kind = value.__class__
     if kind is int:
         integers.append(value)
@@ -66,69 +57,28 @@ def form_of(value: Any, integers: list[int]) -> Form:
 
 
 def made_of(form: Form, integers: np.ndarray) -> Any:
-    """The value of a form and its integers, int64."""
-    return maker_of(form)(integers)
+    """Make the value of a form and its integers, int64, whose memory arrays share."""
+    numbers, at = integers.tolist(), 0
 
-
-def maker_of(form: Form) -> Callable[[np.ndarray], Any]:
-    """What makes the values of a form of their integers, int64, whose memory arrays share.
-
-    It is written out, and compiled: that takes as long as going through the form some ten times.
-
-    Example:
-        >>> make = maker_of((tuple, int, (tuple, int, int)))
-        >>> make(np.array([3, 4, 5])), make(np.array([6, 7, 8]))
-        ((3, (4, 5)), (6, (7, 8)))
-    """
-    written = _Written()
-    made = written.expression(form)
-    listed = "" if not written.reads_numbers else "numbers = integers.tolist()"
-    lines = ["def make(integers):", f"    {listed}", f"    return {made}"]
-    exec("\n".join(lines), written.named)
-    found: Callable[[np.ndarray], Any] = written.named["make"]
-    return found
-
-
-class _Written:
-    """Writes what puts a value together.
-
-    Attributes:
-        at: how many integers it reads.
-        named: what it reads besides.
-        reads_numbers: whether it reads integers one by one.
-    """
-
-    def __init__(self) -> None:
-        self.at = 0
-        self.named: dict[str, Any] = {}
-        self.reads_numbers = False
-
-    def expression(self, form: Form) -> str:
-        """What the next integers are of."""
+    def make(form: Form) -> Any:
+        nonlocal at
         if form is int:
-            self.reads_numbers = True
-            self.at += 1
-            return f"numbers[{self.at - 1}]"
+            at += 1
+            return numbers[at - 1]
         kind = form[0]
         if kind is Same:
-            return self._name(form[1].value)
+            return form[1].value
         if kind is np.ndarray:
-            begin, self.at = self.at, self.at + form[2]
-            given = self._name(form[1]), 8 * form[2] // form[1].itemsize, 8 * begin
-            return f"{self._name(np.frombuffer)}(integers, {', '.join(map(str, given))})"
+            begin, at = at, at + form[2]
+            return np.frombuffer(integers, form[1], 8 * form[2] // form[1].itemsize, 8 * begin)
         if kind in _parts:
-            return f"{self._name(_parts[kind][1])}({self.expression(form[1])})"
+            return _parts[kind][1](make(form[1]))
         if kind is dict:
-            return f"dict({self.expression(form[1])})"
-        parts = "".join([f"{self.expression(part)}, " for part in form[1:]])
-        if kind is tuple:
-            return f"({parts})"
-        return f"[{parts}]" if kind is list else f"{self._name(kind)}({parts})"
+            return dict(make(form[1]))
+        parts = [make(part) for part in form[1:]]
+        return parts if kind is list else tuple(parts) if kind is tuple else kind(*parts)
 
-    def _name(self, value: Any) -> str:
-        name = f"known{len(self.named)}"
-        self.named[name] = value
-        return name
+    return make(form)
 
 
 class _Known:
@@ -146,11 +96,6 @@ def with_known(form: Form, integers: np.ndarray, varies: np.ndarray) -> tuple[Fo
     Args:
         integers: of a value of the form.
         varies: per integer, whether it is another in other values.
-
-    Example:
-        >>> form, left = with_known((tuple, int, (tuple, int, int)), np.array([3, 4, 5]), np.array([1, 0, 0], bool))
-        >>> left.tolist(), made_of(form, np.array([7]))
-        ([True, False, False], (7, (4, 5)))
     """
     left = np.zeros(len(varies), np.bool_)
     at = 0
@@ -178,12 +123,7 @@ def _count(form: Form) -> int:
 
 
 def taken_apart_as(kind: type, parts: Callable[[Any], Any], made: Callable[[Any], Any]) -> None:
-    """Have the objects of a class taken apart as something else is.
-
-    Args:
-        parts: from an object to that.
-        made: and back.
-    """
+    """Have objects of a class taken apart as something else is: `parts` makes that of one, `made` the object again."""
     _parts[kind] = parts, made
 
 

@@ -16,23 +16,12 @@ _SCALARS = (int, float, np.integer, np.floating, np.bool_)
 
 
 def is_real(value: Any) -> bool:
-    """Whether a value is one real number: truth values of Python and NumPy are, as 0 and 1; durations are none.
-
-    Example:
-        >>> [is_real(value) for value in (1, 0.5, np.float32(2), np.True_, 1j, "1", np.timedelta64(1, "s"))]
-        [True, True, True, True, False, False, False]
-    """
+    """Return whether a value is one real number: truth values are, as 0 and 1; durations are none."""
     return isinstance(value, _SCALARS) and not isinstance(value, np.timedelta64)
 
 
 def as_integer(value: Any) -> int:
-    """`operator.index` as a plain int, of NumPy's integers and whatever else has one, of a class of its own too.
-
-    Truth values to Python are 0 and 1; they are none here: whoever gives one has compared something.
-
-    Raises:
-        TypeError: it is no integer.
-    """
+    """Return `operator.index` as a plain int; a TypeError for truth values too: they come from comparisons."""
     if isinstance(value, bool):
         raise TypeError
     found = index(value)
@@ -40,19 +29,10 @@ def as_integer(value: Any) -> int:
 
 
 def checked_real(place: str, name: str, value: Any, below: float = math.inf) -> float:
-    """A number in [0, below) as a Python float: of NumPy's, fractions and arrays without axes too.
-
-    To go on with what was given would be to compute in its precision.
+    """Return a number in [0, below) as a Python float: of NumPy's, fractions and arrays without axes too.
 
     Raises:
         EdBatchError: it is no number, a truth value, or out of range.
-
-    Example:
-        >>> checked_real("SGD", "lr", np.array(0.5))
-        0.5
-        >>> checked_real("SGD", "momentum", 1.5, below=1)
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: SGD: momentum=1.5; expected a number in [0, 1)
     """
     if value.__class__ is float:
         found = value
@@ -70,19 +50,10 @@ def checked_real(place: str, name: str, value: Any, below: float = math.inf) -> 
 
 
 def checked_integer(place: str, name: str, value: Any, least: int = 1, most: int = MOST) -> int:
-    """An integer from `least` to `most` as a Python int: of NumPy's, and whatever else `operator.index` takes.
-
-    To go on with what was given would be to compute in its bits, or without arithmetic.
+    """Return an integer from `least` to `most` as a Python int: of NumPy's, and whatever else `operator.index` takes.
 
     Raises:
         EdBatchError: it is no integer, a truth value, or out of range.
-
-    Example:
-        >>> checked_integer("LSTM", "dim", np.uint8(3))
-        3
-        >>> checked_integer("LSTM", "dim", 0)
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: LSTM: dim=0; expected an integer of at least 1
     """
     try:
         found = as_integer(value)

@@ -26,12 +26,7 @@ def record_type(fields: Iterable[str], integer: type[np.signedinteger[Any]] = np
 
 
 def records(fields: Sequence[int] | Sequence[Sequence[int]], kind: np.dtype) -> np.ndarray:
-    """Records of int64, given the fields of each, or of all; NumPy makes them of tuples in three times the time.
-
-    Example:
-        >>> records([(1, 2), (3, 4)], record_type(("a", "b")))["b"], records([], record_type(("a", "b")))["b"]
-        (array([2, 4]), array([], dtype=int64))
-    """
+    """Records of int64, given the fields of each, or of all; NumPy makes them of tuples in three times the time."""
     return np.frombuffer(np.array(fields, np.int64).reshape(-1), kind)
 
 
@@ -50,13 +45,9 @@ def words_of(table: np.ndarray) -> np.ndarray:
 
 @lru_cache(1 << 12)
 def packing(code: str, count: int) -> Struct:
-    """Puts so many integers of Python into memory: NumPy takes ten times as long to find out that all are integers.
-
-    Args:
-        code: "i" of 32 bits, "q" of 64.
-    """
+    """Return what puts so many Python integers ("i": 32 bits, "q": 64) into memory, ten times as fast as NumPy."""
     return Struct(f"{count}{code}")
 
 
-#: Of directories (see `compiling.directory`), and of no other array of two axes that compiled code is given.
+#: Of directories (see `compiling.array_table`), and of no other array of two axes that compiled code is given.
 WORD = np.dtype(np.uint64)

@@ -9,11 +9,8 @@ from typing import Any
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """Return `inspect.signature`; what an annotation names may come later, as the class that a method is of.
-
-    Since Python 3.14 annotations are evaluated when somebody asks for them: here, where a decorator runs.
-    """
-    if sys.version_info >= (3, 14):
+    """Return `inspect.signature`; what an annotation names may come later, as the class that a method is of."""
+    if sys.version_info >= (3, 14):  # annotations are evaluated when somebody asks for them: here
         from annotationlib import Format
 
         return inspect.signature(function, annotation_format=Format.FORWARDREF)

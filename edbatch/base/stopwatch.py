@@ -1,13 +1,12 @@
-"""What time goes into: moments, and how much of the time up to them was spent on compiling."""
+"""Time: of stages, and of that how much was spent on compiling."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from time import perf_counter, thread_time
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from edbatch.base.blocks import leaving
+from edbatch.base.context_stack import leaving
 
 
 class Stopwatch(threading.local):
@@ -18,11 +17,9 @@ class Stopwatch(threading.local):
         processor_seconds: in which a processor worked for the thread; fewer where it waited, as on a busy machine.
     """
 
-    seconds = 0.0
-    processor_seconds = 0.0
+    seconds = processor_seconds = 0.0
     _depth = 0
-    _start = 0.0
-    _processor_start = 0.0
+    _start = _processor_start = 0.0
 
     def __enter__(self) -> None:
         if self._depth == 0:
@@ -42,31 +39,14 @@ class Stopwatch(threading.local):
 compiling = Stopwatch()
 
 
+def working_time() -> float:
+    """Return `perf_counter()` without the seconds that this thread has waited for compilation."""
+    return perf_counter() - compiling.seconds
+
+
 def processor_time() -> float:
-    """Seconds in which a processor has worked for this thread, without compilation: busy machines take no more."""
+    """Return the seconds in which a processor has worked for this thread, without compilation."""
     return thread_time() - compiling.processor_seconds
-
-
-class Moment(NamedTuple):
-    """A point in time.
-
-    Attributes:
-        time: see `time.perf_counter`.
-        compiling: seconds that this thread had waited for compilation by then.
-    """
-
-    time: float
-    compiling: float
-
-    @classmethod
-    def now(cls) -> Self:
-        """This moment."""
-        return cls(perf_counter(), compiling.seconds)
-
-    def worked(self) -> float:
-        """Seconds since then in which this thread did not wait for compilation."""
-        now = Moment.now()
-        return now.time - self.time - (now.compiling - self.compiling)
 
 
 class Passed(NamedTuple):
@@ -93,12 +73,12 @@ class Clock:
         self.restart()
 
     def restart(self) -> None:
-        """A stage begins; what came since the last stop belongs to none."""
+        """Begin a stage; what came since the last stop belongs to none."""
         self._compiled = compiling.seconds
         self._start = perf_counter() - self._compiled
 
     def stop(self, stage: str) -> None:
-        """A stage ends, and another begins."""
+        """End a stage, and begin another."""
         compiled, seconds = compiling.seconds, self.seconds
         now = perf_counter() - compiled
         seconds[stage] = seconds.get(stage, 0.0) + now - self._start
@@ -108,13 +88,3 @@ class Clock:
         if compiled != self._compiled:
             seconds["compilation"] = seconds.get("compilation", 0.0) + compiled - self._compiled
             self._compiled = compiled
-
-
-def book(several: Sequence[dict[str, float]], stage: str, start: Moment, end: Moment) -> None:
-    """Add a stage to the seconds of one graph, or evenly to those of several."""
-    compiling = end.compiling - start.compiling
-    passed = end.time - start.time - compiling
-    for seconds in several:
-        if compiling:
-            seconds["compilation"] = seconds.get("compilation", 0.0) + compiling / len(several)
-        seconds[stage] = seconds.get(stage, 0.0) + passed / len(several)

@@ -1,13 +1,13 @@
-"""Tables for a terminal, and for a notebook; and text that others chose, there or in a log."""
+"""Tables for terminals and notebooks, and text that others chose, there or in a log."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 
-tabulate = Later("tabulate")
+tabulate = LazyModule("tabulate")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Table:
 
 
 def printable(text: str, keeps: str = "") -> str:
-    r"""Text whose control characters are written as Python writes them: they are seen, and no terminal obeys them.
+    r"""Write control characters of a text as Python does: they are seen, and no terminal obeys them.
 
     Args:
         keeps: those that stay as they are: line ends, of a text that has lines.

@@ -6,16 +6,15 @@ import argparse
 from typing import Any
 
 import edbatch as eb
-from edbatch.base.drawing import bars
-from edbatch.base.files import write_atomically
-from edbatch.base.later import Later
+from edbatch.base.drawing import bars, missing, write_figure
+from edbatch.base.lazy import LazyModule
 from edbatch.cli.arguments import Options, check_output, number, option
 from edbatch.cli.output import print_table
 from edbatch.cli.run import compare, record
 from edbatch.devices import current_device
 from edbatch.errors import EdBatchError
 
-workloads = Later("edbatch.models.workloads")
+workloads = LazyModule("edbatch.models.workloads")
 
 MODELS = {"trees": "tree-lstm", "tagger": "tagger", "lattices": "lattice-lstm"}
 LEARNED = "learned"
@@ -49,7 +48,6 @@ def run(arguments: argparse.Namespace) -> None:
         for name, of in policies.items():
             if not of.difference <= MOST_APART:
                 raise EdBatchError(f"{model}: {name} is {of.difference:.1e} from unbatched; this is a fault")
-    write_atomically(arguments.svg, _picture(found))
     device = current_device().name
     where = "one thread" if device == "cpu" else f"on {device}"
     print(f"{arguments.samples} made-up samples of each model, hidden size {arguments.hidden}, {where};")
@@ -65,7 +63,12 @@ def run(arguments: argparse.Namespace) -> None:
             [],
         ]
     print_table(["", "", *RULES, LEARNED], lines[:-1], left=2)
-    print(f"wrote {arguments.svg}: a picture of this table")
+    try:
+        write_figure(_picture(found), arguments.svg)
+    except ImportError as error:
+        print(f"no picture: {missing(arguments.svg, error)}")
+    else:
+        print(f"wrote {arguments.svg}: a picture of this table")
 
 
 def _measured(model: str, samples: int, hidden: int) -> Any:
@@ -85,7 +88,7 @@ def _measured(model: str, samples: int, hidden: int) -> Any:
     return compare(lambda given: [probabilities(at) for at in given], [others], policies, ROUNDS)
 
 
-def _picture(found: dict[str, Any]) -> str:
+def _picture(found: dict[str, Any]) -> Any:
     over, faster = "batches, over the least that any schedule needs", "times as fast as one operation at a time"
     panels: dict[str, dict[str, list[float]]] = {over: {}, faster: {}}
     for model, policies in found.items():

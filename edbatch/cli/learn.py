@@ -6,14 +6,14 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 import edbatch as eb
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.cli.arguments import Options, check_output, number, option
 from edbatch.cli.inspect import print_summary
 from edbatch.cli.script import graphs_from_script
 from edbatch.errors import EdBatchError
 from edbatch.policy import Heuristic, TypedGraph, read_graph
 
-tqdm = Later("tqdm")
+tqdm = LazyModule("tqdm")
 
 HELP = "learn a batching policy and write it to a file"
 DESCRIPTION = """\

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 import edbatch as eb
 from edbatch.base.files import write_atomically
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.cli.arguments import JSON, Options, check_output, number, option
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.cli.samples import CHECKPOINT, MODEL, VOCABULARY, print_heading, read_samples, read_saved
 from edbatch.errors import EdBatchError
 from edbatch.policy import Policy, TypedGraph
 
-compiled = Later("edbatch.compiling.compiled")
-plan_cache = Later("edbatch.runtime.plan_cache")
-tqdm = Later("tqdm")
-workloads = Later("edbatch.models.workloads")
+compiled = LazyModule("edbatch.compiling.compiled")
+plan_cache = LazyModule("edbatch.runtime.plan_cache")
+tqdm = LazyModule("tqdm")
+workloads = LazyModule("edbatch.models.workloads")
 
 RULES = ("none", "depth", "agenda", "critical-path")  # the first is unbatched: the others are checked against it
 MiniBatch = Sequence[Any]

@@ -7,12 +7,12 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.cli.arguments import JSON, Options, option
 from edbatch.cli.output import print_json, print_table
 from edbatch.policy import Policy, TypedGraph, get_policy, lower_bound, read_graph
 
-tqdm = Later("tqdm")
+tqdm = LazyModule("tqdm")
 
 DEFAULT = ("depth", "agenda", "critical-path")
 REPEATS = 5

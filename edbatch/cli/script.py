@@ -13,7 +13,7 @@ from types import GeneratorType
 from typing import Any
 
 import edbatch as eb
-from edbatch.base.blocks import contextmanager
+from edbatch.base.context_stack import contextmanager
 from edbatch.errors import EdBatchError, shown
 from edbatch.policy.typed_graph import TypedGraph
 

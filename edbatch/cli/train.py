@@ -16,14 +16,14 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.base.files import write_atomically
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.cli.arguments import Options, flag, number, option
 from edbatch.cli.output import counted
 from edbatch.cli.samples import CHECKPOINT, MODEL, VOCABULARY, Saved, print_heading, read_samples
 from edbatch.errors import EdBatchError
 
-cluster = Later("edbatch.distributed.cluster")
-workloads = Later("edbatch.models.workloads")
+cluster = LazyModule("edbatch.distributed.cluster")
+workloads = LazyModule("edbatch.models.workloads")
 
 HELD_OUT = 10  # without --held-out, one sample in so many is measured on
 CLIP = 5.0  # largest norm of the gradients

@@ -11,7 +11,7 @@ from time import process_time
 from typing import Any
 
 import edbatch as eb
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.cli.arguments import Options
 from edbatch.cli.output import counted
 from edbatch.cli.run import RULES as COMPARED
@@ -19,12 +19,12 @@ from edbatch.cli.train import OPTIMIZERS
 from edbatch.policy import TypedGraph, get_policy
 from edbatch.policy.heuristics import RULES
 
-code_cache = Later("edbatch.compiling.cache")
-compiled = Later("edbatch.compiling.compiled")
-encodings = Later("edbatch.policy.encodings")
-tqdm = Later("tqdm")
-trainer = Later("edbatch.policy.trainer")
-workloads = Later("edbatch.models.workloads")
+code_cache = LazyModule("edbatch.compiling.cache")
+compiled = LazyModule("edbatch.compiling.compiled")
+encodings = LazyModule("edbatch.policy.encodings")
+tqdm = LazyModule("tqdm")
+trainer = LazyModule("edbatch.policy.trainer")
+workloads = LazyModule("edbatch.models.workloads")
 
 HELP = "compile everything ahead"
 DESCRIPTION = """\

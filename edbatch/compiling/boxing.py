@@ -1,7 +1,6 @@
-"""How arrays and named tuples come back from compiled code: without a line of Python, at which interrupts come.
+"""Arrays and named tuples that come back from compiled code without a line of Python, at which interrupts come.
 
-Numba's own code asks Python for their classes, and calls that of a named tuple. What an interrupt left there in the
-place of a class or a tuple was used as if it were one, and the process could end.
+Where Numba's own code asks Python for a class, it takes what an interrupt left in its place for one, and may crash.
 """
 
 # mypy: disable-error-code="no-untyped-call,import-untyped"

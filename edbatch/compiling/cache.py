@@ -2,16 +2,19 @@
 
 Whatever is wrong with the folder or a file - damaged, of something else, of another user, read-only, full - is said
 once, and worked around by compiling again; what that gives replaces a damaged file. Files are replaced in one step, so
-that processes may write at once. They hold code, and pickles, which are code too: see `trusted` for whose are read.
+that processes may write at once. They hold code: only those are read that nobody but this user, or root, can have
+written. (On Windows that is not checked: users' folders there have access lists that keep others out.)
 """
 
 # mypy: disable-error-code="import-untyped,no-untyped-call,attr-defined"
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import platform
+import stat
 import sys
 import threading
 import time
@@ -26,7 +29,6 @@ from numba.core import config
 from numba.core.registry import cpu_target
 
 from edbatch.base.files import write_atomically
-from edbatch.compiling import trusted
 from edbatch.compiling.fingerprint import DIGEST
 from edbatch.errors import EdBatchError, warn
 
@@ -38,9 +40,11 @@ _UNUSED = 90 * 86_400.0
 _LARGE = 1 << 30
 _DAY = 86_400.0
 
+_pruned, _warned, _healed = threading.Event(), threading.Event(), threading.Event()
+
 
 def cache_folder() -> Path:
-    """Where compiled code is kept: `edbatch` in the user's cache folder; may be deleted at any time.
+    """Return the folder of compiled code: `edbatch` in the user's cache folder; may be deleted at any time.
 
     Raises:
         EdBatchError: nothing says where the user's folders are, as in a container that is run by a made-up user.
@@ -54,23 +58,25 @@ def cache_folder() -> Path:
 
 
 def path_of(key: bytes) -> Path:
-    """Where something is kept under a key."""
+    """Return the file of a key."""
     return cache_folder() / f"{key.hex()}.bin"
 
 
 def kept(key: bytes) -> bytes | None:
-    """What was kept under a key (a digest of all that it depends on); None: nothing, or it is damaged."""
+    """Return what was kept under a key (a digest of all that it depends on); None: nothing, or it is damaged."""
     try:
         path = path_of(key)
-        data = trusted.read(path)
-        _note_use(path)
+        data = _read(path)
     except FileNotFoundError:
         return None
-    except (OSError, EdBatchError) as error:
-        complain(_unread(error))
+    except OSError as error:
+        complain(f"{error.filename or path}: cannot be read ({error.strerror})")
+        return None
+    except EdBatchError as error:
+        complain(str(error))
         return None
     content = data[len(_MAGIC) + 2 * DIGEST :]
-    if not data.startswith(_MAGIC + key + _checksum(content)):
+    if not data.startswith(_head(key, content)):
         complain(f"{path}: damaged", heals=True)
         with suppress(OSError):  # of a folder that is read-only
             path.unlink()  # what may be interpreted is not compiled for it
@@ -82,17 +88,17 @@ def keep(key: bytes, content: bytes) -> None:
     """Keep something for later processes; where that cannot be done, say so once."""
     try:
         path = path_of(key)
-        trusted.make_folder(path.parent)
-        write_atomically(path, _MAGIC + key + _checksum(content) + content, mode=0o644)
+        path.parents[2].mkdir(parents=True, exist_ok=True)
+        for folder in (path.parents[1], path.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _check(folder, os.stat(folder))
+        write_atomically(path, _head(key, content) + content, mode=0o644)
     except (OSError, EdBatchError) as error:
         complain(str(error))
         return
     if not _pruned.is_set():
         _pruned.set()
         prune()
-
-
-_pruned = threading.Event()
 
 
 def prune() -> None:
@@ -103,11 +109,10 @@ def prune() -> None:
     found = []
     with suppress(OSError), os.scandir(cache_folder()) as entries:
         for entry in entries:
-            if not entry.name.endswith((".bin", ".part")):
-                continue
             with suppress(OSError):
-                known = entry.stat()
-                found.append((known.st_mtime, known.st_size, entry.path))
+                if entry.name.endswith((".bin", ".part")):
+                    known = entry.stat()
+                    found.append((known.st_mtime, known.st_size, entry.path))
     oldest, total = time.time() - _UNUSED, sum(size for _, size, _ in found)
     for used, size, path in sorted(found):
         if used >= oldest and total <= _LARGE:
@@ -117,23 +122,41 @@ def prune() -> None:
         total -= size
 
 
-def _note_use(path: Path) -> None:
-    """Keep the day on which a file was last used as the time of its change: that of its last access is not kept."""
-    with suppress(OSError):  # of a folder that is read-only
-        if path.stat().st_mtime < time.time() - _DAY:
-            os.utime(path)
+def _head(key: bytes, content: bytes) -> bytes:
+    return _MAGIC + key + hashlib.blake2b(content, digest_size=DIGEST).digest()
 
 
-def _unread(error: OSError | EdBatchError) -> str:
-    return f"{error.filename}: cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
+def _read(path: Path) -> bytes:
+    """Read a file that others cannot have written, and note the day of its use as the time of its change.
+
+    Symbolic links may lead to the folder, but not to the file. A pipe in its place is not waited for.
+    """
+    for folder in (path.parents[1], path.parent):
+        _check(folder, os.stat(folder))
+    extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | extra)) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no file", str(path))
+        _check(path, status)
+        if status.st_mtime < time.time() - _DAY:
+            with suppress(OSError):  # of a folder that is read-only
+                os.utime(path)
+        return file.read()
 
 
-def _checksum(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=DIGEST).digest()
-
-
-_warned = threading.Event()
-_healed = threading.Event()
+def _check(path: Path, status: os.stat_result) -> None:
+    """Raise an EdBatchError for what another user may have written: its code would run as this user."""
+    if sys.platform == "win32":
+        return
+    me = os.geteuid()
+    if status.st_uid not in (0, me):
+        problem = f"belongs to user {status.st_uid}, and would run as user {me}"
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        problem = f"others may write to it (mode {stat.S_IMODE(status.st_mode):o})"
+    else:
+        return
+    raise EdBatchError(f"{path}: {problem}; expected what only this user, or root, can have written")
 
 
 def works() -> bool:
@@ -163,12 +186,19 @@ def complain(problem: str, heals: bool = False) -> None:
     warn(f"{what}: {problem}; it is compiled anew, which takes seconds, {when}{hint}")
 
 
+def say_once(text: str, said: threading.Event) -> None:
+    """Tell the reader of a log why nothing happens for some seconds: once per process, and not among tests' output."""
+    if not said.is_set() and sys.stderr is not None and "PYTEST_CURRENT_TEST" not in os.environ:
+        said.set()
+        print(text, file=sys.stderr, flush=True)
+
+
 @cache
 def environment() -> bytes:
     """What compiled code depends on beside its source: versions, processor, settings of the compiler."""
     settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT)
     # What another release has kept otherwise is not found.
-    form = "functions are numbered at random, named tuples made without Python"
+    form = "functions are numbered at random, named tuples made without Python, libraries as Numba has them"
     known = (
         form, sys.implementation.cache_tag, platform.python_version(), np.__version__, numba.__version__,
         llvmlite.__version__, cpu_target.target_context.codegen().magic_tuple(), settings,

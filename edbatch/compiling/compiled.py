@@ -1,9 +1,7 @@
 """Functions that Numba compiles: the one decorator, and the cache on disk that serves all of them.
 
 A compiled function is found again by what it is made of: its byte code and options, those of all functions that it
-calls, the constants that it reads, the types of its arguments, the versions of Python, NumPy, Numba and llvmlite, and
-the processor. So nothing stale is ever run, wherever the change was, and every virtual environment with the same
-versions shares the same files.
+calls, the constants that it reads, the types of its arguments, versions, and the processor. So nothing stale is run.
 """
 
 # mypy: disable-error-code="import-untyped,no-untyped-call,attr-defined"
@@ -22,8 +20,8 @@ from weakref import WeakSet
 
 import numpy as np
 
-from edbatch.base.blocks import contextmanager
-from edbatch.base.exclusive import Whole
+from edbatch.base.context_stack import contextmanager
+from edbatch.base.locking import signals_deferred
 from edbatch.base.records import WORD
 from edbatch.base.stopwatch import compiling, processor_time
 from edbatch.errors import EdBatchError
@@ -38,39 +36,33 @@ with compiling:
 
     from edbatch.compiling import boxing, cache  # noqa: F401 (what is boxed so)
     from edbatch.compiling.fingerprint import DIGEST, callees, fingerprint, type_text
-    from edbatch.compiling.library import our_libraries
-    from edbatch.compiling.shown import announce
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
-# a few checks; and it checks once for all rows, not row by row, so that reading and writing parts of the same rows
-# looks like an overlap. Generated kernels say that nothing overlaps (see `kernels.language.llvm`), what Numba compiles
-# cannot. The settings are the process's: other code that Numba compiles later is checked the same way.
+# a few checks; and it checks once for all rows, so that reading and writing parts of the same rows looks like an
+# overlap. (Generated kernels say that nothing overlaps.) The settings are the process's.
 llvm.set_option("edbatch", "-runtime-memory-check-threshold=1000")
 llvm.set_option("edbatch", "-hoist-runtime-checks=false")
 
-# Numba tells functions of one name and types (closures of one function, say) apart by a number, which is part of what
-# machine code calls them, and counts from 1 in every process. LLVM takes all of one name for one function, and what is
-# on disk was compiled by several processes: a caller would reach another closure than its own, without a word.
+# Numba tells closures of one function apart by a number, which is part of the names in machine code, and counts from 1
+# in every process. LLVM takes all of one name for one function: a caller would reach another closure than its own.
 FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 62), -1)  # type: ignore[assignment]
 
 # A small function is interpreted by Python until that has taken this share of what compiling it takes, and of a second
-# at most; or its arrays have more entries than this. Compiling takes so many seconds for each byte of byte code (0.1 to
-# 9 s for a function and what it calls), interpreting 0.1 to 1 us an entry.
+# at most; or its arrays have more entries than this. Compiling takes so many seconds for each byte of byte code.
 PATIENCE, A_BYTE = 0.5, 0.5e-3
 SMALL = 1_000_000
+LONG, SECONDS = 2.5, 0.3  # a compilation that is announced; that of a function
 
 functions: WeakSet[Compiled] = WeakSet()  # all there are in this process
+interpreting = ContextVar("edbatch_interpreting", default=False)  # whether small functions run in Python now
+_said = threading.Event()
 
 
 class Compiled(registry.CPUDispatcher):
-    """A function that is compiled when it is first called, once per machine.
+    """A function that is compiled when it is first called, once per machine; see `numba.njit` for its options.
 
     Integers are int64, whatever the caller has: one version of a function serves all of them. It is called by Numba's
     code in C; a `__call__` in Python would take as long as a small loop.
-
-    Args:
-        function: to be compiled.
-        options: see `numba.njit`.
     """
 
     def __init__(self, function: Callable, options: dict[str, Any]) -> None:
@@ -80,38 +72,20 @@ class Compiled(registry.CPUDispatcher):
         functions.add(self)
 
     def compile(self, sig: Any) -> Any:
-        """The entry point of the version for a signature; compiled, or loaded, if there is none."""
-        given, _ = sigutils.normalize_signature(sig)
-        signature = tuple(map(_wide, given))
-        found = self.overloads.get(signature)
-        if found is not None and (_thread.depth > 0 or _is_callable(found)):
-            return found.entry_point
+        """Return the entry point of the version for a signature; compiled, or loaded, if there is none."""
+        signature = tuple(map(_wide, sigutils.normalize_signature(sig)[0]))
+        if signature in self.overloads:
+            return self.overloads[signature].entry_point
         # An interrupt in one of Numba's generators would end it for the whole process, and all compiling with it.
-        with Whole(), compiling, our_libraries(self.targetctx.codegen()), _deeper(self):
-            found = self.overloads.get(signature)  # another thread may have compiled it meanwhile
-            if found is not None and not _is_callable(found):
-                del self.overloads[signature]
-            if _thread.depth == 1 and not self._cache.has(signature):
-                announce(self)
+        with signals_deferred(), compiling:
             return super().compile(signature)
-
-    def add_overload(self, result: Any) -> None:
-        """Use a version from now on: in callers, and for calls from Python if it has code for these."""
-        if _is_callable(result):
-            super().add_overload(result)
-        else:
-            self.overloads[tuple(result.signature.args)] = result
 
 
 class Small(Compiled):
     """A function whose time is about linear in the size of its arrays, and that Python can run too.
 
-    It does until compiling pays, together with the small functions that it calls. What is on disk already pays at once.
-    Where it pays, it does for those that have run beside it and that took, all together, as long as they may; and the
-    function becomes one of the class `Compiled`, unless functions that are interpreted call it.
-
-    Args:
-        function, options: see `Compiled`.
+    It does until compiling pays, together with the small functions that it calls, or has been done before. Then it is
+    one of the class `Compiled`, unless functions that are interpreted call it.
     """
 
     def __init__(self, function: Callable, options: dict[str, Any]) -> None:
@@ -138,8 +112,8 @@ class Small(Compiled):
             self._interpreted = 0.0
             kinds = [self.typeof_pyval(value) for value in args]
             signature = tuple(map(_wide, self.fold_argument_types(kinds, {})[1]))
-            if self._cache.has(signature):
-                self._pays = True
+            self._pays = self._cache.has(signature)
+            if self._pays:
                 return True
             called = callees(self)
             size = sum(len(one.py_func.__code__.co_code) for one in called if not one.overloads)
@@ -147,27 +121,15 @@ class Small(Compiled):
             for function in called - {self}:
                 if hasattr(function, "_is_called"):
                     function.__class__, function._is_called = Small, True
-        self._pays = _over(self) > 0 or _entries(args) > SMALL
-        if self._pays:
-            over = _over(self)
-            beside = [one for one in functions if isinstance(one, Small) and one._interpreted > 0 and not one._pays]
-            for other in sorted(beside, key=lambda one: -_over(one)):
-                over += _over(other)
-                other._pays = over > 0
+        self._pays = self._interpreted > PATIENCE * self._cost or _entries(args) > SMALL
         return self._pays
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
         start = processor_time()
         try:
-            # Whatever ends it, with its context it is over that this thread interprets.
-            return _plain(copy_context().run(_in_python, self, args))
+            return _plain(copy_context().run(_in_python, self, args))  # with its context, `interpreting` ends
         finally:
             self._interpreted += processor_time() - start
-
-
-def _over(function: Small) -> float:
-    """How much longer a function was interpreted than it may."""
-    return function._interpreted - PATIENCE * function._cost
 
 
 def _in_python(function: Small, args: tuple[Any, ...]) -> Any:
@@ -176,32 +138,9 @@ def _in_python(function: Small, args: tuple[Any, ...]) -> Any:
         return function.py_func(*args)
 
 
-def _is_callable(result: Any) -> bool:
-    return bool(result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name))
-
-
-def _only_for_callers() -> bool:
-    """Whether what is compiled now need not be called from Python: but all that is compiled ahead may be."""
-    return _thread.depth > 1 and PATIENCE >= 0
-
-
-@contextmanager
-def _deeper(function: Compiled) -> Iterator[None]:
-    """What a caller's compilation needs is not made to be called from Python: unpacking arguments is much code."""
-    compiler = function._compiler
-    before = compiler.targetoptions
-    _thread.depth += 1
-    try:
-        compiler.targetoptions = {**before, "no_cpython_wrapper": _only_for_callers()}
-        yield
-    finally:
-        _thread.depth -= 1
-        compiler.targetoptions = before
-
-
 @contextmanager
 def at_once() -> Iterator[None]:
-    """In its block, functions are compiled when they are first called."""
+    """Have functions compiled when they are first called."""
     global PATIENCE
     before, PATIENCE = PATIENCE, -1.0
     try:
@@ -211,7 +150,7 @@ def at_once() -> Iterator[None]:
 
 
 def _plain(result: Any) -> Any:
-    """What compiled code gives back: Python's numbers instead of NumPy's."""
+    """Return what compiled code would: Python's numbers instead of NumPy's."""
     if isinstance(result, np.generic):
         return result.item()
     if isinstance(result, tuple):
@@ -221,14 +160,10 @@ def _plain(result: Any) -> Any:
 
 
 def _entries(values: tuple[Any, ...]) -> int:
-    """Of all arrays among these, in tuples among these, and of directories among these."""
-    total = 0
-    for value in values:
-        if isinstance(value, np.ndarray):
-            total += int(value[:, 1].sum()) if value.dtype == WORD and value.ndim == 2 else value.size
-        elif isinstance(value, tuple):
-            total += _entries(value)
-    return total
+    """Count those of arrays, also in tuples and in directories."""
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    sizes = (int(x[:, 1].sum()) if x.dtype == WORD and x.ndim == 2 else x.size for x in arrays)
+    return sum(sizes) + sum(_entries(value) for value in values if isinstance(value, tuple))
 
 
 _F = TypeVar("_F", bound=Callable)
@@ -243,8 +178,7 @@ def compiled(function: Any = None, /, *, small: bool = False, **options: Any) ->
 
     Args:
         function: calls compiled functions and NumPy, and reads constants, of its module.
-        small: for the loops over graphs and plans, see `Small`; not for those over numbers, which have to give the
-            same bits always.
+        small: see `Small`; not for loops over numbers, which have to give the same bits always.
         options: of `numba.njit`: error_model, fastmath, inline.
 
     Example:
@@ -259,22 +193,11 @@ def compiled(function: Any = None, /, *, small: bool = False, **options: Any) ->
 
 
 def _wide(kind: Any) -> Any:
-    """The type that a version of a function is compiled for, given an argument's."""
+    """Return the type that a version of a function is compiled for, given an argument's."""
     kind = types.unliteral(kind)
     if isinstance(kind, types.StarArgTuple | types.StarArgUniTuple):  # `*args` are a tuple to who calls from Python
         return types.BaseTuple.from_types(kind.types)
     return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
-
-
-#: Whether small functions run in Python now.
-interpreting = ContextVar("edbatch_interpreting", default=False)
-
-
-class _Thread(threading.local):
-    depth = 0  # of functions whose callees are being compiled
-
-
-_thread = _Thread()
 
 
 class _Disk(NullCache):
@@ -283,38 +206,45 @@ class _Disk(NullCache):
     def __init__(self, function: Compiled) -> None:
         self._made_of = function
 
-    def _keys(self, signature: Any) -> list[bytes]:
-        """Of the versions that serve, best last: one for Python serves callers that are compiled, too."""
+    def _key(self, signature: Any) -> bytes:
         digest = hashlib.blake2b(cache.environment(), digest_size=DIGEST)
         digest.update(fingerprint(self._made_of))
         for kind in signature:
             digest.update(type_text(kind).encode())
-        keys = [digest.digest()]
-        if _only_for_callers():
-            digest.update(b"callee")
-            keys.append(digest.digest())
-        return keys
+        return digest.digest()
 
     def has(self, signature: Any) -> bool:
         """Whether something was compiled before, and is whole."""
-        return any(cache.kept(key) is not None for key in self._keys(signature))
+        return cache.kept(self._key(signature)) is not None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled before; None: nothing, or nothing that can be used."""
-        for key in reversed(self._keys(sig)):
-            content = cache.kept(key)
-            if content is None:
-                continue
+        content = cache.kept(key := self._key(sig))
+        if content is not None:
             try:
                 target_context.refresh()
                 return CompileResult._rebuild(target_context, *pickle.loads(content))
             except Exception as error:  # of another build of these versions: any error there may be
                 problem = f"cannot be used ({type(error).__name__}: {error})"
                 cache.complain(f"{cache.path_of(key)}: {problem}", heals=True)
+        self._announce()
         return None
+
+    def _announce(self) -> None:
+        """Say, once per process, that the function is about to be compiled, if that takes long."""
+        function = self._made_of
+        seconds = SECONDS * sum(not other.overloads for other in callees(function))
+        if seconds < LONG:
+            return
+        name = f"{function.__module__.removeprefix('edbatch.')}.{function.__name__}"
+        about = f"(about {seconds:.0f} s; all that a program needs, up to a minute; longer on a busy machine)"
+        kept = (
+            f"machine, once {about}; kept in {cache.cache_folder()}" if cache.works() else f"process {about}; not kept"
+        )
+        cache.say_once(f"edbatch: compiling {name} for this {kept}", _said)
 
     def save_overload(self, sig: Any, cres: Any) -> None:
         """Keep what was compiled."""
         if cres.library.has_dynamic_globals:
             raise EdBatchError(f"{cres.fndesc.qualname}: has addresses of this process in it and cannot be kept")
-        cache.keep(self._keys(sig)[-1], serialize.dumps(cres._reduce()))
+        cache.keep(self._key(sig), serialize.dumps(cres._reduce()))

@@ -12,21 +12,17 @@ from numba.core.extending import _Intrinsic
 
 
 class Intrinsic(_Intrinsic):  # type: ignore[misc]
-    """Of Numba, and a function that does the same in Python, for loops that are interpreted."""
+    """An intrinsic of Numba that can be called in Python, too."""
 
-    python: Callable | None = None
+    python: Any = None
 
     def __call__(self, *args: Any) -> Any:
-        """In Python."""
-        return super().__call__(*args) if self.python is None else self.python(*args)
+        """Call what does the same in Python."""
+        return self.python(*args)
 
 
 def intrinsic(function: Any = None, *, python: Callable | None = None) -> Any:
-    """`numba.extending.intrinsic`, whose result is called without the typing context that the function takes.
-
-    Args:
-        python: what does the same in Python, if anything does.
-    """
+    """Return `numba.extending.intrinsic` of a function, and `python` for who calls it in Python."""
     if function is None:
         return lambda function: intrinsic(function, python=python)
     found = Intrinsic(function.__name__, function)

@@ -14,15 +14,15 @@ from threading import Lock
 from time import monotonic, sleep
 from typing import Any
 
-from edbatch.base.blocks import contextmanager
-from edbatch.base.later import Later, imported
+from edbatch.base.context_stack import contextmanager
+from edbatch.base.lazy import LazyModule, imported
 from edbatch.base.numbers import checked_integer, is_real
 from edbatch.distributed.failures import unsendable
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.options import current_options
 from edbatch.kernels.cpu import cores
 
-cloudpickle = Later("ray.cloudpickle")
+cloudpickle = LazyModule("ray.cloudpickle")
 
 MOST = 1024  # workers: more are a slip of the pen
 PATIENCE = 10.0  # seconds in which processors of what has just ended become free

@@ -9,10 +9,10 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.errors import EdBatchError
 
-cloudpickle = Later("ray.cloudpickle")
+cloudpickle = LazyModule("ray.cloudpickle")
 P = ParamSpec("P")
 R = TypeVar("R")
 

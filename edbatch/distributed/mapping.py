@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.base.numbers import checked_integer
 from edbatch.distributed.cluster import WorkerLost, checked, cluster
 from edbatch.distributed.failures import RAISED, failed, for_another_process, made_again, unreadable, unsendable
@@ -18,8 +18,8 @@ from edbatch.graph.options import options
 from edbatch.runtime.programs.requests import close
 from edbatch.runtime.programs.run import run
 
-cloudpickle = Later("ray.cloudpickle")
-tqdm = Later("tqdm")
+cloudpickle = LazyModule("ray.cloudpickle")
+tqdm = LazyModule("tqdm")
 
 AHEAD = 2  # groups of samples that each worker has, so that it waits for nobody
 ATTEMPTS = 3  # at one group

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from edbatch.base.blocks import Ending
-from edbatch.base.later import Later
+from edbatch.base.context_stack import on_exit
+from edbatch.base.lazy import LazyModule
 from edbatch.distributed.cluster import Cluster, WorkerLost, ray
 from edbatch.distributed.failures import failed, unsendable
 from edbatch.distributed.samples import Recipe, Samples, read
@@ -19,7 +19,7 @@ from edbatch.runtime.graph import Graph
 from edbatch.training.mini_batch import total_of
 from edbatch.training.run import Run
 
-cloudpickle = Later("ray.cloudpickle")
+cloudpickle = LazyModule("ray.cloudpickle")
 
 ATTEMPTS = 4  # at one step
 AHEAD = 1  # steps that are sent before one is waited for, so that no worker waits for the driver
@@ -89,7 +89,7 @@ class Team:
         """Do mini-batches; at each checkpoint the run's own model becomes what the workers have."""
         run, begin, end = self._run, self._run.step, self._run.step + len(batches)
         saved, lost, failures = begin, not self._workers, (begin, 0)
-        with Ending(lambda: self._go_back(saved)):
+        with on_exit(lambda: self._go_back(saved)):
             while run.step < end:
                 until = min(end, saved + run.save_every - saved % run.save_every)
                 try:

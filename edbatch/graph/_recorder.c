@@ -206,7 +206,7 @@ static PyType_Spec column_spec = {"edbatch.graph._recorder.Column", sizeof(Colum
 
 // ------------------------------------------------------------------------------------------------------ `with` blocks
 
-// As `base/blocks.py` says. Handlers of signals run between bytecodes, and there is none here: a block is open or is not.
+// As `base/context_stack.py` says. Handlers of signals run between bytecodes, and there is none here: a block is open or is not.
 typedef struct {
     PyObject_HEAD
     PyObject *top, *value, *below, *entered, *token;
@@ -646,7 +646,7 @@ static inline PyObject *expression_of(Builder *g, long long id, PyObject *spec) 
     return handle_made((PyTypeObject *)g->expression_class, (PyObject *)g, id, spec);
 }
 
-// The graph of the innermost `with` block, as `Blocks` keeps it; a new reference.
+// The graph of the innermost `with` block, as `ContextStack` keeps it; a new reference.
 static PyObject *current_graph(void) {
     PyObject *block = NULL;
     if (PyContextVar_Get(S.top, NULL, &block) < 0) return NULL;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from edbatch.base.blocks import leaving
+from edbatch.base.context_stack import leaving
 from edbatch.errors import EdBatchError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from edbatch.base.exact import exact
-from edbatch.base.exclusive import lock
+from edbatch.base.locking import lock
 from edbatch.errors import EdBatchError
 from edbatch.graph.op import Op
 from edbatch.graph.shape_rules import checked_result

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from edbatch.base.blocks import Blocks
+from edbatch.base.context_stack import ContextStack
 
 if TYPE_CHECKING:
     from edbatch.graph.columns import Columns
 
-graphs: Blocks[Columns] = Blocks("edbatch_graph")
+graphs: ContextStack[Columns] = ContextStack("edbatch_graph")
 
 
 def refuse_in_trace(what: str) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from edbatch.base.blocks import Block, Blocks
+from edbatch.base.context_stack import ContextStack, OpenContext
 from edbatch.base.numbers import checked_integer
 from edbatch.errors import EdBatchError, checked_flag, shown, warn
 from edbatch.graph.opened import graphs
@@ -90,7 +90,7 @@ _Changes: TypeAlias = tuple[tuple[str, bool | str | int], ...]
 _OF_GRAPHS = ("cells", "check", "compile", "training", "trace_lines")
 
 #: What each changes, so that one that ends takes its changes with it, and no others.
-_blocks: Blocks[_OptionsBlock] = Blocks("edbatch_options")
+_blocks: ContextStack[_OptionsBlock] = ContextStack("edbatch_options")
 
 
 def _chosen(name: str, place: str, value: Any) -> str:
@@ -121,18 +121,18 @@ class _OptionsBlock(ContextDecorator):
 
     def __init__(self, changes: _Changes) -> None:
         self.changes = changes
-        self._entered: list[Block[_OptionsBlock]] = []
+        self._entered: list[OpenContext[_OptionsBlock]] = []
         self._graphs: dict[Any, tuple[Columns, int]] = {}  # by block: that was open, and how many nodes it had
 
     @_blocks.entering
-    def __enter__(self, block: Block[_OptionsBlock]) -> Options:
+    def __enter__(self, block: OpenContext[_OptionsBlock]) -> Options:
         graph = graphs.innermost()
         if graph is not None:
             self._graphs[block] = graph, graph.n
         return current_options()
 
     @_blocks.leaving
-    def __exit__(self, block: Block[_OptionsBlock], *_: object) -> None:
+    def __exit__(self, block: OpenContext[_OptionsBlock], *_: object) -> None:
         graph, n = self._graphs.pop(block, (None, 0))
         if graph is None or graph.n == n or graphs.innermost() is not graph:
             return

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from edbatch.base.exact import literal
-from edbatch.base.exclusive import raise_soon
 from edbatch.base.extension import extension as _c
+from edbatch.base.locking import raise_soon
 from edbatch.base.records import packing
 from edbatch.graph.spec import ParameterSpec
 

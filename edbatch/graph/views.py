@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.exact import exact
-from edbatch.base.exclusive import lock
+from edbatch.base.locking import lock
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import Attributes, node_type
 from edbatch.graph.op import Op

@@ -18,7 +18,7 @@ from edbatch.kernels.language.ir import Kernel
 from edbatch.memory.plan.format import Plan
 
 if TYPE_CHECKING:  # Numba takes long to import; parameters are made without
-    from edbatch.compiling.directory import Directory, Told
+    from edbatch.compiling.array_table import ArrayTable, HasTables
     from edbatch.kernels.tables import Memory, Programs
 
 Array: TypeAlias = Any  # of the device
@@ -60,7 +60,7 @@ class ProgramTables(Protocol):
         version: another number whenever the tables are others.
     """
 
-    directory: Directory[Programs]
+    directory: ArrayTable[Programs]
     version: int
 
     def runs_whole(self, batches: np.ndarray) -> bool:
@@ -104,7 +104,7 @@ class Backend(Protocol):
     def stage(self, out: Array, values: list[np.ndarray]) -> None:
         """Copy an array of the host into each row."""
 
-    def lists(self, plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
+    def lists(self, plan: HasTables[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """A plan's index buffer, and the integers (int32) that its batches read, on the device: those from there on."""
 
     # Kernels
@@ -121,8 +121,8 @@ class Backend(Protocol):
     # Running
 
     def run_batches(
-        self, first: int, stop: int, plan: Told[Plan], lists: Lists, memory: Told[Memory], programs: ProgramTables,
-        scratch: int,
+        self, first: int, stop: int, plan: HasTables[Plan], lists: Lists, memory: HasTables[Memory],
+        programs: ProgramTables, scratch: int,
     ) -> None:  # fmt: skip
         """Run the batches of a plan from `first` on, up to `stop`; see `kernels.interpreter`."""
 

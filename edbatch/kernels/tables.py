@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edbatch.compiling.array_table import INT32, INT64, reader
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import INT32, INT64, reader
 from edbatch.kernels.program import ARGUMENT_OF, EXTENT, POSITION, RESULT, SAVED, SCRATCH, SLOT, STEP, TASK
 from edbatch.memory.plan.addresses import COLUMNS, ROWS, SAVING, SCATTERED
 from edbatch.memory.plan.format import BATCH, GATHER, OPERAND, SEGMENT, Plan

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
-from edbatch.base.exclusive import Whole, lock
+from edbatch.base.locking import lock, signals_deferred
 from edbatch.errors import shown
 from edbatch.graph.model.exchange import cast
 from edbatch.models.gru import GRU, SimpleRNN
@@ -69,7 +69,7 @@ def from_torch(target: Target, state: Mapping[str, Any], prefix: str = "") -> No
     found = list(_values(target, take))
     if given:
         raise eb.EdBatchError(f"from_torch: not used: {', '.join(given)}")
-    with lock, Whole():
+    with lock, signals_deferred():
         for parameter, value in found:
             parameter.set_value(value)
 

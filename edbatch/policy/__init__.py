@@ -14,7 +14,7 @@ Example:
 
 from typing import TYPE_CHECKING, Any
 
-from edbatch.base.later import imported as _imported
+from edbatch.base.lazy import imported as _imported
 from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy, get_policy
 from edbatch.policy.recorded import read_graph, write_graph

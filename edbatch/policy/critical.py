@@ -103,19 +103,13 @@ def work_ahead(critical: Critical, frontier: Frontier, kind: int) -> float:
     return float(critical.reach[kind, -1] + ready / (frontier.last[kind] - frontier.begin[kind]))
 
 
-# The record is taken apart first: Numba counts a reference to every array of one that is handed on.
 @compiled(small=True, inline="always")
 def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
     """The rule `critical-path`: the position in `kinds` of the critical type (of all, if none is) with most ahead."""
-    column, reach, begin, end, last = critical.column, critical.reach, frontier.begin, frontier.end, frontier.last
     best, best_critical, best_work = 0, False, 0.0
     for index in range(count):
         kind = kinds[index]
-        its = column[kind]
-        now = its >= 0 or end[kind] == last[kind]
-        for other in range(count if its >= 0 else 0):
-            now &= other == index or reach[kinds[other], its] < reach[kind, its]
-        work = reach[kind, -1] + (end[kind] - begin[kind]) / (last[kind] - begin[kind])
+        now, work = is_critical(critical, frontier, kinds, count, kind), work_ahead(critical, frontier, kind)
         if (now, work, -kind) > (best_critical, best_work, -kinds[best]):
             best, best_critical, best_work = index, now, work
     return best

@@ -7,14 +7,14 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.errors import EdBatchError, shown
 from edbatch.policy.policy_file import HeuristicFile, Training, write_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.typed_graph import Int32s, TypedGraph, require_typed_graph
 
-loops, topology = Later("edbatch.policy.loops"), Later("edbatch.policy.topology")
-sparse, csgraph = Later("scipy.sparse"), Later("scipy.sparse.csgraph")
+loops, topology = LazyModule("edbatch.policy.loops"), LazyModule("edbatch.policy.topology")
+sparse, csgraph = LazyModule("scipy.sparse"), LazyModule("scipy.sparse.csgraph")
 
 
 class Heuristic:

@@ -8,16 +8,16 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from edbatch.base.exclusive import Interlude
 from edbatch.base.files import checked_path
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
+from edbatch.base.locking import allow_reentry
 from edbatch.errors import EdBatchError, shown
 from edbatch.policy.heuristics import RULES, Heuristic
 from edbatch.policy.policy_file import FSMFile, read_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.typed_graph import TypedGraph
 
-fsm = Later("edbatch.policy.fsm")
+fsm = LazyModule("edbatch.policy.fsm")
 
 
 @runtime_checkable
@@ -43,7 +43,7 @@ class Policy(Protocol):
         ...
 
 
-# Rules that older files may name, without what follows a colon.
+# Rules that files of 0.1 may name, without what follows a colon.
 _REPLACED = {
     "agenda-remaining": "agenda", "sufficient-direct": "sufficient", "greedy": "critical-path", "beam": "critical-path",
 }  # fmt: skip
@@ -99,7 +99,7 @@ def schedule_of(policy: Policy, graph: TypedGraph) -> Schedule:
     """The schedule that a policy makes of a graph, checked where it is not ours: an EdBatchError names the fault."""
     if is_known(policy):
         return policy.schedule(graph)
-    with Interlude():
+    with allow_reentry():
         schedule = policy.schedule(deepcopy(graph))  # nothing that it does with it changes this one
     name = getattr(policy, "name", type(policy).__name__)
     if not isinstance(schedule, Schedule):

@@ -8,7 +8,7 @@ from typing import Any
 from tqdm import tqdm
 
 from edbatch.base.numbers import checked_integer, checked_real
-from edbatch.base.stopwatch import Moment
+from edbatch.base.stopwatch import working_time
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.fsm import FSM
@@ -82,7 +82,7 @@ def learn(
     episodes = checked_integer("learn", "episodes", episodes, least=0)
     seed = checked_integer("learn", "seed", seed, least=0)
     seconds = checked_real("learn", "seconds", seconds)
-    started = Moment.now()
+    started = working_time()
     names = COMPETING if encoding == "auto" else (encoding,)
     trainers = [Trainer(graphs, ENCODINGS[name], seed) for name in names]
     episodes = min(episodes, max(CHECK_EVERY, int(seconds * WORK_PER_SECOND / trainers[0].work)))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from edbatch.base.stopwatch import Moment
+from edbatch.base.stopwatch import working_time
 from edbatch.policy.critical import Critical, new_critical
 from edbatch.policy.encodings import CRITICAL
 from edbatch.policy.frontier import new_frontier
@@ -187,7 +187,7 @@ class Trainer:
                         choice[states] = kept
                 self.candidates.append(now._replace(table=now.table.copied()))
 
-    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment, certain: bool) -> FSM | Heuristic:
+    def policy(self, encoding: str, seed: int, how: Exploration, started: float, certain: bool) -> FSM | Heuristic:
         """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these.
 
         If it has to be `certain` that other graphs gain, the best of these rules, unless much is saved.
@@ -196,7 +196,7 @@ class Trainer:
         if certain and not self.optimal:
             most = int(CERTAIN * most)
         batches = best.batches if best.cost <= most else self.taught[rule]
-        seconds = round(started.worked(), 3)
+        seconds = round(working_time() - started, 3)
         training = Training(
             len(self.graphs), int(self.spent), seconds, seed, batches, self.bounds, rule, self.taught[rule]
         )
@@ -212,28 +212,25 @@ class Trainer:
 
 
 def changes(table: StateTable, encoding: int, level: str, met: Mapping[int, int]) -> list[Change]:
-    """What to try in the states that are alike at a level, those first that were met most often.
+    """List what to try in the states that are alike at a level, those first that were met most often.
 
     Args:
         level: "types": states with the same types ready, and the same mark, are alike; "pairs": of those the ones where
             more is ready of one type than of another; "one": none are.
         met: how often each state decided; groups of states that never did are left out.
     """
-    groups: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)  # of a group and a type: states and positions
+    groups: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)  # by what is alike, and the type to choose
     for number in range(int(table.size[0])):
         letters = table.letters[table.start[number] : table.start[number + 1]].tolist()
         mark: Hashable = int(table.mark[number])
         if encoding >= CRITICAL:  # the types that are marked, whatever their places
             mark = frozenset(letter for at, letter in enumerate(letters) if table.mark[number] >> at & 1)
-        alike = number if level == "one" else (frozenset(letters), mark)
         if level == "pairs" and len(letters) > MOST_PAIRED:
             continue
         for types in combinations(letters, 2) if level == "pairs" else [letters]:
+            alike = number if level == "one" else (frozenset(letters), mark, types if level == "pairs" else None)
             for letter in types:
-                groups[alike, types if level == "pairs" else None, letter].append((number, letters.index(letter)))
+                groups[alike, letter].append((number, letters.index(letter)))
     weights = {group: sum(met.get(number, 0) for number, _ in members) for group, members in groups.items()}
-    found = []
-    for group in sorted(filter(weights.__getitem__, groups), key=lambda group: -weights[group]):
-        states, positions = zip(*groups[group], strict=True)
-        found.append((np.array(states), np.array(positions, np.int32)))
-    return found
+    columns = (zip(*groups[one], strict=True) for one in sorted(groups, key=lambda one: -weights[one]) if weights[one])
+    return [(np.array(states), np.array(positions, np.int32)) for states, positions in columns]

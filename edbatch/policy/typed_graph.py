@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.errors import EdBatchError, shown
 
-topology = Later("edbatch.policy.topology")
+topology = LazyModule("edbatch.policy.topology")
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]

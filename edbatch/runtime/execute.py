@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.compiling.directory import Directory
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import parameter_array
 from edbatch.kernels.tables import Memory
@@ -54,7 +54,7 @@ def run_plan(
 
 
 def run_batches(
-    graph: GraphState, first: int, last: int, tables: tuple[Any, Any, Directory[Memory]], programs: ProgramTable,
+    graph: GraphState, first: int, last: int, tables: tuple[Any, Any, ArrayTable[Memory]], programs: ProgramTable,
     scratch: int, check: Callable[[int], None],
 ) -> None:  # fmt: skip
     """Compute batch after batch of a plan; one by one, where each is timed or checked.
@@ -82,7 +82,7 @@ def run_batches(
             check(at)
 
 
-def memory_of(graph: GraphState, store: Store, saves: bool = False, adds: bool = False) -> Directory[Memory]:
+def memory_of(graph: GraphState, store: Store, saves: bool = False, adds: bool = False) -> ArrayTable[Memory]:
     """Where values are; rows of all arenas are reserved: they stay where they are.
 
     Args:
@@ -100,7 +100,7 @@ def memory_of(graph: GraphState, store: Store, saves: bool = False, adds: bool =
     ):
         graph.arenas.see_layouts()
         rows, scattered = graph.arenas.rows, table.scattered.tables(adds)
-        known = store.memory[saves, adds] = Directory(Memory(columns, rows, table.window, saving, *scattered))
+        known = store.memory[saves, adds] = ArrayTable(Memory(columns, rows, table.window, saving, *scattered))
     return known
 
 

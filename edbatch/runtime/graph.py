@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from edbatch.base.blocks import Block
-from edbatch.base.exclusive import Whole, exclusive, lock, original
+from edbatch.base.context_stack import OpenContext
 from edbatch.base.files import write_atomically
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
+from edbatch.base.locking import lock, original, signals_deferred, synchronized
 from edbatch.base.stopwatch import Clock
 from edbatch.devices import Device, current_device, opened_device
 from edbatch.errors import EdBatchError, checked_flag, missing_memory, shown, warn
@@ -41,19 +41,19 @@ from edbatch.policy.policy import Policy, get_policy
 from edbatch.policy.recorded import write_graph
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
-from edbatch.runtime.failing import Failing
+from edbatch.runtime.graph_errors import graph_errors
 from edbatch.runtime.learned import Choice
 from edbatch.runtime.report import Counts, Report
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
 
-asking = Later("edbatch.runtime.backward.asked")
-backward = Later("edbatch.runtime.backward.backward")
-reporting = Later("edbatch.runtime.reporting")
-running = Later("edbatch.runtime.evaluation")
-tables = Later("edbatch.runtime.type_table")
-caching = Later("edbatch.runtime.plan_cache")
+asking = LazyModule("edbatch.runtime.backward.asked")
+backward = LazyModule("edbatch.runtime.backward.backward")
+reporting = LazyModule("edbatch.runtime.reporting")
+running = LazyModule("edbatch.runtime.evaluation")
+tables = LazyModule("edbatch.runtime.type_table")
+caching = LazyModule("edbatch.runtime.plan_cache")
 
 
 class Graph(Columns, metaclass=ShownByName):
@@ -130,7 +130,7 @@ class Graph(Columns, metaclass=ShownByName):
         self._evaluation: Evaluation | None = None  # once something is recorded, which settles the device
         self._failed: str | None = None
         self._read: dict[float, int] = {}  # what `float(x)` has read, and how many nodes there were
-        self._entered: list[Block[Columns]] = []
+        self._entered: list[OpenContext[Columns]] = []
         self._clock = Clock({}, [] if self.options.profile else None)
         self.rounds = Counts()
         self.choice: Choice | None = None  # of a policy for rounds, once there are some
@@ -139,7 +139,7 @@ class Graph(Columns, metaclass=ShownByName):
         follow(self)
 
     @graphs.entering
-    def __enter__(self, block: Block[Columns]) -> Self:
+    def __enter__(self, block: OpenContext[Columns]) -> Self:
         if len(self._entered) > 1 and any(other.thread != block.thread for other in self._entered):
             raise EdBatchError("this graph is open in another thread; expected a graph for each thread")
         return self
@@ -147,7 +147,7 @@ class Graph(Columns, metaclass=ShownByName):
     @graphs.leaving
     def __exit__(
         self,
-        block: Block[Columns] | None,
+        block: OpenContext[Columns] | None,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
@@ -226,11 +226,11 @@ class Graph(Columns, metaclass=ShownByName):
         values = iter(found)
         return [self.rows(x.ids, x.spec) if isinstance(x, ExpressionArray) else next(values) for x in listed]
 
-    @exclusive
+    @synchronized
     def backward(self, outputs: Any, gradients: Any = None) -> None:
         """Compute the gradients of one expression or several; see `Expression.backward` and `edbatch.backward`."""
         evaluation, roots, seeds = self._ran_for("backward", outputs, gradients)
-        with Failing():
+        with graph_errors():
             evaluation.backward(roots, seeds)
         if self._read:
             tell_read(self._read, self.constants)
@@ -257,20 +257,20 @@ class Graph(Columns, metaclass=ShownByName):
             self._expect_current(place, roots)
         return evaluation, roots, seeds
 
-    @exclusive
+    @synchronized
     def gradients(
         self, outputs: Any, of: Sequence[Any], gradients: Any, sparse: bool, unused_as_none: bool
     ) -> list[Any]:
         """Compute gradients with respect to parameters and expressions; see `edbatch.gradients`."""
         found = asking.Asked(list(of), self._check_own)
         evaluation, roots, seeds = self._ran_for("gradients", outputs, gradients)
-        with Failing():
+        with graph_errors():
             evaluation.gradients(roots, seeds, found)
             if self._read:
                 tell_read(self._read, self.constants)
             return found.results(sparse, unused_as_none)
 
-    @exclusive
+    @synchronized
     def gradient(self, expression: Expression) -> Any:
         """The gradient with respect to one expression; see `Expression.gradient`."""
         self._check_own("gradient", expression)
@@ -285,9 +285,9 @@ class Graph(Columns, metaclass=ShownByName):
             ids = expression.ids
             last = (ids & NODE_MASK).max(initial=-1)
         if last >= evaluation.nodes.n:  # a view or a cell may show what was there before
-            with Failing(self._fail):
+            with graph_errors(self._fail):
                 evaluation = self._taken_over()
-        with Failing():
+        with graph_errors():
             return evaluation.gradient(ids, expression.spec)
 
     def run(self, saving: bool = False) -> None:
@@ -306,7 +306,7 @@ class Graph(Columns, metaclass=ShownByName):
         """Whether parameters were written to since the graph first ran."""
         return self._evaluation is not None and self._evaluation.is_behind
 
-    @exclusive
+    @synchronized
     def reset(self, inputs: Mapping[int, Any], saving: bool = False) -> None:
         """Compute all that has run once more, with the parameters that there are now.
 
@@ -328,10 +328,10 @@ class Graph(Columns, metaclass=ShownByName):
         self._expect_idle()
         self._check()
         if self._evaluation is not None:
-            with Failing(self._fail):
+            with graph_errors(self._fail):
                 self._evaluation.run_again(inputs, saving)
 
-    @exclusive
+    @synchronized
     def report(self) -> Report:
         """What has run so far: batches against the lower bound, operands viewed and gathered, time by stage."""
         if isinstance(self.types, Closed):
@@ -341,7 +341,7 @@ class Graph(Columns, metaclass=ShownByName):
         report.policy = self._named_policy()
         return report
 
-    @exclusive
+    @synchronized
     def draw(self, path: str | os.PathLike[str]) -> None:
         """Draw the graph that is scheduled (without sources and views); runs nothing.
 
@@ -363,13 +363,13 @@ class Graph(Columns, metaclass=ShownByName):
             >>> graph.draw(pathlib.Path(tempfile.mkdtemp()) / "graph.svg")
         """
         self._check()
-        with Failing(self._fail):
+        with graph_errors(self._fail):
             evaluation = self._taken_over()
         if not evaluation.nodes.n:
             raise EdBatchError("draw: expected a graph in which something was recorded, got an empty one")
         reporting.diagram_of(evaluation, self._named_policy()).write(path)
 
-    @exclusive
+    @synchronized
     def timeline(self, path: str | os.PathLike[str]) -> None:
         """Write when each stage and each batch ran, for https://ui.perfetto.dev or chrome://tracing.
 
@@ -426,14 +426,14 @@ class Graph(Columns, metaclass=ShownByName):
         evaluation = self._evaluation
         if evaluation is not None:
             new._device = evaluation.table.device
-        with Whole():
+        with signals_deferred():
             new._entered = self._entered  # of the same blocks: who entered this one leaves them
             for block in new._entered:
                 block.value = new
             self._give_up(reason)
         return new
 
-    @exclusive
+    @synchronized
     def release(self) -> None:
         """Give back the memory of all values and gradients now, and not when the last expression is gone.
 
@@ -460,7 +460,7 @@ class Graph(Columns, metaclass=ShownByName):
         if self._evaluation is not None and self._evaluation.is_scheduling:
             raise EdBatchError("release: a policy is scheduling this graph, which runs then")
         reason = "release() has given its memory back"
-        with Whole():
+        with signals_deferred():
             with suppress(EdBatchError):
                 self.flush_arrays()  # who asks for their ids finds them
             closed = self.types = Closed(f"this graph records nothing more: {reason}")
@@ -505,11 +505,11 @@ class Graph(Columns, metaclass=ShownByName):
         """
         write_graph(path, self.typed_graph())
 
-    @exclusive
+    @synchronized
     def typed_graph(self) -> TypedGraph:
         """The whole graph as a policy sees it, and where its runs have ended; runs nothing."""
         self._check()
-        with Failing(self._fail):
+        with graph_errors(self._fail):
             return self._taken_over().whole_graph()
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
@@ -612,10 +612,10 @@ class Graph(Columns, metaclass=ShownByName):
                 self.inputs.clear()
             return evaluation
         except BaseException:
-            with Failing(self._fail):
+            with graph_errors(self._fail):
                 raise
 
-    _ran = exclusive(_run)
+    _ran = synchronized(_run)
 
     def _taken_over(self, plans: bool = False) -> Evaluation:
         """The evaluation, with all that was recorded; `plans`: and with its plan, if that is known."""

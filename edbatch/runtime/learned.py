@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from edbatch.base.blocks import contextmanager
-from edbatch.base.later import Later
+from edbatch.base.context_stack import contextmanager
+from edbatch.base.lazy import LazyModule
 from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy, get_policy, schedule_of
 from edbatch.policy.typed_graph import TypedGraph, lower_bound
@@ -17,9 +17,9 @@ from edbatch.policy.typed_graph import TypedGraph, lower_bound
 if TYPE_CHECKING:
     from edbatch.policy.fsm import FSM
 
-fsm = Later("edbatch.policy.fsm")
-qlearning = Later("edbatch.policy.qlearning")
-shown = Later("edbatch.compiling.shown")
+fsm = LazyModule("edbatch.policy.fsm")
+qlearning = LazyModule("edbatch.policy.qlearning")
+code_cache = LazyModule("edbatch.compiling.cache")
 
 RULE = "critical-path"
 CLOSE = 1.03  # times the lower bound: there is too little to save
@@ -64,7 +64,7 @@ class _Types:
             if savings(graphs[-1:], came) < TIMES * LEARNING_SECONDS:
                 return
             least, taken = lower_bound(graphs[-1]), len(schedule_of(self.policy, graphs[-1]))
-            shown.say_once(
+            code_cache.say_once(
                 f"edbatch: learning to batch beside the program, for some {LEARNING_SECONDS:g} s; {RULE} takes {taken} "
                 f"batches where {least} may do",
                 _said,

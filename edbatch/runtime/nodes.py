@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edbatch.compiling.directory import Directory
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.errors import EdBatchError
 
 #: Nodes and operands of a graph: plans count in 32 bits, and name every operand several times.
@@ -69,7 +69,7 @@ class Nodes:
         return self._entries
 
     def _renew(self) -> None:
-        self._entries = Directory((self.types, self.starts, self.counts, self.args, self.row)).entries
+        self._entries = ArrayTable((self.types, self.starts, self.counts, self.args, self.row)).entries
         self._lengths = self._entries[:, 1]
 
     def copy(self) -> Nodes:

@@ -14,8 +14,8 @@ from weakref import ref
 
 import numpy as np
 
-from edbatch.base.blocks import contextmanager
-from edbatch.base.exclusive import lock
+from edbatch.base.context_stack import contextmanager
+from edbatch.base.locking import lock
 from edbatch.devices import current_device
 from edbatch.graph.columns import Recorded
 from edbatch.graph.node_type import TYPES

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.base.table import Table
 from edbatch.graph.recorder import IN_C
 from edbatch.memory.plan.format import GATHER, STRIDED, Plan
 from edbatch.memory.plan.windows import Windows
 
-tabulate = Later("tabulate")
+tabulate = LazyModule("tabulate")
 
 STAGES = (
     "construction",

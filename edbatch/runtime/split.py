@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edbatch.compiling.array_table import INT32, INT64, ArrayTable, reader
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import INT32, INT64, Directory, reader
 from edbatch.graph.cell.passes.split_stages import EARLY
 from edbatch.graph.cell.split import Split, in_core, split_type
 from edbatch.graph.cell.type_body import outputs_seen
@@ -161,7 +161,7 @@ def split_nodes(nodes: Nodes, integers: np.ndarray, first: int, table: TypeTable
             table.splits.clear()
         splits = recurrent.any() or looking.any()
         table.splits[key] = _new_splits(table, candidates, recurrent, read, looking) if splits else None
-    found: tuple[list[int], list[int], Directory[SplitColumns]] | None = table.splits[key]
+    found: tuple[list[int], list[int], ArrayTable[SplitColumns]] | None = table.splits[key]
     if found is None:
         return
     *new, columns = found  # the first: per candidate, how many a node of it is given room for
@@ -171,7 +171,7 @@ def split_nodes(nodes: Nodes, integers: np.ndarray, first: int, table: TypeTable
 
 def _new_splits(
     table: TypeTable, candidates: np.ndarray, recurrent: np.ndarray, read: np.ndarray, looking: np.ndarray
-) -> tuple[list[int], list[int], Directory[SplitColumns]] | None:
+) -> tuple[list[int], list[int], ArrayTable[SplitColumns]] | None:
     found: dict[int, Split] = {}  # by number among the candidates
     for number, kind in enumerate(candidates.tolist()):
         type = table.bound[kind].type
@@ -208,7 +208,7 @@ def _new_splits(
     return (
         [max(0, len(parts) - 1) for parts in parts_of],
         [sum(len(part.given) for part in parts) for parts in parts_of],
-        Directory(
+        ArrayTable(
             SplitColumns(
                 split=split_of,
                 width=np.array([table.n_operands[kind] + table.n_integers[kind] for kind in chosen], np.int32),

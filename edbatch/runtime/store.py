@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from edbatch.compiling.directory import Directory
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.arenas import Arenas, GradientRows
@@ -41,7 +41,7 @@ class Store:
         self.nodes = Nodes()
         self.plan = GrowingPlan()
         self.arenas = Arenas(windows, pool)
-        self.memory: dict[tuple[bool, bool], Directory[Memory]] = {}
+        self.memory: dict[tuple[bool, bool], ArrayTable[Memory]] = {}
         self.saving = np.zeros(0, SAVING)
         self.flow = Flow()
         self.back = GrowingPlan()

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.exclusive import lock
-from edbatch.compiling.directory import Directory
+from edbatch.base.locking import lock
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.devices import Device
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.entry import CellOp
@@ -63,7 +63,7 @@ class TypeTable(ColumnsOfTypes):
         # By whether they are plain, and by whether they save.
         self._programs = [(ProgramTable(self._program), ProgramTable(self._saving_program)) for _ in range(2)]
         self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
-        self._directory: Directory[TypeColumns] | None = None
+        self._directory: ArrayTable[TypeColumns] | None = None
         super().__init__()
 
     @property
@@ -80,7 +80,7 @@ class TypeTable(ColumnsOfTypes):
                 self.numbers, self.n_operands, self.n_integers, self.singles, self.lists, self.is_source,
                 self.may_split, self.window, self.arenas, self.view_windows,
             )  # fmt: skip
-            known = self._directory = Directory(columns)
+            known = self._directory = ArrayTable(columns)
         return known.entries
 
     @property

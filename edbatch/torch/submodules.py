@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import edbatch as eb
-from edbatch.base.blocks import contextmanager
+from edbatch.base.context_stack import contextmanager
 from edbatch.errors import EdBatchError
 from edbatch.torch.cells import noted, record
 from edbatch.torch.operands import operands_of

@@ -16,7 +16,7 @@ import torch
 from torch.utils._pytree import tree_flatten
 
 import edbatch as eb
-from edbatch.base.blocks import contextmanager
+from edbatch.base.context_stack import contextmanager
 from edbatch.errors import EdBatchError, shown
 
 

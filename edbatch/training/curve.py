@@ -14,13 +14,13 @@ import numpy as np
 
 from edbatch.base.drawing import missing, write_figure
 from edbatch.base.files import write_atomically
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.errors import EdBatchError, warn
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.policy.policy import Policy, get_policy
 
-figures = Later("matplotlib.figure")
-blas_threads = Later("edbatch.kernels.cpu.blas_threads")
+figures = LazyModule("matplotlib.figure")
+blas_threads = LazyModule("edbatch.kernels.cpu.blas_threads")
 
 
 MOST_INSIDE = 5  # figures whose legend leaves room for their curves

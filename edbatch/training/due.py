@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from edbatch.base.exclusive import Whole
+from edbatch.base.locking import signals_deferred
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.training.arrays import gradient_of, norm, sent
 from edbatch.training.storage import Storage, by_storage, is_whole
@@ -79,7 +79,7 @@ class Due:
         }
         if not new:
             return
-        with Whole():  # a kernel's call knows an address only: that array, and no other, is what is kept
+        with signals_deferred():  # a kernel's call knows an address only: that array, and no other, is what is kept
             self._sent |= new
             for call, (_, _, one) in zip(self._calls, self.applied, strict=True):
                 if one in new:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.base.blocks import Ending
-from edbatch.base.exclusive import Whole
+from edbatch.base.context_stack import on_exit
 from edbatch.base.files import checked_path
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
+from edbatch.base.locking import signals_deferred
 from edbatch.base.numbers import checked_integer
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph import draws
@@ -32,9 +32,9 @@ from edbatch.training.curve import OWN, Curve, conditions, warn_of_changes
 from edbatch.training.mini_batch import Losses, total_of
 from edbatch.training.trainer import Trainer
 
-learned = Later("edbatch.runtime.learned")
-qlearning = Later("edbatch.policy.qlearning")
-tqdm = Later("tqdm")
+learned = LazyModule("edbatch.runtime.learned")
+qlearning = LazyModule("edbatch.policy.qlearning")
+tqdm = LazyModule("tqdm")
 
 TO_LEARN_FROM = 2  # mini-batches
 
@@ -199,7 +199,7 @@ class Run:
             if not self._is_to_save:  # as after an error, or an interrupt, while the last was
                 self._train(epoch, doing)
                 figures = self._evaluated(doing)
-                with Whole():
+                with signals_deferred():
                     self.curve.end_epoch(figures)
                     self._is_to_save = True
             self._save()
@@ -227,7 +227,9 @@ class Run:
 
     def _steps(self, batches: list[list[int]]) -> Generator[float]:
         for numbers in batches:
-            with Whole():  # a mini-batch that an error or an interrupt ended in its midst leaves nothing behind
+            with (
+                signals_deferred()
+            ):  # a mini-batch that an error or an interrupt ended in its midst leaves nothing behind
                 if self._drawn is not None:
                     draws.restore(self._drawn)
                 self._drawn = draws.state()
@@ -235,7 +237,7 @@ class Run:
             self.trainer.zero_grad()  # a checkpoint has none: what came before must not enter
             total.backward()
             loss = float(total.value()) / n
-            with Whole():  # an interrupt comes before the step or after it
+            with signals_deferred():  # an interrupt comes before the step or after it
                 self.trainer.update()
                 self.curve.losses.append(loss)
                 self.step += 1
@@ -264,7 +266,7 @@ class Run:
         drawn, size = draws.state(), self.batch_size
         n = min(TO_LEARN_FROM * size, len(self.data))
         batches = [list(range(at, min(at + size, n))) for at in range(0, n, size)]
-        with Ending(lambda: draws.restore(drawn)):
+        with on_exit(lambda: draws.restore(drawn)):
             graphs = [doing.record(batch).typed_graph() for batch in batches]
             if learned.savings(graphs, len(self.data) / size) < learned.LEARNING_SECONDS:
                 return get_policy(learned.RULE)

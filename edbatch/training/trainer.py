@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from edbatch.base.exclusive import Interlude, Whole, exclusive
+from edbatch.base.locking import allow_reentry, signals_deferred, synchronized
 from edbatch.base.numbers import checked_integer, checked_real
-from edbatch.base.stopwatch import Moment, book
+from edbatch.base.stopwatch import Clock
 from edbatch.errors import EdBatchError, shown, warn
 from edbatch.graph.model.parameters import Parameter, read_only
 from edbatch.graph.model.writes import note_write
@@ -156,22 +156,22 @@ class Trainer:
         """
         lr = self.lr
         if callable(lr):
-            with Interlude():
+            with allow_reentry():
                 lr = lr(self.steps)
         return checked_real(self._name, f"lr at step {self.steps}", lr)
 
     @explaining
-    @exclusive
+    @synchronized
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters that this optimizer updates."""
         self._zero_grad()
 
     def _zero_grad(self) -> None:
-        with Whole():
+        with signals_deferred():
             for parameter in self._group_of():
                 parameter.zero_grad()
 
-    @exclusive
+    @synchronized
     def update(self) -> None:
         """Update all parameters that have gradients, and forget the gradients of these parameters, and no others.
 
@@ -181,7 +181,7 @@ class Trainer:
             EdBatchError: no parameter has a gradient, some are NaN or infinite, or a hyper-parameter is out of range or
                 too large for a parameter's dtype; nothing has been changed.
         """
-        started = Moment.now()
+        clock = Clock({})
         group_of = self._group_of()
         optimizers = self._checked()
         rates = [optimizer.learning_rate for optimizer in optimizers]
@@ -201,7 +201,7 @@ class Trainer:
             }
             due.give_constants(f"{self._name}.update", constants)
             self._tell_leftovers(due.parameters)
-            with Whole():  # a second call would update once more what an interrupted first one has
+            with signals_deferred():  # a second call would update once more what an interrupted first one has
                 due.update()
                 note_write(due.parameters)
                 self.steps += 1
@@ -210,8 +210,11 @@ class Trainer:
         sources = {x.source for x in due.parameters if x.source is not None}
         for source in sources:
             source.is_applied = True
+        clock.stop("update")
         graphs = {id(source.seconds): source.seconds for source in sources}
-        book(list(graphs.values()), "update", started, Moment.now())
+        for seconds in graphs.values():  # evenly
+            for stage, spent in clock.seconds.items():
+                seconds[stage] = seconds.get(stage, 0.0) + spent / len(graphs)
 
     def _tell_leftovers(self, parameters: Iterable[Parameter]) -> None:
         """Warn, once, where another optimizer was updated between gradients that were added up, as in a GAN."""
@@ -235,11 +238,11 @@ class Trainer:
             )
             raise EdBatchError(f"{self._name}.update: no parameter has a gradient; {frozen}")
         if self._due is None or not self._due.fits(parameters, group_of):
-            with Whole():  # parts that have become a stack hand over what is remembered of them
+            with signals_deferred():  # parts that have become a stack hand over what is remembered of them
                 self._due = Due(parameters, group_of, self._updates, self._storage)
         return self._due
 
-    @exclusive
+    @synchronized
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What the trainer remembers, for `load_state`: arrays by name, and numbers that JSON can hold.
 
@@ -305,7 +308,7 @@ class Trainer:
             found.setdefault(f"updates/{name}", "in the file, but not here")
         return found
 
-    @exclusive
+    @synchronized
     def load_state(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]) -> None:
         """Go on from a saved state; what does not fit, see `differences`, starts anew.
 
@@ -313,7 +316,7 @@ class Trainer:
             EdBatchError: it is no state; nothing has been changed.
         """
         wrong = self.differences(arrays, numbers)
-        with Whole():
+        with signals_deferred():
             self._load(arrays, numbers, wrong)
 
     def _load(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any], wrong: Mapping[str, str]) -> None:

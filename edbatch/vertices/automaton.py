@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.base.exclusive import Whole, lock
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
+from edbatch.base.locking import lock, signals_deferred
 from edbatch.vertices.input_graph import InputGraph
 from edbatch.vertices.recording import VertexRecording
 from edbatch.vertices.vertex import Form
 
-loops: Any = Later("edbatch.vertices.loops")
+loops: Any = LazyModule("edbatch.vertices.loops")
 
 
 class Tables(NamedTuple):
@@ -77,7 +77,7 @@ class Automaton:
 
     def _learn(self, made: VertexRecording, state: int, children: list[int]) -> None:
         """Have a start and the forms of children lead to a recording, unless another thread was faster."""
-        with lock, Whole():
+        with lock, signals_deferred():
             for child in children:
                 state = self._next_state.setdefault((state, child), len(self._recording_of))
                 if state == len(self._recording_of):

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.errors import EdBatchError, missing_memory, shown
 
-loops: Any = Later("edbatch.vertices.loops")
+loops: Any = LazyModule("edbatch.vertices.loops")
 
 _NOTHING = np.empty(0, np.int64)
 

@@ -7,7 +7,7 @@ from types import FunctionType, MethodType
 from typing import Any
 from weakref import ref
 
-from edbatch.base.exclusive import lock
+from edbatch.base.locking import lock
 from edbatch.graph.cell.trace import graph_kind
 from edbatch.graph.cell.tree import flatten
 from edbatch.graph.columns import Columns

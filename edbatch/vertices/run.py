@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.base.blocks import Ending
+from edbatch.base.context_stack import on_exit
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import Block, Instances
 from edbatch.graph.cell.trace import traced
@@ -100,7 +100,7 @@ class Run(NamedTuple):
         graph = VertexGraph(self.base, self.names[kind], int(self.graph._ranked(len(self.functions))[0][kind]))
         vertex = Vertex(graph, kind, forms, inputs)
         try:
-            with Ending(graph.close):
+            with on_exit(graph.close):
                 returned = traced(graph, lambda: self.functions[kind](vertex))
                 if returned is not None:
                     raise EdBatchError(f"it returns {type(returned).__name__}: expected v.scatter(...) or v.push(...)")

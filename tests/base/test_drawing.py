@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from edbatch.base.drawing import Arrow, Box, Diagram, _apart, _laid_out
+from edbatch.base.drawing import Arrow, Box, Diagram, _layers, bars, write_figure
 from edbatch.errors import EdBatchError
 
 pytest.importorskip("matplotlib")
@@ -44,22 +44,23 @@ def test_an_empty_diagram(tmp_path):
 
 
 def test_boxes_of_one_layer_do_not_lie_on_one_another():
-    assert _apart([(0.0, 0), (0.0, 0), (0.5, 0), (0.0, 1)]) == [(0.0, 0), (1.0, 0), (2.0, 0), (0.0, 1)]
-
-
-def test_arrows_of_parts_that_do_not_hang_together_bend_between_their_own_ends():
+    """Nor parts that do not hang together: these are beside one another."""
     ends = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (5, 6), (3, 6), (8, 7), (7, 9), (8, 9)]
-    boxes, bends = _laid_out(11, ends)
-    assert [layer for _, layer in boxes] == [0, 1, 2, 0, 1, 2, 3, 1, 0, 2, 0]
-    for (tail, head), points in zip(ends, bends, strict=True):
-        assert [layer for _, layer in points] == list(range(int(boxes[tail][1]) + 1, int(boxes[head][1])))
-    parts = [[0, 1, 2], [3, 4, 5, 6], [7, 8, 9], [10]]  # beside one another
-    across = [
-        [boxes[box][0] for box in part]
-        + [x for end, at in zip(ends, bends, strict=True) if end[0] in part for x, _ in at]
-        for part in parts
-    ]
-    assert all(max(before) + 1 <= min(after) for before, after in pairwise(across))
+    layers = _layers(11, ends)
+    assert [sorted(layer) for layer in layers] == [[0, 3, 8, 10], [1, 4, 7], [2, 5, 9], [6]]
+    for layer in layers:
+        places = [layer[box] for box in sorted(layer, key=[0, 1, 2, 3, 4, 5, 6, 8, 7, 9, 10].index)]
+        assert all(before + 1 <= after for before, after in pairwise(places))
+
+
+def test_bars(tmp_path):
+    figure = bars("A & B", {"x < y": {"one": [2.0, 0.5], "two": [1.0, 40.0]}}, ["a", "b"])
+    write_figure(figure, tmp_path / "made.svg")
+    assert {"A &amp; B", "a", "b", "x &lt; y", "one", "2.00", "0.50", "two", "1.00", "40"} <= set(
+        texts(tmp_path / "made.svg")
+    )
+    heights = [bar.get_height() for bar in figure.axes[0].patches]
+    assert heights == [2.0, 1.0, 0.5, 40.0]
 
 
 def test_another_ending(tmp_path):
@@ -76,9 +77,9 @@ def test_more_than_a_picture_holds(tmp_path):
 @pytest.mark.parametrize(("module", "name"), [("matplotlib.figure", "Matplotlib"), ("igraph", "igraph")])
 def test_what_is_not_installed(tmp_path, monkeypatch, module, name):
     from edbatch.base import drawing
-    from edbatch.base.later import Later
+    from edbatch.base.lazy import LazyModule
 
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr(drawing, {"igraph": "igraph"}.get(module, "figures"), Later(module))
+    monkeypatch.setattr(drawing, {"igraph": "igraph"}.get(module, "figures"), LazyModule(module))
     with pytest.raises(EdBatchError, match=rf"{name} is not installed; expected pip install 'edbatch\[plot\]'"):
         Diagram("title", [Box("a")]).write(tmp_path / "made.png")

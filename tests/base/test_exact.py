@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.base.exact import exact, is_told
+from edbatch.base.exact import exact, is_told, literal
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import TYPES
 from edbatch.kernels.language.build import Builder
@@ -35,12 +35,20 @@ ALIKE = [
 def test_equal_values_of_other_types_or_bits_are_other_keys(values):
     assert len({exact(value) for value in values}) == len(values)
     assert len({exact((value,)) for value in values}) == len(values)
+    literals = [value for value in values if literal(value) is not None]
+    assert len({literal(value) for value in literals}) == len({literal([value]) for value in literals}) == len(literals)
 
 
 @pytest.mark.parametrize("value", [3, 0.0, -0.0, 0.1, math.nan, True, None, "a", (1, (2.0, None)), Settings(0.5)])
 def test_a_key_is_equal_to_itself_made_again(value):
     assert exact(value) == exact(value)
     assert hash(exact(value)) == hash(exact(value))
+
+
+def test_literals_are_numbers_text_and_lists():
+    assert literal(([1, 2], 0.5)) == literal(([1, 2], 0.5))
+    assert len({literal(value) for value in ([1], (1,), [True], [1.0], [(1,)], [0.0], [-0.0])}) == 7
+    assert literal(np.ones(2)) is literal([object()]) is literal(Settings(0.5)) is literal([[[[[1.0]]]]]) is None
 
 
 def test_lists_are_no_keys():

@@ -103,3 +103,8 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
         with pytest.raises(EdBatchError, match="it is no file, and would be replaced"):
             write_atomically(tmp_path / name, "data")
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_a_path_without_a_meaning_to_the_system_is_refused():
+    with pytest.raises(EdBatchError, match=r"'m\\x00': no path \(it holds a character that no path can\)"):
+        write_atomically("m\0", "data")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from edbatch.base.forms import form_of, made_of, maker_of, with_known
+from edbatch.base.forms import form_of, made_of, with_known
 from edbatch.base.records import record_type
 
 
@@ -47,8 +47,8 @@ def test_tables_without_entries():
     kind = record_type(("a", "b"))
     tables = np.zeros(0, kind), np.zeros(2, kind), np.zeros(0, np.int64)
     integers = []
-    make = maker_of(form_of((tables, 1), integers))
-    first, then = make(np.array(integers)), make(np.array(integers))
+    form = form_of((tables, 1), integers)
+    first, then = made_of(form, np.array(integers)), made_of(form, np.array(integers))
     for found in (first[0], then[0]):
         assert [(len(table), table.dtype) for table in found] == [(len(table), table.dtype) for table in tables]
     first[0][1]["b"] = 5

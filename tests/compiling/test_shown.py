@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from edbatch.compiling import shown as compiling_shown
+from edbatch.compiling import compiled as compiling
 from edbatch.compiling.cache import cache_folder
 from edbatch.compiling.compiled import compiled
 
@@ -11,8 +11,8 @@ from edbatch.compiling.compiled import compiled
 @pytest.fixture(autouse=True)
 def long(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(compiling_shown, "LONG", 0.5)
-    monkeypatch.setattr(compiling_shown, "_said", threading.Event())
+    monkeypatch.setattr(compiling, "LONG", 0.5)
+    monkeypatch.setattr(compiling, "_said", threading.Event())
 
 
 def lines_of_this_file(capsys):

@@ -258,7 +258,7 @@ FAULTS = (
     Fault(
         "half-an-update", "an interrupt leaves half an update", "training/trainer.py",
         "an interrupt during an update is heard of before all is counted",
-        "with Whole():  # a second call", "if True:  # a second call",
+        "with signals_deferred():  # a second call", "if True:  # a second call",
         "tests/runtime/test_interrupts.py::test_an_interrupt_at_some_lines[update]",
     ),
     Fault(

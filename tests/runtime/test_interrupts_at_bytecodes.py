@@ -127,7 +127,7 @@ def test_an_interrupt_at_many_bytecodes(scenario):
 
 
 # Of what is entered and left in Python: a twin of what is in C, and one in whose block signals wait.
-IN_PYTHON = {"Block", "Whole"}
+IN_PYTHON = {"OpenContext", "signals_deferred"}
 
 
 @pytest.mark.parametrize("path", sorted(Path(FOLDER).rglob("*.py")), ids=lambda path: path.stem)

@@ -14,7 +14,7 @@ from weakref import ref
 
 import numpy as np
 
-from edbatch.base.exclusive import lock
+from edbatch.base.locking import lock
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, warn
 from edbatch.graph.array import array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edbatch.base.exclusive import lock
+from edbatch.base.locking import lock
 from edbatch.graph.cell.entry import CellOp, cell_op
 from edbatch.graph.cell.passes import open_affines, prepare_for_kernels
 from edbatch.graph.cell.passes.split_stages import CORE, EARLY, Part, split_stages

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from edbatch.base.exclusive import Whole, lock
+from edbatch.base.locking import lock, signals_deferred
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.node_type import parameter_array, parameter_of
 from edbatch.graph.spec import ParameterSpec
@@ -31,7 +31,7 @@ def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
         >>> both.value().tolist()
         [[1.0, 1.0], [3.0, 4.0], [5.0, 6.0]]
     """
-    with lock, Whole():  # a parameter that is moved by half would be in two places
+    with lock, signals_deferred():  # a parameter that is moved by half would be in two places
         return _stacked(specs) if can_stack(specs) else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.body import Body
 
@@ -44,7 +44,7 @@ class Compiled:
 if TYPE_CHECKING:
     from edbatch.graph.cell.cell import Cell
 
-tabulate = Later("tabulate")
+tabulate = LazyModule("tabulate")
 
 
 class Table(str):

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from edbatch.base.exclusive import Whole, lock
 from edbatch.base.files import checked_path, write_atomically
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
+from edbatch.base.locking import lock, signals_deferred
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph import draws
 from edbatch.graph.model.checksum import BLANK, KEY, check_seal, sealed
 
-safetensors = Later("safetensors")
-safetensors_numpy = Later("safetensors.numpy")
+safetensors = LazyModule("safetensors")
+safetensors_numpy = LazyModule("safetensors.numpy")
 
 if TYPE_CHECKING:
     from edbatch.graph.model.collection import ParameterCollection
@@ -127,7 +127,7 @@ def load_checkpoint(
     if left and strict:
         reasons = "; ".join(f"{name}: {why}" for name, why in left.items())
         raise EdBatchError(f"{path}: does not fit, nothing was loaded: {reasons}")
-    with lock, Whole():
+    with lock, signals_deferred():
         for name, parameter in here.items():
             if name not in left:
                 parameter.set_value(tensors[name])

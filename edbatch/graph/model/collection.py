@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.exclusive import Whole, lock
+from edbatch.base.locking import lock, signals_deferred
 from edbatch.base.numbers import checked_integer
 from edbatch.base.table import Table
 from edbatch.devices import Device, opened_device
@@ -227,7 +227,7 @@ class ParameterCollection:
     @explaining
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""
-        with lock, Whole():
+        with lock, signals_deferred():
             for parameter in self:
                 parameter.zero_grad()
 

@@ -9,7 +9,7 @@ from weakref import ref
 
 import numpy as np
 
-from edbatch.base.exclusive import Whole, lock
+from edbatch.base.locking import lock, signals_deferred
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.model.exchange import cast, from_dlpack
@@ -189,7 +189,7 @@ class Parameter(Operand):
         found = shareable(array, self.device, self.dtype, self._order == "C", place)
         if found.shape != self.shape:
             raise EdBatchError(f"{place}: expected shape {self.shape}, got {found.shape}")
-        with lock, Whole(), self.device.backend.active():
+        with lock, signals_deferred(), self.device.backend.active():
             if self.stack is not None or self.parts:
                 raise EdBatchError(f"{place}: a cell has put it beside others; expected it before any is called")
             self.array, self.is_shared = found, True
@@ -246,7 +246,7 @@ class Parameter(Operand):
         given = self._given(gradient, "set_grad")
         if self.frozen:
             raise EdBatchError(f"{self!r}.set_grad: the parameter is frozen, and has no gradient")
-        with lock, Whole(), self.device.backend.active():
+        with lock, signals_deferred(), self.device.backend.active():
             self.zero_grad()
             self.accumulator()[0][...] = self.device.backend.from_host(given, "C")
 
@@ -257,7 +257,7 @@ class Parameter(Operand):
             EdBatchError: `factor` is no number, or an infinite one.
         """
         factor = _checked_factor(self, factor)
-        with lock, Whole(), self.device.backend.active():
+        with lock, signals_deferred(), self.device.backend.active():
             found = self._gradient_that_came()
             if found is not None:
                 found *= factor
@@ -454,7 +454,7 @@ class LookupParameters(Parameter):
             self._has_grad = True
 
     def _sum(self) -> Any:
-        with lock, Whole(), self.device.backend.active():
+        with lock, signals_deferred(), self.device.backend.active():
             dense, rows = super()._sum(), self._rows()
             if rows is not None:
                 dense[self.device.backend.from_host(rows[0])] += rows[1]

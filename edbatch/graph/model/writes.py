@@ -10,8 +10,8 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
-from edbatch.base.blocks import Blocks
-from edbatch.base.exclusive import lock
+from edbatch.base.context_stack import ContextStack
+from edbatch.base.locking import lock
 from edbatch.errors import EdBatchError
 from edbatch.graph.spec import ParameterSpec
 
@@ -27,7 +27,7 @@ class Source:
 
 
 #: The call of `backward` that runs.
-running: Blocks[Source] = Blocks("edbatch_running_backward")
+running: ContextStack[Source] = ContextStack("edbatch_running_backward")
 
 
 if TYPE_CHECKING:

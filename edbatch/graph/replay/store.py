@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from edbatch.base.exclusive import lock
+from edbatch.base.locking import lock
 from edbatch.graph.cell.trace import graph_kind
 from edbatch.graph.columns import Columns
 from edbatch.graph.guard import GuardedState, holding

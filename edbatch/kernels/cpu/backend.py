@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 from edbatch.kernels import row_kernels
 from edbatch.kernels.backend import Backend, KernelCall, Lists, Order, ProgramTables
 from edbatch.kernels.language.ir import Kernel
 from edbatch.memory.plan.format import Plan
 
 if TYPE_CHECKING:
-    from edbatch.compiling.directory import Told
+    from edbatch.compiling.array_table import HasTables
     from edbatch.kernels.tables import Memory
 
 # Numba takes time to import: only who runs something pays.
-_emitter = Later("edbatch.kernels.cpu.emitter")
-_jobs = Later("edbatch.kernels.cpu.jobs")
-_machine_code = Later("edbatch.kernels.cpu.machine_code")
-_pointers = Later("edbatch.kernels.cpu.pointers")
-_pool = Later("edbatch.kernels.cpu.pool")
-_products = Later("edbatch.kernels.cpu.products")
-_tables = Later("edbatch.kernels.tables")
+_emitter = LazyModule("edbatch.kernels.cpu.emitter")
+_jobs = LazyModule("edbatch.kernels.cpu.jobs")
+_machine_code = LazyModule("edbatch.kernels.cpu.machine_code")
+_pointers = LazyModule("edbatch.kernels.cpu.pointers")
+_pool = LazyModule("edbatch.kernels.cpu.pool")
+_products = LazyModule("edbatch.kernels.cpu.products")
+_tables = LazyModule("edbatch.kernels.tables")
 
 # All memory of the process, as one array; NumPy takes one that begins at address 0 for none.
 _FIRST = 64
@@ -77,7 +77,7 @@ class NumPyBackend:
         for row, value in enumerate(values):  # takes half the time of `np.stack`, or less
             out[row] = value
 
-    def lists(self, plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
+    def lists(self, plan: HasTables[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """Those of the host."""
         address = NumPyBackend.address(integers) - integers.itemsize * first_integer if len(integers) else 0
         return Lists(plan.entries.item(3, 0), address, integers)
@@ -109,8 +109,8 @@ class NumPyBackend:
         return run
 
     def run_batches(
-        self, first: int, stop: int, plan: Told[Plan], lists: Lists, memory: Told[Memory], programs: ProgramTables,
-        scratch: int,
+        self, first: int, stop: int, plan: HasTables[Plan], lists: Lists, memory: HasTables[Memory],
+        programs: ProgramTables, scratch: int,
     ) -> None:  # fmt: skip
         directory = programs.directory  # held: what is called may run graphs, for which it is replaced
         tables = plan.entries, memory.entries, directory.entries

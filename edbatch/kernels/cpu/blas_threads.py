@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from edbatch.base.blocks import leaving
+from edbatch.base.context_stack import leaving
 from edbatch.kernels.cpu.products import WITH_SMALL, gemms, libraries
 
 # Per library, names of the functions that tell and set the number of threads. Those of MKL and OpenMP are the thread's.
@@ -68,7 +68,7 @@ def controls() -> list[Control]:
 class OneThread:
     """In its block, BLAS computes with one thread; then with as many as before. A microsecond.
 
-    Blocks of two threads must not overlap: graphs run one at a time, see `edbatch.base.exclusive`.
+    Blocks of two threads must not overlap: graphs run one at a time, see `edbatch.base.locking`.
     """
 
     __slots__ = ("_before",)

@@ -12,7 +12,7 @@ import threading
 from functools import cache
 from typing import Any
 
-from edbatch.base.exclusive import Whole
+from edbatch.base.locking import signals_deferred
 from edbatch.base.stopwatch import compiling
 from edbatch.compiling.cache import environment, keep, kept
 from edbatch.kernels.language import llvm
@@ -106,7 +106,7 @@ def address_of_text(text: str) -> int:
     """The same of LLVM's text, of a function @kernel."""
     import llvmlite.binding as llvm
 
-    with Whole(), compiling, _lock:
+    with signals_deferred(), compiling, _lock:
         made_of = (environment(), repr(_processor()).encode(), b"kernel", text.encode())
         key = hashlib.blake2b(b"".join(made_of), digest_size=20).digest()
         name = f"kernel_{key.hex()}"

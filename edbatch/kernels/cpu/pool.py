@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.blocks import leaving
-from edbatch.base.exclusive import Whole
+from edbatch.base.context_stack import leaving
+from edbatch.base.locking import signals_deferred
 from edbatch.kernels.cpu import cores
 from edbatch.kernels.cpu.blas_threads import OneThread, has_small_kernels
 from edbatch.kernels.cpu.products import SMALL, gemms
@@ -165,10 +165,10 @@ def lent(threads: int) -> int:
     if _pool is None:
         if not threads and device().item(WANTED) < WORTH:
             return 0
-        with Whole():  # or an interrupt would leave threads that nobody ends
+        with signals_deferred():  # or an interrupt would leave threads that nobody ends
             _pool = Pool()
     if _pool.get(MOST) != most:
-        with Whole():
+        with signals_deferred():
             _pool.lend(most)
     return _pool.address
 

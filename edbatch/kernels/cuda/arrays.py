@@ -9,7 +9,7 @@ from weakref import finalize
 
 import numpy as np
 
-from edbatch.compiling.directory import Told
+from edbatch.compiling.array_table import HasTables
 from edbatch.kernels.backend import Lists, Order
 from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.tables import INTEGER_BYTES
@@ -63,7 +63,7 @@ class CudaArrays:
     def stage(self, out: Any, values: list[np.ndarray]) -> None:
         self._driver.upload(np.stack(values, dtype=out.dtype), out)
 
-    def lists(self, plan: Told[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
+    def lists(self, plan: HasTables[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """See `Backend`; both are uploaded at once."""
         indices = plan.tables.indices[first:]
         address, held = self._upload_list(np.concatenate([indices, integers]))

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.blocks import contextmanager
-from edbatch.compiling.directory import Told
+from edbatch.base.context_stack import contextmanager
+from edbatch.compiling.array_table import HasTables
 from edbatch.kernels.backend import Backend, KernelCall, Lists, ProgramTables
 from edbatch.kernels.cpu.products import ONE_BITS, SINGLE_ONE_BITS
 from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
@@ -178,8 +178,8 @@ class CudaBackend(CudaArrays):
         return run
 
     def run_batches(
-        self, first: int, stop: int, plan: Told[Plan], lists: Lists, memory: Told[Memory], programs: ProgramTables,
-        scratch: int,
+        self, first: int, stop: int, plan: HasTables[Plan], lists: Lists, memory: HasTables[Memory],
+        programs: ProgramTables, scratch: int,
     ) -> None:  # fmt: skip
         def enqueue_all(recording: Recording | None = None) -> None:
             gpu = self._gpu

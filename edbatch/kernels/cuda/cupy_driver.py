@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.blocks import contextmanager, leaving
+from edbatch.base.context_stack import contextmanager, leaving
 from edbatch.errors import EdBatchError
 from edbatch.kernels.cuda import cublas, installed
 from edbatch.kernels.cuda.driver import Driver

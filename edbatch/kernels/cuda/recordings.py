@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from threading import Lock
 
-from edbatch.base.exclusive import Whole
+from edbatch.base.locking import signals_deferred
 from edbatch.kernels.cuda.driver import Driver, Recording
 
 #: Comings at which a mini-batch is recorded: one that comes twice, forward and for its accuracy say, is not yet served.
@@ -59,7 +59,7 @@ class Recordings:
             self._unserved = max(0, self._unserved - 1)
             found.launch()
         elif self._pays(key, now):
-            with Whole(), self._driver.capture() as recording:
+            with signals_deferred(), self._driver.capture() as recording:
                 enqueue(recording)
             self._keep(key, recording, now)
             recording.launch()

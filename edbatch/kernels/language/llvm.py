@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from edbatch.base.blocks import contextmanager
+from edbatch.base.context_stack import contextmanager
 from edbatch.kernels.language.analysis import COLUMNS, analysis_of
 from edbatch.kernels.language.given import INTEGER, given_of
 from edbatch.kernels.language.ir import (

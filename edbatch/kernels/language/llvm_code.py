@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from edbatch.base.blocks import contextmanager
+from edbatch.base.context_stack import contextmanager
 from edbatch.kernels.language.functions import as_float32
 
 

@@ -142,28 +142,18 @@ def _wanted(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> _Wanted:
 
 
 def _checked(
-    variables: Sequence[Variable],
-    ops: Sequence[BatchedOp],
-    placed: Sequence[int],
-    reasons: dict[tuple[int, int], str],
-    otherwise: str,
-    cheapest: bool,
-) -> Layout:
+    variables: Sequence[Variable], ops: Sequence[BatchedOp], placed: Sequence[int],
+    reasons: dict[tuple[int, int], str], otherwise: str, cheapest: bool,
+) -> Layout:  # fmt: skip
     """The layout, verified; what is a gather for no known reason is one for `otherwise`."""
     order = _by_space(variables, placed)
     offsets = _offsets(variables, order)
     batch_orders, verdicts = verify(variables, ops, offsets)
     stopped_by = [reasons.get((v.op, v.slot), otherwise) if v.reach is Reach.GATHER else "" for v in verdicts]
     return Layout(
-        tuple(variables),
-        tuple(ops),
-        tuple(order),
-        tuple(offsets),
-        tuple(batch_orders),
-        tuple(verdicts),
-        tuple(stopped_by),
-        cheapest,
-    )
+        tuple(variables), tuple(ops), tuple(order), tuple(offsets), tuple(batch_orders), tuple(verdicts),
+        tuple(stopped_by), cheapest,
+    )  # fmt: skip
 
 
 def _anchored(variables: Sequence[Variable], ops: Sequence[BatchedOp], demands: Sequence[Demand]) -> Alignment:

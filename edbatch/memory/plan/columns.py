@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edbatch.compiling.array_table import BOOL, INT32, INT64, reader
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import BOOL, INT32, INT64, reader
 
 Columns = tuple[np.ndarray, ...]  # a record, on its way from Python
 
@@ -30,6 +30,16 @@ class NodeColumns(NamedTuple):
     starts: np.ndarray
     counts: np.ndarray
     args: np.ndarray
+
+
+class PlacedNodes(NamedTuple):
+    """The columns of a graph's nodes, and the row of each in the arena of its type."""
+
+    types: np.ndarray
+    starts: np.ndarray
+    counts: np.ndarray
+    args: np.ndarray
+    row: np.ndarray
 
 
 class TypeColumns(NamedTuple):
@@ -59,8 +69,8 @@ class TypeColumns(NamedTuple):
     view_windows: np.ndarray
 
 
-# The columns of a directory: of nodes, after which comes a column of rows; of types.
 nodes_in = reader(NodeColumns, INT32, INT32, INT32, INT64)
+placed_nodes_in = reader(PlacedNodes, INT32, INT32, INT32, INT64, INT32)
 types_in = reader(TypeColumns, *[INT32] * 5, BOOL, BOOL, *[INT32] * 3)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.base.records import record_type
-from edbatch.compiling.directory import Directory, reader
+from edbatch.compiling.array_table import ArrayTable, reader
 from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, Plan
 
 
@@ -119,7 +119,7 @@ class GrowingPlan:
         self._counts[:] = 0
 
     def _hold(self, tables: list[np.ndarray]) -> None:
-        self._directory = Directory((*tables, self._used))  # at once: an interrupt leaves no address of what is gone
+        self._directory = ArrayTable((*tables, self._used))  # at once: an interrupt leaves no address of what is gone
         self.batches, self.indices, self.integers = tables[0], tables[3], tables[4]
         self.types = self.batches["type"]
         self.bytes = sum(table.nbytes for table in tables)

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import INT32, table
-from edbatch.memory.plan.columns import NodeColumns, TypeColumns, nodes_in, span, types_in
+from edbatch.memory.plan.columns import PlacedNodes, TypeColumns, placed_nodes_in, span, types_in
 from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED
 from edbatch.memory.plan.growing import PlanTables, tables_in
 from edbatch.memory.plan.order import order_rows
@@ -27,8 +26,8 @@ def extend_plan(
         order, offsets: the batches, the earliest first; `order` is reordered within batches.
         first: id of the first of their nodes.
         n_windows: that there are.
-        node_tables, type_tables: directories of the `NodeColumns` of the graph, after which comes the row of each node,
-            filled in for these; and of the `TypeColumns`.
+        node_tables, type_tables: directories of the `PlacedNodes` of the graph, where the rows of these are filled in,
+            and of the `TypeColumns`.
         plan_tables: directory of a `GrowingPlan`, which has room.
         arenas: of records `Rows`; those in use are counted.
 
@@ -37,12 +36,12 @@ def extend_plan(
 
     Linear in nodes and operands.
     """
-    nodes, row, types = nodes_in(node_tables), table(node_tables, 4, INT32), types_in(type_tables)
+    nodes, types = placed_nodes_in(node_tables), types_in(type_tables)
     tables = tables_in(plan_tables)
     order_rows(order, offsets, nodes, types.singles, types.lists, first)
-    has_room = _assign_rows(tables, order, offsets, nodes, types, row, arenas)
+    has_room = _assign_rows(tables, order, offsets, nodes, types, arenas)
     _write_integers(tables, order, offsets, nodes, types)
-    _find_accesses(tables, order, offsets, nodes, types, row, n_windows)
+    _find_accesses(tables, order, offsets, nodes, types, n_windows)
     used = tables.used[0]
     for i in range(len(order)):
         tables.nodes[used["nodes"] + i] = order[i]
@@ -53,7 +52,7 @@ def extend_plan(
 
 @compiled(small=True, inline="always")
 def _assign_rows(
-    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns, row: np.ndarray,
+    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: PlacedNodes, types: TypeColumns,
     arenas: np.ndarray,
 ) -> bool:  # fmt: skip
     """Where each batch's results and operands are; returns whether there is room."""
@@ -70,7 +69,7 @@ def _assign_rows(
         batch["integers"], batch["offsets"] = 0, 0
         operand += _slots(nodes, types, head)
         for i in range(offsets[b], offsets[b + 1]):
-            row[order[i]] = arena["used"]
+            nodes.row[order[i]] = arena["used"]
             arena["used"] += 1
         has_room &= arena["used"] <= arena["room"]
     return has_room
@@ -78,7 +77,7 @@ def _assign_rows(
 
 @compiled(small=True, inline="always")
 def _write_integers(
-    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns
+    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: PlacedNodes, types: TypeColumns
 ) -> None:
     """Write where nodes' lists begin and end, and where their integers are."""
     indices, used, number = tables.indices, tables.used[0]["indices"], tables.used[0]["batches"]
@@ -106,11 +105,11 @@ def _write_integers(
 
 @compiled(small=True, inline="always")
 def _find_accesses(
-    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns, row: np.ndarray,
+    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: PlacedNodes, types: TypeColumns,
     n_windows: int,
 ) -> None:  # fmt: skip
     """Fill in the records of operands, and the rows that they list."""
-    kinds, starts, counts, args = nodes
+    kinds, starts, counts, args = nodes.types, nodes.starts, nodes.counts, nodes.args
     operands, indices = tables.operands, tables.indices
     operand, used, n_segments = tables.used[0]["operands"], tables.used[0]["indices"], tables.used[0]["segments"]
     segment_of = np.empty(0, np.int32)  # per window, while an operand of several is divided, its segment; else -1
@@ -140,7 +139,7 @@ def _find_accesses(
                 at, end = span(starts, counts, node, slot, singles, lists)
                 for j in range(at, end):
                     source = args[j] & 0xFFFFFFFF
-                    indices[used] = row[source]
+                    indices[used] = nodes.row[source]
                     used += 1
                     alike &= (args[j] >> 32 == view) & (kinds[source] == kind)
             found["n"] = used - begin
@@ -170,15 +169,15 @@ def _find_accesses(
 
 
 @compiled(small=True, inline="always")
-def _window(operand_id: int, nodes: NodeColumns, types: TypeColumns) -> Any:
+def _window(operand_id: int, nodes: PlacedNodes, types: TypeColumns) -> Any:
     code = operand_id >> 32
     return types.view_windows[code] if code else types.windows[nodes.types[operand_id & 0xFFFFFFFF]]
 
 
 @compiled(small=True, inline="always")
-def _same_nodes(of_batch: np.ndarray, slot: int, nodes: NodeColumns, types: TypeColumns) -> bool:
+def _same_nodes(of_batch: np.ndarray, slot: int, nodes: PlacedNodes, types: TypeColumns) -> bool:
     """Whether an operand of a batch shows the same nodes as the one before it, each in its own way."""
-    _, starts, counts, args = nodes
+    starts, counts, args = nodes.starts, nodes.counts, nodes.args
     singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
     if lists and slot == singles:  # a list after what is single
         return False
@@ -191,14 +190,14 @@ def _same_nodes(of_batch: np.ndarray, slot: int, nodes: NodeColumns, types: Type
 
 
 @compiled(small=True, inline="always")
-def _slots(nodes: NodeColumns, types: TypeColumns, node: int) -> int:
+def _slots(nodes: PlacedNodes, types: TypeColumns, node: int) -> int:
     """How many operands a batch of such nodes has."""
     lists = types.lists[nodes.types[node]]
     return types.singles[nodes.types[node]] + lists if lists else nodes.counts[node]
 
 
 @compiled(small=True, inline="always")
-def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: NodeColumns, types: TypeColumns) -> bool:
+def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: PlacedNodes, types: TypeColumns) -> bool:
     """Whether an operand of a batch is seen through one window."""
     singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
     alike = True
@@ -212,7 +211,7 @@ def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: NodeColumns,
 @compiled(small=True)
 def _divide(
     tables: PlanTables, number_of: np.ndarray, found: np.void, begin: int, of_batch: np.ndarray, slot: int,
-    nodes: NodeColumns, types: TypeColumns,
+    nodes: PlacedNodes, types: TypeColumns,
 ) -> tuple[int, int]:  # fmt: skip
     """Divide an operand, whose rows are the indices from `begin` on, into segments of one window each.
 

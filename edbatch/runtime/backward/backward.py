@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.exclusive import Interlude, Whole
+from edbatch.base.locking import allow_reentry, signals_deferred
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.foreign_run import ForeignRun
@@ -135,11 +135,11 @@ class Backward:
         self.has_flowed = bool(plans)
         if not sources:
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.
-            with np.errstate(all="ignore"), Whole():  # what overflows is infinite, as everywhere else
+            with np.errstate(all="ignore"), signals_deferred():  # what overflows is infinite, as everywhere else
                 for plan in plans:
                     plan.add_to_parameters()
                 if (run := ForeignRun.current) is not None and run.at_end:
-                    with Interlude():
+                    with allow_reentry():
                         run.end()
         self.is_there = True
 

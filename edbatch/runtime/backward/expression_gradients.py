@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.compiling.directory import Directory
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.graph.cell.body import Steps, origin, spec_of_value
 from edbatch.graph.cell.derivative import Given
 from edbatch.graph.cell.derivative_row import Place
@@ -227,9 +227,9 @@ def run_program(program: Program, out: Any, given: Sequence[Any], integers: np.n
         np.zeros(0, SCATTERED),
         np.zeros(0, np.int64),
     )
-    made = Directory(plan)
+    made = ArrayTable(plan)
     scratch = pool.acquire(programs.scratch(made, 0, 1), np.dtype(np.uint8))
     values = np.ascontiguousarray(integers, np.int32)
-    tables = made, backend.lists(made, values), Directory(memory)
+    tables = made, backend.lists(made, values), ArrayTable(memory)
     backend.run_batches(0, 1, *tables, programs, address(scratch))
     pool.release(scratch)

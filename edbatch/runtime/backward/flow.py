@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edbatch.compiling.array_table import BOOL, INT32, INT64, reader
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import BOOL, INT32, INT64, reader, table
 from edbatch.memory.plan.columns import NodeColumns, nodes_in, span
-from edbatch.memory.plan.format import BATCH
-from edbatch.memory.plan.growing import USED
+from edbatch.memory.plan.growing import tables_in
 from edbatch.runtime.backward.records import FlowColumns, flow_in
 
 ROW = 1 << 31  # in the place of the code of a view: the row of all outputs, as an operand of a set of the reader's
@@ -82,7 +81,8 @@ def propagate(
         that does, -2 less its place among the roots: begin again then.
     """
     nodes, types, flowing = nodes_in(node_tables), types_in(type_tables), flow_in(flow_tables)
-    order = table(plan, 5, INT32)[: table(plan, 6, USED)[0]["nodes"]]
+    planned = tables_in(plan)
+    order = planned.nodes[: planned.used[0]["nodes"]]
     if at < 0:
         at = len(order) - 1
         flowing.sets[: len(nodes.types)] = -1
@@ -173,7 +173,7 @@ def divide(
     """
     columns, types, flowing = nodes_in(node_tables), types_in(type_tables), flow_in(flow_tables)
     starts, counts, args, sets = columns.starts, columns.counts, columns.args, flowing.sets
-    batches, nodes = table(plan, 0, BATCH), table(plan, 5, INT32)
+    batches, nodes = tables_in(plan).batches, tables_in(plan).nodes
     parts, rows, present = flowing.parts, flowing.rows, flowing.present
     rows[:n_sets] = 0
     n_present = 0

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.base.exclusive import Whole
+from edbatch.base.locking import signals_deferred
 from edbatch.graph.cell.body import spec_of_value
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.flow import closed, reached
@@ -62,7 +62,7 @@ class LiveOutputs:
     def see(self, types: Sequence[BoundType | DerivedType]) -> None:
         """Have all types, by number, in the tables; those that were there before come first."""
         if len(types) > len(self._types):
-            with Whole():
+            with signals_deferred():
                 for number in range(len(self._types), len(types)):
                     bound = types[number]
                     start, single = -1, True
@@ -84,7 +84,7 @@ class LiveOutputs:
         if key not in self._unions:
             type = self._types[kind].type
             seen = outputs_seen(type, read) if read < ROW else _outputs_at(type, self._entries[read - ROW])
-            with Whole():
+            with signals_deferred():
                 self._unions[key] = self._number(LiveSet(kind, closed(body_of_type(type)[0], live.union(seen))), type)
                 self._renew()
         return self._unions[key]

@@ -11,7 +11,7 @@ from edbatch.base.records import record_type
 # What goes back through batches of a type: only parameters get gradients, from the rows that other batches leave;
 # the type's derivative, and additions of what it computes to the operands; or a derivative that reads lists, and
 # additions of what it computes to operands and elements.
-from edbatch.compiling.directory import BOOL, INT64, Directory, reader
+from edbatch.compiling.array_table import BOOL, INT64, ArrayTable, reader
 from edbatch.memory.plan.addresses import COLUMNS
 
 NOTHING, COMPUTE, OVER_LISTS = range(3)
@@ -179,7 +179,7 @@ class Flow:
 
     def _hold(self, columns: FlowColumns) -> None:
         self._room = 0, 0  # until all is there
-        self._directory = Directory(columns)  # at once: an interrupt leaves no address of what is gone
+        self._directory = ArrayTable(columns)  # at once: an interrupt leaves no address of what is gone
         self.bytes = sum(column.nbytes for column in columns)
         self._room = len(columns.sets), len(columns.rows)
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.base.exclusive import Whole
+from edbatch.base.locking import signals_deferred
 from edbatch.base.records import records
-from edbatch.compiling.directory import Directory
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.graph.cell.derivative import Given
 from edbatch.graph.cell.gradient_sum import stops
 from edbatch.graph.options import current_options
@@ -104,8 +104,8 @@ class Rules:
         self._chosen: dict[Any, ChosenRules] = {}
         self._rules, self._given, self._computed = (GrowingTable(kind) for kind in (RULE, SOURCE, COMPUTED))
         self._windows: np.ndarray | None = None
-        self._directory: Directory[RuleTables] | None = None
-        self._flow_tables: Directory[Any] | None = None
+        self._directory: ArrayTable[RuleTables] | None = None
+        self._flow_tables: ArrayTable[Any] | None = None
 
     @property
     def flow_tables(self) -> np.ndarray:
@@ -119,7 +119,7 @@ class Rules:
             or known.tables[5] is not sets.start
         ):
             columns = table.holds_parameters, table.ends_gradients, stops, table.singles, table.lists
-            known = self._flow_tables = Directory((*columns, *sets))
+            known = self._flow_tables = ArrayTable((*columns, *sets))
         return known.entries
 
     @property
@@ -134,7 +134,7 @@ class Rules:
             before = _NO_FLAGS if known is None else known.tables.of_gradients
             of_gradients = np.append(before, np.array(windows.of_gradients[len(before) :], np.bool_))
             rules, given, computed = self._rules.entries, self._given.entries, self._computed.entries
-            known = self._directory = Directory(RuleTables(rules, given, computed, columns, stopped, of_gradients))
+            known = self._directory = ArrayTable(RuleTables(rules, given, computed, columns, stopped, of_gradients))
             self._windows = columns
         return known.entries
 
@@ -197,7 +197,7 @@ class Rules:
                 )
             )  # fmt: skip
             rules.append(GradientRule(key[0], kind, one.own, runs_as, one.how))
-        with Whole():
+        with signals_deferred():
             first = len(self.rules)
             self._given.append([records(given, SOURCE)])
             self._computed.append([records(computed, COMPUTED)])

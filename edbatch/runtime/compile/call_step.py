@@ -7,7 +7,7 @@ from itertools import accumulate
 from math import prod
 from typing import Any, NamedTuple
 
-from edbatch.base.exclusive import Interlude
+from edbatch.base.locking import allow_reentry
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.body import Body, Value
 from edbatch.graph.cell.passes.entries import by_rows
@@ -82,7 +82,7 @@ class BatchCall:
             array = array_at(words[at] + begin, (n, *shape), (words[at + 1], *strides), dtype)
             arrays.append(array.copy())  # a view would show what comes next in this memory to who keeps it
         kind = array.__class__
-        with Interlude():
+        with allow_reentry():
             try:
                 pairs = zip(self._results, self._run(arrays), strict=True)
                 found = [self._checked((n, *part.shape), x, kind) for part, x in pairs]

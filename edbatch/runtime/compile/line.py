@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.base.forms import Form, maker_of, with_known
+from edbatch.base.forms import Form, made_of, with_known
 
 LEAST = 4  # types of a line that are compiled: a polynomial of degree 2, and one that it was not made of
 ALMOST = 1e-3  # what is not further from an integer is one
@@ -90,15 +90,15 @@ def _fitted(samples: list[Sample], origin: int) -> Callable[[int], Any] | None:
     form, left = with_known(form, first.astype(np.int64), varies)
     degree = 2 if found[2].any() else 1
     # Coefficients [degree + 1, integers], from the lowest on; what does not vary is in the form.
-    make, polynomials = maker_of(form), np.ascontiguousarray(found[: degree + 1, left])
+    polynomials = np.ascontiguousarray(found[: degree + 1, left])
     is_whole = bool((polynomials == np.rint(polynomials)).all())
 
     def made(at: int) -> Any:
         found = _at(polynomials, at - origin)
         if is_whole:
-            return make(found.astype(np.int64))
+            return made_of(form, found.astype(np.int64))
         integers = np.rint(found)
-        return make(integers.astype(np.int64)) if np.abs(found - integers).max() < ALMOST else NOTHING
+        return made_of(form, integers.astype(np.int64)) if np.abs(found - integers).max() < ALMOST else NOTHING
 
     return made
 

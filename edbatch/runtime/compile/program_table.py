@@ -10,8 +10,8 @@ from weakref import ref
 import numpy as np
 
 from edbatch.base.records import record_type, records, words_of
+from edbatch.compiling.array_table import ArrayTable, HasTables
 from edbatch.compiling.compiled import compiled
-from edbatch.compiling.directory import Directory, Told
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import (
     ARGUMENT_OF,
@@ -92,7 +92,7 @@ class ProgramTable:
         version: another one whenever these change.
     """
 
-    directory: Directory[Programs]
+    directory: ArrayTable[Programs]
     version: int
 
     def __init__(self, program: Callable[[int], Program | None]) -> None:
@@ -150,7 +150,7 @@ class ProgramTable:
         parameters = {spec: known for tables in found for spec, known in tables.parameters}
         return Ready(self.version, tuple(parameters.items()), scratch)
 
-    def scratch(self, plan: Told[Plan], first: int, stop: int) -> int:
+    def scratch(self, plan: HasTables[Plan], first: int, stop: int) -> int:
         """Bytes of scratch that the largest of some batches of a plan needs."""
         return _scratch(first, stop, plan.entries, self._sizes)
 
@@ -206,7 +206,7 @@ class ProgramTable:
         parts = {part: table.entries for part, table in self._parts.items()}
         self._prepared.clear()
         self.version = next(_versions)  # first: who knows the tables of a version reads no others, after an interrupt
-        self.directory = Directory(Programs(self._tasks.entries, self._extents.entries, **parts))
+        self.directory = ArrayTable(Programs(self._tasks.entries, self._extents.entries, **parts))
         self._sizes = self._all_sizes.entries
 
 

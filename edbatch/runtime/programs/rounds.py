@@ -9,7 +9,7 @@ from itertools import islice
 from time import perf_counter
 from typing import Any, Self
 
-from edbatch.base.blocks import contextmanager, leaving
+from edbatch.base.context_stack import contextmanager, leaving
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns
 from edbatch.graph.draws import stream

@@ -10,8 +10,8 @@ from itertools import islice
 from types import CoroutineType
 from typing import Any
 
-from edbatch.base.blocks import Ending
-from edbatch.base.later import Later
+from edbatch.base.context_stack import on_exit
+from edbatch.base.lazy import LazyModule
 from edbatch.base.numbers import checked_integer
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.opened import graphs
@@ -20,7 +20,7 @@ from edbatch.runtime.graph import Graph
 from edbatch.runtime.programs.requests import close, is_program
 from edbatch.runtime.programs.rounds import Rounds
 
-tqdm = Later("tqdm")
+tqdm = LazyModule("tqdm")
 
 
 def run(
@@ -82,7 +82,7 @@ def run(
     total: int | None = None
     closing: AbstractContextManager[None] = nullcontext()
     if isinstance(programs, Sized):
-        total, closing = len(programs), Ending(partial(close, programs))  # those that have not begun, if another fails
+        total, closing = len(programs), on_exit(partial(close, programs))  # those that have not begun, if another fails
     # None where nobody sees it: in its finalizer, a Ctrl-C would be lost.
     with closing, tqdm.tqdm(total=total, unit="program") if shows else nullcontext() as bar:
         graph = graphs.innermost()

@@ -8,7 +8,7 @@ from contextvars import Context
 from types import GeneratorType
 from typing import Any
 
-from edbatch.base.blocks import Ending
+from edbatch.base.context_stack import on_exit
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns
 from edbatch.graph.draws import stream
@@ -104,7 +104,7 @@ class Task:
         self.closed = True
         if not self._begun and is_program(self._program) and has_begun(self._program):
             return  # it is another's
-        with Ending(self._end):
+        with on_exit(self._end):
             self.close_parts()
 
     def _end(self) -> None:

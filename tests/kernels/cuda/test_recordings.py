@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.compiling.directory import Directory
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.graph.cell.stacking import stacked
 from edbatch.kernels.backend import Lists
 from edbatch.kernels.cuda.recordings import Recordings
@@ -206,7 +206,7 @@ def programs(backend, version, adds):
     tables = Programs(
         np.array([task], TASK), *none, step_table([]), np.zeros(0, POSITION), *(np.zeros(0, np.int64) for _ in range(2))
     )
-    return SimpleNamespace(directory=Directory(tables), version=version, runs_whole=lambda batches: True)
+    return SimpleNamespace(directory=ArrayTable(tables), version=version, runs_whole=lambda batches: True)
 
 
 def test_a_key_is_all_that_launches_depend_on(cuda, keys):
@@ -225,14 +225,14 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
     def key(**changed):
         now = base | changed
         table = programs(cuda.backend, now["version"], now["adds"])
-        tables = Directory(Plan(*(now[name] for name in plan), np.zeros(4, np.int32), np.zeros(4, np.int32)))
+        tables = ArrayTable(Plan(*(now[name] for name in plan), np.zeros(4, np.int32), np.zeros(4, np.int32)))
         lists = Lists(now["address"], now["integers"], None)
         memory = Memory(
             *(now[name] for name in ("windows", "arenas", "results")), now["saving"].copy(), now["scattered"],
             now["words"],
         )  # fmt: skip
         with cuda.backend.computing(True, now["precision"], 0):
-            cuda.backend.run_batches(0, now["stop"], tables, lists, Directory(memory), table, now["scratch"])
+            cuda.backend.run_batches(0, now["stop"], tables, lists, ArrayTable(memory), table, now["scratch"])
         return keys.pop()
 
     want = key()

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edbatch.compiling.directory import Directory
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.memory.plan.addresses import ROWS
 from edbatch.memory.plan.columns import TypeColumns
 from edbatch.memory.plan.format import Access
@@ -76,8 +76,8 @@ def planned(case, before=()):
     n_types, plan = len(case["n_integers"]), GrowingPlan()
     unread = {"numbers": np.int32, "n_operands": np.int32, "is_source": np.bool_, "may_split": np.bool_}
     columns = case | {name: np.zeros(n_types, dtype) for name, dtype in unread.items()}
-    nodes = Directory([case[name] for name in ("types", "starts", "counts", "args", "row")])
-    types = Directory(TypeColumns(*(columns[name] for name in TypeColumns._fields)))
+    nodes = ArrayTable([case[name] for name in ("types", "starts", "counts", "args", "row")])
+    types = ArrayTable(TypeColumns(*(columns[name] for name in TypeColumns._fields)))
     arenas = np.zeros(len(case["rows"]), ROWS)
     arenas["used"], arenas["room"] = case["rows"], 120
     runs = (*before, (case["order"], case["offsets"]))

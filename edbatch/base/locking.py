@@ -1,12 +1,11 @@
 """Threads and interrupts: what graphs share is changed by one thread at a time, and never by half.
 
-Types, windows, programs, policies, stacks and gradients are shared by all graphs of a process. There is one lock for
-all of them, held by whoever changes one, and by whoever runs a graph: compiled loops hold Python's own lock anyway, and
-locks for each table would have to be taken in one order, also by the garbage collector. Recording a graph takes it for
-what is new only.
+There is one lock for all types, windows, programs, policies and gradients of a process, held by whoever changes one,
+and by whoever runs a graph: compiled loops hold Python's own lock anyway, and locks for each table would have to be
+taken in one order, also by the garbage collector. Recording a graph takes it for what is new only.
 
 An interrupt (Ctrl-C, a timer's) may come between any two calls. What must not be left half done then - an update of the
-parameters, gradients added to them, parameters moved into a stack - makes it wait.
+parameters, gradients added to them - makes it wait.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from edbatch.base.blocks import leaving
+from edbatch.base.context_stack import leaving
 from edbatch.errors import EdBatchError
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():  # since Python 3.13; recording takes no lock of ours
@@ -43,23 +42,18 @@ R = TypeVar("R")
 #: One that its thread may take again: a policy that is asked for a schedule may run a graph of its own.
 lock = threading.RLock()
 
-if hasattr(os, "register_at_fork"):
-    # A child of `os.fork` has one thread: what another held there would be held for ever, and what it was changing
-    # would stay half changed.
+if hasattr(os, "register_at_fork"):  # a child has one thread: what another held or changed there would stay so
     os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
-
 
 # Held by what runs; its own thread finds it so where a signal's handler, or a finalizer, begins something in its midst.
 _running = threading.Lock()
 
 
-def exclusive(function: Callable[P, R]) -> Callable[P, R]:
+def synchronized(function: Callable[P, R]) -> Callable[P, R]:
     """Have a function run by one thread at a time, and by none in its own midst.
 
     Python runs handlers of signals between any two instructions, and finalizers of what is collected as garbage. What
     these ask for while tables are half changed is refused, and their error is theirs.
-
-    What compiled code made of an exception becomes that again.
     """
 
     @wraps(function)
@@ -80,15 +74,15 @@ def exclusive(function: Callable[P, R]) -> Callable[P, R]:
     return alone
 
 
-class Interlude:
-    """In its block, while something runs, functions of the user's run: these may well begin something.
+class allow_reentry:
+    """A block in which functions of the user's run while something runs: these may well begin something.
 
     Example:
-        >>> read = exclusive(lambda: 1)
+        >>> read = synchronized(lambda: 1)
         >>> def asking():
-        ...     with Interlude():
+        ...     with allow_reentry():
         ...         return read()
-        >>> exclusive(asking)()
+        >>> synchronized(asking)()
         1
     """
 
@@ -107,7 +101,7 @@ class Interlude:
 
 
 def original(error: BaseException) -> BaseException:
-    """What was raised, by the handler of an interrupt, while compiled code made its results Python's.
+    """Return what was raised, by the handler of an interrupt, while compiled code made its results Python's.
 
     Numba returns them with the exception set, and Python says so by a `SystemError`; each function that it goes through
     may add another.
@@ -123,8 +117,8 @@ def raise_soon(kind: type[BaseException]) -> None:
     _thread.start_new_thread(ctypes.pythonapi.PyThreadState_SetAsyncExc, given)  # this thread would raise it at once
 
 
-class Whole:
-    """In its block, signals wait: the block is left as a whole, and what an interrupt or a timer does comes after it.
+class signals_deferred:
+    """A block that is left as a whole: what an interrupt or a timer does comes after it.
 
     Only the main thread gets signals; in others there is nothing to do. Handlers of C, and what ends the process
     without one, are left as they are.
@@ -132,7 +126,7 @@ class Whole:
     Example:
         >>> import signal
         >>> try:
-        ...     with Whole():
+        ...     with signals_deferred():
         ...         signal.raise_signal(signal.SIGINT)
         ...         done = True
         ... except KeyboardInterrupt:
@@ -159,33 +153,22 @@ class Whole:
                 raise
         return self
 
+    def __exit__(self, *_: object) -> None:
+        if self._handlers:
+            self._restore()
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         if number not in self._came:
             self._came.append(number)
 
     def _restore(self) -> None:
-        """Put the handlers back: all of them, whatever one that is back raises meanwhile."""
+        """Put the handlers back, and send what came once more: all, whatever a handler that is back raises."""
         try:
             while self._handlers:
                 _signal.signal(*self._handlers[-1])
                 self._handlers.pop()
-        finally:
-            if self._handlers:
-                self._restore()
-
-    def __exit__(self, *_: object) -> None:
-        if not self._handlers:
-            return
-        try:
-            self._restore()
-        finally:
-            self._send()
-
-    def _send(self) -> None:
-        """Send what came once more, whatever the handler of one raises."""
-        try:
             while self._came:
                 _signal.raise_signal(self._came.pop(0))
         finally:
-            if self._came:
-                self._send()
+            if self._handlers or self._came:
+                self._restore()

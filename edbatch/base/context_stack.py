@@ -1,4 +1,4 @@
-"""`with` blocks of one kind that are open, of which the innermost is in force; and how any block ends for certain.
+"""`with` blocks that an interrupt does not leave open, and of those of one kind the innermost, which is in force.
 
 Blocks need not end in the order in which they were entered: of two generators or coroutines that each hold one, either
 may end first, and one that nobody reads on is ended by whatever thread collects it. So a block takes itself out, and
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 if TYPE_CHECKING or extension is None:
 
-    class Block(Generic[T]):
+    class OpenContext(Generic[T]):
         """One `with` block.
 
         Args:
@@ -41,19 +41,17 @@ if TYPE_CHECKING or extension is None:
 
         Attributes:
             below: the block around it.
-            frame: number of the call that holds the `with` statement.
+            frame, thread: of the `with` statement.
             token: tells the thread or task that entered it from all others.
-            thread: that entered it.
         """
 
         __slots__ = ("below", "entered", "frame", "thread", "token", "top", "value")
 
-        def __init__(self, top: Any, value: T | None, entered: list[Block[T]] | None = None) -> None:
-            self.top: ContextVar[Block[T]] = top
-            self.value = value
-            self.entered = entered
-            self.below: Block[T] | None = None
-            self.token: Token[Block[T]] | None = None
+        def __init__(self, top: Any, value: T | None, entered: list[OpenContext[T]] | None = None) -> None:
+            self.top: ContextVar[OpenContext[T]] = top
+            self.value, self.entered = value, entered
+            self.below: OpenContext[T] | None = None
+            self.token: Token[OpenContext[T]] | None = None
 
         def __enter__(self) -> T | None:
             below = self.top.get()
@@ -77,19 +75,15 @@ if TYPE_CHECKING or extension is None:
             except ValueError:  # entered elsewhere, where it is found to be over by its value
                 self.value = None
                 return
-            if now is self:  # what was below then may be over
-                assert self.below is not None
-                self.top.set(self.below)
-                return
-            self.top.set(now)
-            above = next((one for one in _from(now) if one.below is self), None)
-            if above is not None:
-                above.below = self.below
+            self.top.set(self.below if now is self and self.below else now)  # what was below then may be over
+            for above in _from(now):
+                if above.below is self:
+                    above.below = self.below
 
     def _method(hook: Callable[..., Any], top: ContextVar[Any] | None, enters: bool) -> Any:
         @wraps(hook)
         def enter(owner: Any) -> Any:
-            block = Block(top, owner, owner._entered)
+            block = OpenContext(top, owner, owner._entered)
             block.__enter__()
             try:
                 return hook(owner, block)
@@ -108,31 +102,30 @@ if TYPE_CHECKING or extension is None:
 
         return enter if enters else leave
 
-    def _here(entered: list[Block[Any]], top: ContextVar[Any], frame: int) -> Block[Any] | None:
+    def _here(entered: list[OpenContext[Any]], top: ContextVar[Any], frame: int) -> OpenContext[Any] | None:
         """That of this `with` statement, else the last of this thread or task, else the last of all."""
         here = set(_from(top.get()))
         return max(reversed(entered.copy()), key=lambda one: (one in here, one.frame == frame), default=None)
 
 else:
-    Block, _method = extension.Block, extension.Method
+    OpenContext, _method = extension.Block, extension.Method
 
 
-def _from(block: Block[T] | None) -> Iterator[Block[T]]:
+def _from(block: OpenContext[T] | None) -> Iterator[OpenContext[T]]:
     """A block and those around it, innermost first."""
     while block is not None:
         yield block
         block = block.below
 
 
-class Blocks(Generic[T]):
-    """Those that are open: each thread and each task has its own. A task begins with those of who started it, and keeps
-    them, whenever they end there.
+class ContextStack(Generic[T]):
+    """The open blocks of a kind, of each thread and task; a task begins with those of who started it, and keeps them.
 
     Attributes:
         top: the one entered last, or one that is always there and has the value None.
 
     Example:
-        >>> blocks = Blocks("example")
+        >>> blocks = ContextStack("example")
         >>> with blocks.block("first"), blocks.block("second"):
         ...     blocks.innermost()
         'second'
@@ -140,62 +133,46 @@ class Blocks(Generic[T]):
     """
 
     def __init__(self, name: str) -> None:
-        bottom: Block[T] = Block(None, None)
-        self.top: ContextVar[Block[T]] = ContextVar(name, default=bottom)
+        bottom: OpenContext[T] = OpenContext(None, None)
+        self.top: ContextVar[OpenContext[T]] = ContextVar(name, default=bottom)
 
     def innermost(self) -> T | None:
         """The value in force; None outside of all blocks."""
         found = self.top.get().value
         return found if found is not None else next((one.value for one in self if one.value is not None), None)
 
-    def __iter__(self) -> Iterator[Block[T]]:
+    def __iter__(self) -> Iterator[OpenContext[T]]:
         """All that are open, innermost first; some may be over, ended elsewhere."""
         return _from(self.top.get())
 
-    def block(self, value: T) -> Block[T]:
+    def block(self, value: T) -> OpenContext[T]:
         """A block that one `with` statement may enter, once."""
-        return Block(self.top, value)
+        return OpenContext(self.top, value)
 
-    def entering(self, hook: Callable[[S, Block[T]], R]) -> Callable[[S], R]:
-        """Have a class enter blocks whose values are its objects, each of which has a list of them as `_entered`.
+    def entering(self, hook: Callable[[S, OpenContext[T]], R]) -> Callable[[S], R]:
+        """Make an `__enter__` of a class whose objects are the values of blocks, in a list of each, `_entered`.
 
         Args:
-            hook: called with the object and its block, when that is open; what it returns, the `with` statement gives,
-                and the block is left if it fails.
+            hook: called with the object and its open block, which is left if it fails; returns what `with` gives.
         """
         return _method(hook, self.top, True)
 
     def leaving(self, hook: Callable[..., R]) -> Callable[..., R]:
-        """Have a class leave them: that of the `with` statement, else the last of this thread or task.
+        """Make its `__exit__`: it leaves the block of the `with` statement, else the last of this thread or task.
 
         Args:
-            hook: see `leaving`; called with the object, the block that was left (None: there was none), and the three
-                of an error.
+            hook: see `leaving`; called with the object, the block that was left (None: there was none), and the error.
         """
         return _method(hook, self.top, False)
 
 
 def leaving(hook: Callable[..., R]) -> Callable[..., R]:
-    """An `__exit__` that an interrupt does not keep from being done.
-
-    Args:
-        hook: does it. It is called once more where it ended by an exception, and what is done twice is as if done once.
-    """
+    """Make an `__exit__` of a hook: it is called once more where an interrupt ended it, so twice has to be as once."""
     return _method(hook, None, False)
 
 
-class Ending:
-    """A block at whose end a function is called, in the place of a `finally` that an interrupt may leave undone.
-
-    Args:
-        function: see `leaving`.
-
-    Example:
-        >>> with Ending(lambda: print("ended")):
-        ...     print("begun")
-        begun
-        ended
-    """
+class on_exit:
+    """A block at whose end a function is called (see `leaving`), where an interrupt may leave a `finally` undone."""
 
     __slots__ = ("_function",)
 
@@ -215,11 +192,10 @@ class _Manager(contextlib._GeneratorContextManager):
 
 
 def contextmanager(function: Callable[P, Iterator[R]]) -> Callable[P, contextlib.AbstractContextManager[R]]:
-    """As that of Python, whose blocks an interrupt may leave unended."""
+    """Return `contextlib.contextmanager`'s, whose blocks end for certain."""
 
     @wraps(function)
     def call(*args: P.args, **keywords: P.kwargs) -> contextlib.AbstractContextManager[R]:
-        manager: Any = _Manager  # which the types of Python's library want to be given generators only
-        return manager(function, args, keywords)
+        return _Manager(function, args, keywords)  # type: ignore[arg-type]
 
     return call

@@ -19,33 +19,28 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
 from edbatch.base.records import WORD
-from edbatch.compiling.compiled import compiled
 from edbatch.compiling.intrinsic import intrinsic
 
 T = TypeVar("T", bound=Sequence[np.ndarray])
-
-INT32, INT64, BOOL = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.bool_)
-
-
 T_co = TypeVar("T_co", bound=Sequence[np.ndarray], covariant=True)
 
-
+INT32, INT64, BOOL = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.bool_)
 _from_buffer = ctypes.c_char.from_buffer
 
 
-class Told(Protocol[T_co]):
+class HasTables(Protocol[T_co]):
     """What compiled code is told the tables of."""
 
     @property
     def entries(self) -> np.ndarray:
-        """[tables, 2]: the address and the length of each; what compiled code is given, see `table`."""
+        """[tables, 2]: the address and the length of each; what compiled code is given, see `reader`."""
 
     @property
     def tables(self) -> T_co:
         """Those in use."""
 
 
-class Directory(Generic[T]):
+class ArrayTable(Generic[T]):
     """Tables, and the directory of them.
 
     Args:
@@ -53,7 +48,7 @@ class Directory(Generic[T]):
 
     Attributes:
         tables: all of them.
-        entries: [tables, 2], the address and the length of each; what compiled code is given, see `table`.
+        entries: [tables, 2], the address and the length of each; what compiled code is given, see `reader`.
     """
 
     __slots__ = ("entries", "tables")
@@ -74,13 +69,14 @@ def _address(array: np.ndarray) -> int:
 
 
 def _array_at(address: int, length: int, dtype: np.dtype) -> np.ndarray:
+    """Return the array of so many entries at an address; others hold its memory."""
     size = int(length) * dtype.itemsize
     memory: Any = (ctypes.c_char * size).from_address(int(address)) if size else bytearray()
     return np.frombuffer(memory, dtype)
 
 
-def _array(context, builder, kind, address, length):
-    """The same in LLVM code."""
+def _emit_array(context, builder, kind, address, length):
+    """Write the same as LLVM code."""
     entry = context.get_data_type(kind.dtype)
     itemsize = context.get_constant(types.intp, context.get_abi_sizeof(entry))
     made = make_array(kind)(context, builder)
@@ -90,33 +86,11 @@ def _array(context, builder, kind, address, length):
     return made._getvalue()
 
 
-@intrinsic(python=_array_at)
-def array_at(context, address, length, dtype):
-    """The array of so many entries of a dtype, a constant, from an address on; others hold its memory."""
-    kind = types.Array(dtype.dtype, 1, "C", aligned=True)
-
-    def generate(context, builder, signature, args):
-        return _array(context, builder, kind, *args[:2])
-
-    return kind(types.int64, types.int64, dtype), generate
-
-
-@compiled(small=True, inline="always")
-def table(entries: np.ndarray, number: int, dtype: np.dtype) -> np.ndarray:
-    """A table of a directory, by its number.
-
-    Args:
-        dtype: of its entries, a constant.
-    """
-    return array_at(np.int64(entries[number, 0]), np.int64(entries[number, 1]), dtype)
-
-
 def reader(form: Any, *dtypes: np.dtype) -> Any:
-    """Make a function that gives the first tables of a directory, of these dtypes, as a named tuple of this form."""
+    """Make a function that returns the first tables of a directory, of these dtypes, as a named tuple of this form."""
 
     def in_python(entries: np.ndarray) -> Any:
-        pairs = zip(entries, dtypes, strict=False)
-        return form(*(_array_at(entry[0], entry[1], dtype) for entry, dtype in pairs))
+        return form(*(_array_at(at, n, dtype) for (at, n), dtype in zip(entries, dtypes, strict=False)))
 
     @intrinsic(python=in_python)
     def read(context, entries):
@@ -126,7 +100,8 @@ def reader(form: Any, *dtypes: np.dtype) -> Any:
             data = make_array(entries)(context, builder, args[0]).data
             words = builder.bitcast(data, context.get_value_type(types.CPointer(types.int64)))
             found = [builder.load(cgutils.gep(builder, words, at)) for at in range(2 * len(kinds))]
-            arrays = [_array(context, builder, kind, found[2 * at], found[2 * at + 1]) for at, kind in enumerate(kinds)]
+            pairs = zip(kinds, found[::2], found[1::2], strict=True)
+            arrays = [_emit_array(context, builder, kind, *pair) for kind, *pair in pairs]
             return context.make_tuple(builder, signature.return_type, arrays)
 
         return types.NamedTuple(kinds, form)(entries), generate

@@ -1,11 +1,10 @@
+"""Compiled functions that call others, which other processes have compiled."""
+
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-
-from edbatch.compiling.cache import cache_folder
-from edbatch.compiling.compiled import compiled
 
 PROGRAM = """
 import sys
@@ -46,9 +45,8 @@ print({f.__name__: sum(f.stats.cache_misses.values()) for f in (large, middle, f
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def _folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return cache_folder()
 
 
 def run(*names):
@@ -124,47 +122,3 @@ def test_closures_that_other_processes_compiled_are_told_apart():
     assert values(10) == f"[{ten}, {ten}] 0\n"
     assert values(9) == f"[{nine}, {nine}] 0\n"
     assert values(10, 9) == f"[{ten}, {nine}] {of_ten - of_nine}\n"
-
-
-@compiled
-def digits(x):
-    total = 0
-    while x > 0:
-        if x % 10 == 7:
-            total += x // 10 * 3
-        elif x % 10 == 5:
-            total -= x // 10 % 11
-        total ^= x % 10 << (total % 13)
-        x //= 10
-    for i in range(total % 100):
-        total += (i * total) % 17 if i % 3 else (i + total) % 19 * i
-        total -= (i * 31) // 7 if total % 5 else i // (total % 23 + 24)
-    return total
-
-
-@compiled
-def half(x):
-    return x // 2
-
-
-@compiled
-def both(x):
-    return digits(x) + half(x)
-
-
-def test_what_compiled_functions_call_has_code_for_python_when_python_calls_it(folder):
-    @compiled
-    def callee(x):
-        return x * 3
-
-    @compiled
-    def caller(x):
-        return callee(x) + 1
-
-    assert caller(2) == 7
-    assert len(list(folder.iterdir())) == 2
-    assert callee(2) == 6
-    assert len(list(folder.iterdir())) == 3
-    assert (caller(3), callee(3)) == (10, 9)
-    assert compiled(callee.py_func)(4) == 12
-    assert len(list(folder.iterdir())) == 3

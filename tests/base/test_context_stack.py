@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 import edbatch as eb
-from edbatch.base.blocks import Blocks
+from edbatch.base.context_stack import ContextStack
 from edbatch.devices import current_device
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.opened import graphs
@@ -82,7 +82,7 @@ def test_ended_by_another_thread(kind):
 
 def test_a_block_that_another_thread_enters_meanwhile_is_not_taken_for_it():
     """As a device that several threads enter."""
-    blocks = Blocks("test")
+    blocks = ContextStack("test")
 
     class Owner:
         def __init__(self):
@@ -106,7 +106,7 @@ def test_a_block_that_another_thread_enters_meanwhile_is_not_taken_for_it():
 
 def test_blocks_that_follow_each_other_leave_nothing():
     """Each begins before the one before it ends, as where mini-batches are prefetched."""
-    blocks = Blocks("test")
+    blocks = ContextStack("test")
     before = blocks.block(0)
     before.__enter__()
     for number in range(1, 100):

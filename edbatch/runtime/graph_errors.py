@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from edbatch.base.blocks import leaving
+from edbatch.base.context_stack import leaving
 from edbatch.errors import MissingMemoryError
 
 
-class Failing:
-    """In its block, an array that there is no memory for is the caller's affair, who decides how large a graph is.
+class graph_errors:
+    """Translate a MemoryError into an error that tells the user to reduce the mini-batch.
 
     Args:
         fail: called with any exception: has the graph have no values.

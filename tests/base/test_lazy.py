@@ -3,12 +3,12 @@ import sys
 
 import pytest
 
-from edbatch.base.later import Later
+from edbatch.base.lazy import LazyModule
 
 
 def test_a_module_is_imported_when_it_is_used(monkeypatch):
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
-    colors = Later("colorsys")
+    colors = LazyModule("colorsys")
     assert not hasattr(colors, "__wrapped__")
     assert inspect.unwrap(colors) is colors
     assert "colorsys" not in sys.modules
@@ -18,8 +18,8 @@ def test_a_module_is_imported_when_it_is_used(monkeypatch):
 
 def test_what_is_missing_is_said_as_by_an_import():
     with pytest.raises(ImportError, match="no_such_module"):
-        _ = Later("no_such_module").name
-    math = Later("math")
+        _ = LazyModule("no_such_module").name
+    math = LazyModule("math")
     for _ in range(2):  # also once it is imported
         with pytest.raises(AttributeError, match="no_such_name"):
             _ = math.no_such_name
@@ -29,7 +29,7 @@ def test_an_interrupt_waits_until_all_is_imported(tmp_path, monkeypatch):
     """As Numba, what was imported by half would stay so."""
     (tmp_path / "slow_one.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\ndone = True\n")
     monkeypatch.syspath_prepend(tmp_path)
-    slow = Later("slow_one")
+    slow = LazyModule("slow_one")
     with pytest.raises(KeyboardInterrupt):
         _ = slow.done
     assert slow.done

@@ -1,8 +1,4 @@
-"""Modules that are imported when they are first used: those that take long, Numba and what it compiles above all.
-
-It is the one way in which the package puts an import off; names that users import are put off by the `__getattr__` of
-their package.
-"""
+"""Modules that are imported when they are first used: those that take long, Numba and what it compiles above all."""
 
 from __future__ import annotations
 
@@ -10,26 +6,17 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from edbatch.base.exclusive import Whole
+from edbatch.base.locking import signals_deferred
 
 
 def imported(name: str) -> ModuleType:
-    """A module, imported as a whole: an interrupt waits. One that is imported by half, as Numba then is, stays so."""
-    with Whole():
+    """Import a module; an interrupt waits: one that is imported by half, as Numba then is, stays so."""
+    with signals_deferred():
         return import_module(name)
 
 
-class Later:
-    """Stands for a module.
-
-    Args:
-        name: of the module, with its packages.
-
-    Example:
-        >>> fractions = Later("fractions")
-        >>> fractions.Fraction(3, 6)
-        Fraction(1, 2)
-    """
+class LazyModule:
+    """Stands for a module, which is imported when one of its names is read."""
 
     def __init__(self, name: str) -> None:
         self._module_name = name

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from edbatch.base.exclusive import Whole, exclusive
+from edbatch.base.locking import signals_deferred, synchronized
 
 
 def test_an_interrupt_stays_one_however_many_functions_it_went_through():
-    @exclusive
+    @synchronized
     def run():
         try:
             try:
@@ -47,9 +47,9 @@ def handlers():
 def test_a_signal_waits_for_the_end_of_the_block(handlers, number):
     done = []
     with pytest.raises(Came) as raised:  # noqa: PT012
-        with Whole():
+        with signals_deferred():
             signal.raise_signal(number)
-            with Whole():
+            with signals_deferred():
                 signal.raise_signal(number)
             done.append(1)
         done.append(2)
@@ -60,7 +60,7 @@ def test_a_signal_waits_for_the_end_of_the_block(handlers, number):
 def test_all_that_came_are_sent(handlers):
     found = []
     try:
-        with Whole():
+        with signals_deferred():
             for number in SIGNALS:
                 signal.raise_signal(number)
     except Came as error:
@@ -73,7 +73,7 @@ def test_all_that_came_are_sent(handlers):
 
 def test_a_signal_at_every_line_of_the_block_leaves_the_handlers_as_they_were(handlers):
     """Also while they are being exchanged."""
-    code = {Whole.__enter__.__code__, Whole.__exit__.__code__, Whole._restore.__code__, Whole._send.__code__}
+    code = {signals_deferred.__enter__.__code__, signals_deferred.__exit__.__code__, signals_deferred._restore.__code__}
 
     def run(at, number):
         passed = [0]
@@ -87,7 +87,7 @@ def test_a_signal_at_every_line_of_the_block_leaves_the_handlers_as_they_were(ha
 
         sys.settrace(see)
         try:
-            with Whole():
+            with signals_deferred():
                 pass
         except Came:
             pass
@@ -100,4 +100,4 @@ def test_a_signal_at_every_line_of_the_block_leaves_the_handlers_as_they_were(ha
         while run(at, number):
             assert all(signal.getsignal(one) is handlers for one in SIGNALS), (at, number)
             at += 1
-        assert at > 20
+        assert at > 15
