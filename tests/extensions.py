@@ -10,7 +10,7 @@ from edbatch.data.files import file_format
 from edbatch.data.vocabulary import Vocabulary
 from edbatch.graph.list_callers import over_lists, variadic
 from edbatch.graph.op import Op, Sample, composite, declare, expect
-from edbatch.graph.op_callers import attributed, binary
+from edbatch.graph.op_callers import binary, recorded
 from edbatch.graph.ops.declaring import broadcast_shape
 from edbatch.graph.ops.elementwise import greater
 from edbatch.graph.ops.segments import segment_softmax, segment_sum
@@ -31,7 +31,7 @@ SOFT_CAP = declare(
         samples=(Sample(((5,),), {"limit": 1.5}), Sample(((2, 3),), {"limit": 0.5})),
     )
 )
-soft_cap = attributed(SOFT_CAP, lambda spec, limit: {"limit": checked_number("soft_cap: limit", limit)}, default=1.0)
+soft_cap = recorded(SOFT_CAP)(lambda x, limit=1.0: {"limit": checked_number("soft_cap: limit", limit)})
 
 LOG_ADD = declare(
     Op(
@@ -64,7 +64,7 @@ PEAK = declare(
         samples=(Sample(((5,),), {"axes": (0,)}), Sample(((2, 3),), {"axes": (1,)}), Sample(((2, 3),), {"axes": (0,)})),
     )
 )
-peak = attributed(PEAK, lambda spec, axis: {"axes": (axis % len(spec.shape),)}, default=-1)
+peak = recorded(PEAK)(lambda x, axis=-1: {"axes": (axis % x.ndim,)})
 
 NORM_LIST = declare(
     Op(

@@ -209,7 +209,6 @@ ORACLE = {
     "dropout": dropout,
     "pick": lambda x, index: x[index],
     "unpick": lambda x, index, size: np.array([x if i == index else x * 0 for i in range(size)]),
-    "omit": lambda x, index: np.array([x[i] * (i != index) for i in range(len(x))]),
     "binary_entropy": lambda p, t: -(t * np.log(p) + (1 - t) * np.log(1 - p)),
     "cross_entropy": lambda x, label: -np.log(softmax(x, 0)[label]),
     "hinge": lambda x, label, margin: sum(max(0, margin + score - x[label]) for i, score in enumerate(x) if i != label),

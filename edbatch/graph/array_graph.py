@@ -26,13 +26,10 @@ Ids = np.ndarray | int
 
 
 class ArrayGraph(Columns):
-    """A graph of arrays: a node is recorded here once, and n times in the base before that runs.
+    """A graph of arrays: a node is recorded here once, and `count` times in the base before that runs.
 
     Recording is that of any graph, so that everything that takes expressions takes arrays. Among `integers` there may
-    be arrays of n of them in the place of one.
-
-    Attributes:
-        count: n.
+    be arrays of `count` in the place of one.
     """
 
     __slots__ = ("_found", "count")
@@ -51,10 +48,7 @@ class ArrayGraph(Columns):
             self.types = base.types
 
     def leaf(self, ids: Ids, spec: Spec) -> Any:
-        """Expressions of the base, as an array.
-
-        Where all are seen through one view, so is what stands for them; views of views have codes of their own.
-        """
+        """Expressions of the base, as an array; where all are seen through one view, so is what stands for them."""
         self.flush()
         view = 0
         if isinstance(ids, int):

@@ -49,11 +49,7 @@ class Recorded(NamedTuple):
 def nodes_of(
     types: list[int], operands: list[Any], integers: list[Any]
 ) -> Iterator[tuple[NodeType, list[Any], list[Any]]]:
-    """Yield the type of each node, the ids of its operands, and its integers.
-
-    Raises:
-        EdBatchError: there are too few, or too many.
-    """
+    """Yield the type of each node, the ids of its operands, and its integers; an error if there are too few or many."""
     at = integer = 0
     for id in types:
         type = TYPES[id]
@@ -91,15 +87,11 @@ class Columns(Builder):
     from the lists.
 
     Attributes:
-        types: type ids of the nodes not yet taken over.
-        operands, integers: of these nodes.
-        n: number of nodes.
+        types, operands, integers: of the nodes not yet taken over.
         inputs: arrays of the input nodes, found through their payload.
         constants: nodes whose value is the same for the whole graph (numbers, zeros, ones, parameters): (id, spec).
             Not expressions: they hold the graph, are not seen by the garbage collector, and would keep it for ever.
-        dtype: of inputs and constants.
         inlines: whether the body of a cell that is called is recorded, and not the cell.
-        options: in force when the graph was opened.
         careful: whether calls of cells may not be recorded as the last ones.
         first_draw: see `draw`; -1 before the first.
         next_draw: the same, of the stream that draws now.
@@ -113,18 +105,9 @@ class Columns(Builder):
     """
 
     __slots__ = (
-        "__weakref__",
-        "array_graphs",
-        "base",
-        "first_draw",
-        "guards",
-        "inlines",
-        "inputs",
-        "next_draw",
-        "options",
-        "programs",
-        "stream",
-    )
+        "__weakref__", "array_graphs", "base", "first_draw", "guards", "inlines", "inputs", "next_draw", "options",
+        "programs", "stream",
+    )  # fmt: skip
 
     #: Whether there may be something else among the integers.
     holds_objects = False
@@ -189,7 +172,7 @@ class Columns(Builder):
 
         Args:
             columns: of their operands and integers: one for all, or an array (int64) with one for each.
-            line: where they were recorded, if that is noted; by default here.
+            line: where they were recorded, if not here.
         """
         block = one_node(type, len(columns) - type.n_integers)
         if isinstance(self.types, LinedTypes):
@@ -287,10 +270,6 @@ class Columns(Builder):
             "expected eb.array(x) of an array x with a row for each entry, or eb.input(x) of one for all"
         )
 
-    def placed(self, x: Expression) -> Expression:
-        """What stands here for an expression of the base; a graph that has one knows how."""
-        raise NotImplementedError
-
     def constant_of_base(self, make: Callable[..., Expression], *args: Any) -> Expression:
         """A placeholder for a constant that `make` records in the base."""
         return self.placed(make(self.base, *args))
@@ -301,24 +280,16 @@ class Columns(Builder):
             raise NotImplementedError
         return self.base.compile(body, arguments)
 
-    def value(self, expression: Expression) -> Any:
-        """The value of one expression; the runtime knows how."""
-        raise NotImplementedError
-
     def note_read(self, value: float) -> None:
         """Be told what `float(x)` has read; only graphs with a backward pass want to know."""
 
-    def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
-        """The values of expressions of one spec as an array, by their ids; the runtime knows how."""
+    def _unknown(self, *_: Any, **__: Any) -> Any:
+        """What only some graphs know how to do."""
         raise NotImplementedError
 
-    def backward(self, expression: Expression, gradient: Any) -> None:
-        """Compute the gradients of one expression; the runtime knows how."""
-        raise NotImplementedError
-
-    def gradient(self, expression: Expression) -> Any:
-        """The gradient with respect to one expression; the runtime knows how."""
-        raise NotImplementedError
+    #: The value and the gradient of an expression, its backward pass, the values of several (by ids and spec) as an
+    #: array: the runtime knows how. What stands here for an expression of the base: a graph that has one knows how.
+    value = gradient = backward = rows = placed = _unknown
 
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""
@@ -336,12 +307,7 @@ def current_graph() -> Columns:
 
     Example:
         >>> import edbatch as eb
-        >>> @eb.cell
-        ... def double(x):
-        ...     assert eb.current_graph().is_trace
-        ...     return x * 2
         >>> with eb.Graph() as graph:
-        ...     y = double(eb.ones(2))
         ...     eb.current_graph() is graph, graph.is_trace
         (True, False)
     """

@@ -32,12 +32,9 @@ class Expression(Handle, Operand, gc=False, eq=False):
     Example:
         >>> import edbatch as eb
         >>> with eb.Graph():
-        ...     x = eb.input([[1.0, 2.0], [3.0, 4.0]])
-        ...     y = x.T[0] * 2
-        >>> y.shape
-        (2,)
-        >>> y.value()
-        array([2., 6.], dtype=float32)
+        ...     y = eb.input([[1.0, 2.0], [3.0, 4.0]]).T[0] * 2
+        >>> y.shape, y.value()
+        ((2,), array([2., 6.], dtype=float32))
     """
 
     if TYPE_CHECKING:
@@ -91,29 +88,26 @@ class Expression(Handle, Operand, gc=False, eq=False):
 
         Example:
             >>> import edbatch as eb
-            >>> W = eb.ParameterCollection().add_parameters((1, 2), init=1.0)
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
             >>> with eb.Graph():
-            ...     x = eb.input([3.0, 4.0])
-            ...     loss = eb.sum(eb.square(W @ x))
-            >>> loss.backward()
-            >>> W.grad(), x.gradient()
-            (array([[42., 56.]], dtype=float32), array([14., 14.], dtype=float32))
+            ...     eb.dot(W, eb.input([3.0, 4.0])).backward()
+            >>> W.grad()
+            array([3., 4.], dtype=float32)
         """
         self.graph.backward(self, gradient)
 
     def gradient(self) -> Any:
         """The gradient of what `backward` was last called on with respect to this expression, of its shape.
 
-        It counts every use of the expression between it and what `backward` was called on. An expression that is a view
-        of another (a slice, a transposition, another shape, what `stop_gradient` gives) is the other, also where memory
-        made a copy of it: it has that part of the other's gradient, from uses of the other too. Equal computations are
+        It counts every use of the expression between it and what `backward` was called on; uses inside of cells, too.
+        An expression that is a view of another (a slice, a transposition, another shape, what `stop_gradient` gives) is
+        the other: it has that part of the other's gradient, from uses of the other too. Equal computations are
         different expressions, each with the gradient of its own uses; but `eb.zeros` of one shape, `eb.ones` of one
-        and `eb.parameter` of one are one expression, whoever calls them. What functions compute with besides (numbers,
-        the one in `eb.one_hot`) is no part of these. Constants and what depends on no input have gradients,
-        too. What a cell returns has the same gradient as without the decorator: uses inside the cell count like those
-        outside.
-        Gradients of inputs are not computed by `backward`, but by a second way back at the first call for one: call it
-        before parameters are changed. `eb.gradients` computes those that it is asked for in one.
+        and `eb.parameter` of one are one expression, whoever calls them. Constants and what depends on no input have
+        gradients, too.
+
+        Gradients of inputs are not computed by `backward`, but by a second backward pass at the first call for one:
+        call it before parameters are changed. `eb.gradients` computes those that it is asked for in one.
 
         Returns:
             An array of the caller's own (or a NumPy scalar), on the host.
@@ -124,13 +118,9 @@ class Expression(Handle, Operand, gc=False, eq=False):
 
         Example:
             >>> import edbatch as eb
-            >>> @eb.cell
-            ... def f(x):
-            ...     h = eb.exp(x)
-            ...     return h, eb.sum([h, h])
             >>> with eb.Graph():
-            ...     h, s = f(eb.scalar(0.0))
-            >>> s.backward()
+            ...     h = eb.exp(eb.scalar(0.0))
+            ...     eb.sum([h, h]).backward()
             >>> h.gradient()
             np.float32(2.0)
         """

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import index
 from types import new_class
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from edbatch.errors import EdBatchError, shown
+from edbatch.base.numbers import as_integer
+from edbatch.errors import EdBatchError, Place, shown
 from edbatch.graph.expression import Expression
+from edbatch.graph.integers import chosen_entries
 
 if TYPE_CHECKING:
     from edbatch.graph.array_graph import ArrayGraph
@@ -40,39 +41,30 @@ class ExpressionArray(Expression, gc=False, eq=False):
 
     Example:
         >>> import numpy as np, edbatch as eb
-        >>> table = eb.ParameterCollection().add_lookup_parameters((4, 2), init=[[0, 1], [2, 3], [4, 5], [6, 7]])
         >>> with eb.Graph():
-        ...     xs = eb.lookup(table, np.array([3, 0, 2]))
-        ...     ys = eb.relu(xs - 3.0)
-        ...     total = eb.sum(ys[:2] * 0.5)
-        >>> len(ys), ys.shape
-        (3, (2,))
-        >>> ys.value()
-        array([[3., 4.],
-               [0., 0.],
-               [1., 2.]], dtype=float32)
-        >>> total.value()
-        array([1.5, 2. ], dtype=float32)
+        ...     xs = eb.array(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+        ...     total = eb.sum(eb.relu(xs - 3.0)[1:])
+        >>> len(xs), xs.shape, total.value()
+        (3, (2,), array([2., 4.], dtype=float32))
     """
 
     __slots__ = ()
 
     # Its graph is one whose nodes each stand for n; so all that takes an expression takes an array, and does no more.
 
+    if TYPE_CHECKING:
+        graph: ArrayGraph
+
     @property
     def ids(self) -> np.ndarray:
         """Per entry the id (int64) that the expression has in the graph."""
-        return self._array_graph.ids_of(self.id)
-
-    @property
-    def _array_graph(self) -> ArrayGraph:
-        return cast("ArrayGraph", self.graph)
+        return self.graph.ids_of(self.id)
 
     def __len__(self) -> int:
-        return self._array_graph.count
+        return self.graph.count
 
     def __iter__(self) -> Iterator[Expression]:
-        graph, spec = self._array_graph.base, self.spec
+        graph, spec = self.graph.base, self.spec
         return (graph.expression_class(graph, id, spec) for id in self.ids.tolist())
 
     def __getitem__(self, key: Any) -> Any:
@@ -84,16 +76,16 @@ class ExpressionArray(Expression, gc=False, eq=False):
         if rest and chosen.__class__ is slice and chosen == _ALL:
             found = self
         else:
-            found = self._array_graph.chosen(self, _checked_entries(chosen, len(self)))
+            found = self.graph.chosen(self, _checked_entries(chosen, len(self)))
         return Expression.__getitem__(found, tuple(rest)) if rest else found
 
     def value(self) -> np.ndarray:
         """The values of all entries, an array [n, *shape] of the caller's own; runs what is pending, once."""
-        return self._array_graph.base.rows(self.ids, self.spec)
+        return self.graph.base.rows(self.ids, self.spec)
 
     def gradient(self) -> np.ndarray:
         """The gradients of all entries, an array [n, *shape]; see `Expression.gradient`."""
-        found: np.ndarray = self._array_graph.base.gradient(self)
+        found: np.ndarray = self.graph.base.gradient(self)
         return found
 
     def backward(self, gradient: Any = None) -> NoReturn:
@@ -118,11 +110,7 @@ def is_one(x: Any) -> bool:
 
 
 def expect_expression_class(found: Any) -> None:
-    """Check that expressions of a graph can be of a class, and give it one for arrays if it has none of its own.
-
-    Raises:
-        EdBatchError: they cannot.
-    """
+    """Check that expressions of a graph can be of a class, and give it one for arrays if it has none of its own."""
     if not (isinstance(found, type) and issubclass(found, Expression)) or issubclass(found, ExpressionArray):
         raise EdBatchError(f"expression_class: expected a subclass of Expression, for single ones, got {shown(found)}")
     if "of_arrays" not in vars(found):
@@ -140,30 +128,17 @@ def _checked_entries(chosen: Any, count: int) -> Any:
     """An index into a list of so many entries: an integer, a slice, or an array of integers."""
     if chosen.__class__ is int and -count <= chosen < count:
         return chosen
+    place = Place(lambda: f"entries {shown(chosen)} of {count} expressions")
     if isinstance(chosen, slice):
         try:
             chosen.indices(count)
         except (TypeError, ValueError) as error:
-            raise _no_entries(chosen, count, str(error)) from None
+            raise EdBatchError(f"{place}: {error}") from None
         return chosen
     try:
-        found = np.asarray(chosen)
-    except ValueError:
-        found = np.empty((), object)
-    if found.dtype == object and not found.ndim and hasattr(chosen, "__index__"):
-        if -count <= index(chosen) < count:
-            return index(chosen)
-        raise _no_entries(chosen, count, f"index {shown(index(chosen))} is out of range for {count} entries")
-    if (found.dtype == np.bool_ and found.shape == (count,)) or (found.ndim == 1 and not found.size):
-        return np.flatnonzero(found)
-    if found.ndim > 1 or found.dtype.kind not in "iu":
-        what = f"expected an integer, a slice, a list of integers or of {count} truth values; others are behind it"
-        raise _no_entries(chosen, count, what)
-    wrong = found[(found < -count) | (found >= count)]
-    if wrong.size:
-        raise _no_entries(chosen, count, f"index {wrong.flat[0]} is out of range for {count} entries")
-    return found if found.ndim else int(found)
-
-
-def _no_entries(chosen: Any, count: int, what: str) -> EdBatchError:
-    return EdBatchError(f"entries {shown(chosen)} of {count} expressions: {what}")
+        found = as_integer(chosen)
+    except TypeError:
+        return chosen_entries(place, chosen, count)
+    if not -count <= found < count:
+        raise EdBatchError(f"{place}: index {shown(found)} is out of range for {count} entries")
+    return found

@@ -28,9 +28,8 @@ class ExpressionList(tuple[Expression, ...]):
         >>> import edbatch as eb
         >>> with eb.Graph():
         ...     keys = eb.ExpressionList(eb.input([1.0, x]) for x in (0.0, 5.0))
-        ...     y = eb.attention(eb.ones(2), keys, keys)
-        >>> len(keys), y.value().round(2)
-        (2, array([1.  , 4.86], dtype=float32))
+        ...     print(eb.attention(eb.ones(2), keys, keys).value().round(2))
+        [1. 4.86]
     """
 
     graph: Columns
@@ -43,12 +42,7 @@ class ExpressionList(tuple[Expression, ...]):
 
 
 def listed(name: str, xs: Iterable[Any], graph: Columns | None = None) -> ExpressionList:
-    """What is listed, as expressions of one shape; what is an `ExpressionList` of the graph already is itself.
-
-    Args:
-        name: of what reads it, for errors.
-        graph: that it must be of; None: that of the first expression.
-    """
+    """Expressions of one shape, for `name`; an `ExpressionList` of the `graph` (None: of any) is itself."""
     if isinstance(xs, ExpressionList) and graph in (None, xs.graph):
         return xs
     nodes = xs if xs.__class__ is list else entries_of(xs)

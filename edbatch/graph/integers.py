@@ -6,21 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, missing_memory
 
+#: Entries of an array that Python goes through in less time than a function of NumPy is called.
+FEW = 32
 _MOST = 2**63
 
 
 class Integers:
-    """Several integers, which were checked to be such; see `is_integers`.
+    """Several integers, which were checked to be such (see `is_integers`); one of more than 63 bits is an error.
 
     Attributes:
         values: the integers (int64).
-        count: how many there are.
         largest: of them, where a negative one counts as larger than all that are not; -1 if there is none.
-
-    Raises:
-        EdBatchError: one has more than 63 bits.
     """
 
     __slots__ = ("count", "largest", "values")
@@ -75,3 +73,28 @@ def is_integers(x: Any) -> bool:
 def counts_from_the_end(index: Any) -> bool:
     """Whether an index, or one of several, is negative."""
     return bool(index < 0) if isinstance(index, int | np.integer) else bool(index.has_negative)
+
+
+def counted(place: Any, numbers: np.ndarray, size: int) -> np.ndarray:
+    """Numbers of entries, which are checked; negative ones count from the end, what is returned from the beginning."""
+    few = numbers.ravel().tolist() if numbers.size <= FEW else (numbers.min().item(), numbers.max().item())
+    least = min(few)
+    if least < -size or max(few) >= size:
+        wrong = numbers[(numbers < -size) | (numbers >= size)]
+        raise EdBatchError(f"{place}: index {wrong.flat[0]} is out of range for {size} entries")
+    return numbers.astype(np.int64) % size if least < 0 else numbers  # 8 bits may not hold the size
+
+
+def chosen_entries(place: Any, given: Any, size: int) -> np.ndarray:
+    """The entries that a list of integers or of truth values names, of so many, checked, and `counted`."""
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        array = np.empty((), object)
+    except MemoryError:
+        raise missing_memory(str(place), given) from None
+    if array.dtype == bool and array.shape == (size,):
+        array = array.nonzero()[0]
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and len(array)):
+        raise EdBatchError(f"{place}: expected an integer, a slice, a list of integers, or of {size} truth values")
+    return counted(place, array, size) if len(array) else array.astype(np.int64)

@@ -8,12 +8,9 @@ from edbatch.errors import users_frame
 
 
 class LinedTypes(list[int]):
-    """The column of types of a graph (see `Columns`) that notes the line with every entry.
+    """The column of types of a graph (see `Columns`) that notes with every entry the line of the user that it is from.
 
     All that records a node appends to this column, so that recording costs nothing more where lines are not asked for.
-
-    Attributes:
-        lines: per entry "file:line" of the innermost frame that is not of this package; of a cell that is its call.
     """
 
     def __init__(self) -> None:

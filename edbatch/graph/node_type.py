@@ -26,11 +26,9 @@ class NodeType:
 
     Attributes:
         id: its key in `TYPES`.
-        op: the op.
-        attributes: its attributes as (name, value) pairs.
+        attributes: of the op, as (name, value) pairs.
         operands: one spec per operand (of a variadic op: one per list); a `ParameterSpec` is an operand that all nodes
             of the type share and that has no place in the graph.
-        out: spec of the result.
         lists: how many lists nodes read, all of one length; they come after `op.singles` operands.
         n_operands: of its operands how many are nodes, -1 when that varies; n_integers: how many integers go with each
             node (an index, a label, a seed).
@@ -96,13 +94,9 @@ DELETED = "was deleted, and a graph has still to run with it, or to go back thro
 
 
 class Types(dict[int, NodeType]):
-    """All types by their ids, but for those whose parameters are gone; no id is ever used again.
+    """All types by their ids, but for those whose parameters are gone; no id is ever used again."""
 
-    Attributes:
-        made: how many there have been.
-    """
-
-    made = 0
+    made = 0  # how many there have been
 
     def __missing__(self, id: int) -> NodeType:
         raise EdBatchError(f"a parameter {DELETED}")
@@ -113,10 +107,9 @@ _interned: dict[Any, NodeType] = {}
 
 
 def node_type(op: Op, attributes: Attributes, operands: tuple[Spec, ...]) -> NodeType:
-    """The one type of this op, these attributes and operand specs; shapes are inferred and checked here, once.
+    """The one type of this op, these attributes and operand specs.
 
-    Raises:
-        EdBatchError: the operands do not fit the op; names the op, its operands and what was expected.
+    Shapes are inferred and checked here, once; an error names the op, its operands and what was expected.
     """
     key = op, exact(attributes), operands
     found = _interned.get(key)
@@ -146,27 +139,24 @@ def intern(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec
 
 def _entered(key: Any, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> NodeType:
     found = _interned.get(key)
-    if found is None:
-        with lock:
-            found = _interned.get(key)
-            if found is None:
-                reclaim()
-                found = NodeType(TYPES.made, op, attributes, operands, out)
-                TYPES.made += 1
-                for spec in found.parameters:
-                    spec.enters(TYPES, found.id)
-                    spec.enters(_interned, key)
-                TYPES[found.id] = found
-                _interned[key] = found
+    if found is not None:
+        return found
+    with lock:
+        found = _interned.get(key)
+        if found is None:
+            reclaim()
+            found = NodeType(TYPES.made, op, attributes, operands, out)
+            TYPES.made += 1
+            for spec in found.parameters:
+                spec.enters(TYPES, found.id)
+                spec.enters(_interned, key)
+            TYPES[found.id] = found
+            _interned[key] = found
     return found
 
 
 def parameter_of(spec: ParameterSpec) -> Parameter:
-    """A type's parameter.
-
-    Raises:
-        EdBatchError: the model was deleted while a graph that uses it had still to run, or to go back.
-    """
+    """A type's parameter; an error if the model was deleted while a graph that uses it had still to run, or go back."""
     parameter = spec.parameter()
     if parameter is None:
         raise EdBatchError(f"parameter {spec!r} {DELETED}")

@@ -25,7 +25,6 @@ class Sample:
 
     Args:
         shapes: one shape per operand (for a variadic op: shapes of one call, all equal).
-        attributes: keyword arguments of the op.
         low, high: range the operands' entries are drawn from; entries keep a distance from kinks.
         payload: exclusive upper bounds of the integers that go with each node.
     """
@@ -109,11 +108,7 @@ STEPS = ("matmul", "matmul_stack", "affine", "embed", "added_at", "last_at", "to
 
 
 def declare(op: Op) -> Op:
-    """Enter an op in the table.
-
-    Raises:
-        EdBatchError: there is one of this name, or nothing says what it computes.
-    """
+    """Enter an op in the table; an error if there is one of this name, or nothing says what it computes."""
     if op.name in OPS:
         raise EdBatchError(f"op {op.name!r} is declared twice")
     said = (op.forward, op.scalar, op.reduction, op.picks, op.composite, op.places, op.unrolled)
@@ -131,27 +126,19 @@ def composite(
     payload: int = 0,
     flat: bool = False,
 ) -> Op:
-    """Declare an op that is written with other ops.
+    """Declare an op that is written with other ops, by its `body`, see `Op.composite`.
 
     It is one node of a graph, computed as its body is, and differentiated as that of a cell; in a cell it is what its
     body records. So it needs neither a kernel nor a gradient. What only keeps numbers in range, as the largest entry
-    that a softmax subtracts, goes through `stop_gradient`.
-
-    Args:
-        name, shape, samples, payload: as of an `Op`.
-        body: see `Op.composite`.
-        flat: no gradient flows through it: its result is an index, or another number that moves in jumps.
+    that a softmax subtracts, goes through `stop_gradient`. Through one that is `flat` no gradient flows: its result
+    is an index, or another number that moves in jumps.
     """
     gradient = no_gradient if flat else None
     return declare(Op(name, shape, payload=payload, composite=body, gradient=gradient, samples=samples))
 
 
 def gradient_of(op: Op, place: object) -> Callable[..., Any]:
-    """The rule of an op's gradient.
-
-    Raises:
-        EdBatchError: it has none; names `place`.
-    """
+    """The rule of an op's gradient; an error that names `place` if it has none."""
     if op.gradient is None:
         raise EdBatchError(f"{place}: op {op.name!r} has no gradient; give it one, or `no_gradient` if none flows")
     return op.gradient

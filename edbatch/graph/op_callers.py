@@ -6,23 +6,20 @@ from collections.abc import Callable, Iterable
 from functools import update_wrapper
 from typing import Any, ParamSpec
 
-import numpy as np
-
 from edbatch.base.exact import literal
 from edbatch.base.signature import signature_of
 from edbatch.errors import shown
 from edbatch.graph.array_graph import each
 from edbatch.graph.expression import Expression
 from edbatch.graph.integers import Integers
-from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.node_type import NodeType, node_type
+from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op
 from edbatch.graph.opened import graphs
 from edbatch.graph.place import place_in_python
-from edbatch.graph.record import array_operand, checked_index, graph_of, number, to_expression, to_node, to_operands
+from edbatch.graph.record import checked_index, converted, to_expression, type_of_call
 from edbatch.graph.recorder import FIXED, VIEW, caller, connect
-from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
 connect(Parameter, graphs.top, place_in_python)
@@ -54,19 +51,14 @@ def recorded(
     """
 
     def make(function: Any) -> Any:
-        names, defaults, complete = _parameters(function)
-        count, last = len(names), len(names) - op.payload
         known: dict[Any, NodeType] = {}
 
-        def slow(*args: Any, **keywords: Any) -> Any:
-            given = args if len(args) == count and not keywords else complete(args, keywords)
-            found: Any = None if otherwise is None else otherwise(*given)
-            if found is not None:
-                return found
+        def slow(call: Any, *given: Any) -> Any:
+            last = len(given) - op.payload
             xs, literals, integers = given[:operands], given[operands:last], given[last:]
             graph = _common(xs)
             if graph is None:
-                return call(*_converted(op, xs), *given[operands:])
+                return call(*converted(op, xs), *given[operands:])
             bound = 0
             if integers:
                 x, index = each(xs[0], integers[0])
@@ -77,10 +69,12 @@ def recorded(
                 attributes = function(*given)
                 if not isinstance(attributes, dict):
                     return attributes
-                note_numbers(graph, op, attributes)
-                type = node_type(op, tuple(attributes.items()), specs)
+                type = type_of_call(graph, op, attributes, specs)
                 if told is not None:
-                    _enter(known, (*specs, told), type)
+                    known[(*specs, told)] = type
+                    for spec in specs:
+                        if isinstance(spec, ParameterSpec):
+                            spec.enters(known, (*specs, told))
             if told is not None and not graph.holds_objects:
                 call.learn(specs, type.id, type.out, literals, 0, 0, bound)
             if integers and check is not None:
@@ -88,40 +82,37 @@ def recorded(
                 index = check(index, bound, place)
             return graph.add(type, [x.id for x in xs if x.graph is not None], (index,) if integers else ())
 
-        call = caller(FIXED, slow, names, operands, op.payload > 0, defaults)
-        return _like(function, call)
+        return _caller(FIXED, function, slow, otherwise, operands, op.payload > 0)
 
     return make
 
 
-def _parameters(
-    function: Callable[..., Any],
-) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[..., tuple[Any, ...]]]:
-    """The names of a function's parameters, the defaults of the last, and what puts what is given in their order."""
+def _caller(kind: int, function: Any, slow: Any, otherwise: Any, operands: int = 1, has_integer: bool = False) -> Any:
+    """The caller that is called like a function; `slow` is given it, and all arguments in their order."""
     parameters = signature_of(function).parameters
     names, defaults = tuple(parameters), {name: p.default for name, p in parameters.items() if p.default is not p.empty}
 
-    def complete(args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
-        left = dict(keywords)
-        given = *args, *[left.pop(name, defaults.get(name, _MISSING)) for name in names[len(args) :]]
-        if left or len(given) > len(names) or any(x is _MISSING for x in given):
-            function(*args, **keywords)  # whose error says what is wrong
-        return given
+    def completed(*given: Any, **keywords: Any) -> Any:
+        if len(given) != len(names) or keywords:
+            left, args = dict(keywords), given
+            given = *args, *[left.pop(name, defaults.get(name, _MISSING)) for name in names[len(args) :]]
+            if left or len(given) > len(names) or any(x is _MISSING for x in given):
+                function(*args, **keywords)  # whose error says what is wrong
+        found = None if otherwise is None else otherwise(*given)
+        return slow(call, *given) if found is None else found
 
-    return names, tuple(defaults.values()), complete
-
-
-def _like(function: Any, call: Any) -> Any:
-    """A caller with the name of a function; one around it would cost a third of the call."""
-    function.__annotations__["return"] = "Expression"
-    return update_wrapper(call, function)
+    call = caller(kind, completed, names, operands, has_integer, tuple(defaults.values()))
+    return called_as(call)(function)
 
 
-def _enter(known: dict[Any, Any], key: tuple[Any, ...], found: Any) -> None:
-    known[key] = found
-    for spec in key:
-        if isinstance(spec, ParameterSpec):
-            spec.enters(known, key)
+def called_as(call: Any) -> Callable[[Callable[P, Any]], Callable[P, Expression]]:
+    """Give a caller the name, signature and docstring of a function; one around it would cost a third of the call."""
+
+    def name(function: Any) -> Any:
+        function.__annotations__["return"] = "Expression"
+        return update_wrapper(call, function)
+
+    return name
 
 
 def _common(xs: Iterable[Any]) -> Any:
@@ -138,69 +129,35 @@ def _common(xs: Iterable[Any]) -> Any:
     return graph
 
 
-def _converted(op: Op, given: tuple[Any, ...]) -> list[Any]:
-    """Operands as expressions and parameters of one graph, at least one an expression."""
-    if len(given) == 1:
-        return [to_expression(op.name, given[0])]
-    graph: Any = None
-    for one in given:
-        if isinstance(one, Expression):
-            graph = one.graph
-            break
-    found: list[Any] = list(given)
-    is_other = False
-    for at, x in enumerate(given if graph is not None else ()):  # most often, numbers and arrays beside expressions
-        kind = x.__class__
-        if kind is int or kind is float:
-            found[at], is_other = number(graph, x), True
-        elif kind is np.ndarray:
-            found[at], is_other = array_operand(op, graph, x, given), True
-    if not is_other:
-        graph = graph_of(op.name, given)
-        found = to_operands(op, graph, given)
-        if not any(isinstance(x, Expression) for x in found):  # who says which graph it is
-            found[0] = to_node(graph, found[0])
-    return found
-
-
 def viewed(
     op: Op, otherwise: Callable[..., Any] | None = None, tell: Callable[[tuple[Any, ...]], Any] = literal
 ) -> Callable[[Callable[P, Any]], Callable[P, Expression]]:
     """Make the caller of a view of a function, as `recorded` does; it may return several attributes, for a list.
 
-    Args:
-        tell: from arguments to a part of a key; None if they do not tell what is seen.
+    `tell` makes a part of a key of the arguments; None if they do not tell what is seen.
     """
 
     def make(function: Any) -> Any:
-        names, defaults, complete = _parameters(function)
         known: dict[Any, Any] = {}
 
-        def slow(*args: Any, **keywords: Any) -> Any:
-            given = args if len(args) == len(names) and not keywords else complete(args, keywords)
-            found: Any = None if otherwise is None else otherwise(*given)
-            if found is not None:
-                return found
-            x: Any = given[0]
+        def slow(call: Any, x: Any, *given: Any) -> Any:
             if not isinstance(x, Expression):
-                return call(to_expression(function.__name__, x), *given[1:])
-            told = tell(given[1:])
-            key = x.spec, x.id >> NODE_BITS, told
-            entry: Any = known.get(key)
+                return call(to_expression(function.__name__, x), *given)
+            told, view = tell(given), x.id >> NODE_BITS
+            entry: Any = known.get((x.spec, view, told))
             if entry is None:
-                found = _seen(x, op, function(*given))
+                found = _seen(x, op, function(x, *given))
                 parts = [(part.id - x.id, part.spec) for part in (found if isinstance(found, list) else [found])]
                 if told is None or any(step & NODE_MASK for step, _ in parts):  # a copy is no view
                     return found
-                entry = known[key] = (0, tuple(parts)) if isinstance(found, list) else parts[0]
-            call.learn((x.spec,), 0, entry[1], given[1:], key[1], entry[0])
+                entry = known[x.spec, view, told] = (0, tuple(parts)) if isinstance(found, list) else parts[0]
+            call.learn((x.spec,), 0, entry[1], given, view, entry[0])
             expression = x.graph.expression_class
             if entry[1].__class__ is tuple:
                 return [expression(x.graph, x.id + step, spec) for step, spec in entry[1]]
             return expression(x.graph, x.id + entry[0], entry[1])
 
-        call = caller(VIEW, slow, names, defaults=defaults)
-        return _like(function, call)
+        return _caller(VIEW, function, slow, otherwise)
 
     return make
 
@@ -217,41 +174,24 @@ def looked_up(function: Any) -> Any:
     return update_wrapper(caller(FIXED, function, ("table", "index"), has_integer=True), function)
 
 
-def _named(op: Op, function: Any) -> Any:
+def named(op: Op, function: Any) -> Any:
+    """A function under the name of an op, for errors."""
     function.__name__ = function.__qualname__ = op.name
     return function
 
 
 def unary(op: Op) -> Callable[[Any], Expression]:
     """The caller of ops of one operand and no attributes."""
-    return recorded(op)(_named(op, lambda x: {}))
+    return recorded(op)(named(op, lambda x: {}))
 
 
 def binary(
     op: Op, otherwise: Callable[[Any, Any], Expression | None] | None = None
 ) -> Callable[[Any, Any], Expression]:
     """The caller of ops of two operands and no attributes; `otherwise` as of `recorded`."""
-    return recorded(op, 2, otherwise=otherwise)(_named(op, lambda a, b: {}))
-
-
-def attributed(
-    op: Op, attributes_of: Callable[[Spec, Any], Attributes | None], default: Any = None
-) -> Callable[..., Expression]:
-    """The caller of ops of one operand and an argument: an axis, a slope.
-
-    Args:
-        attributes_of: (spec, argument) -> the op's attributes, or None if the operand itself is the result; checks what
-            a caller gave.
-        default: of the argument.
-    """
-
-    def function(x: Any, argument: Any = default) -> Any:
-        found = attributes_of(x.spec, argument)
-        return x if found is None else found
-
-    return recorded(op)(_named(op, function))
+    return recorded(op, 2, otherwise=otherwise)(named(op, lambda a, b: {}))
 
 
 def indexed(op: Op, check: Callable[[Any, int, str], Any] = checked_index) -> Callable[[Any, int], Expression]:
     """The caller of ops of a vector and an index into it, or a label (`check`)."""
-    return recorded(op, 1, check)(_named(op, lambda x, index: {}))
+    return recorded(op, 1, check)(named(op, lambda x, index: {}))

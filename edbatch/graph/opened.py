@@ -13,11 +13,7 @@ graphs: ContextStack[Columns] = ContextStack("edbatch_graph")
 
 
 def refuse_in_trace(what: str) -> None:
-    """Refuse to read a value where something is recorded that is kept.
-
-    Raises:
-        EdBatchError: that is so.
-    """
+    """Refuse to read a value where something is recorded that is kept."""
     graph = graphs.top.get().value
     if graph is not None:
         graph.refuse_reading(what)

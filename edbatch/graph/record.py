@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,25 +23,30 @@ from edbatch.graph.op import Op
 from edbatch.graph.sources import INPUT, PARAMETER, ZEROS
 from edbatch.graph.spec import MOST_ENTRIES, ParameterSpec, Shape, Spec, spec_of
 
-#: Entries of an array that Python goes through in less time than a function of NumPy is called.
-FEW = 32
-
 
 def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **attributes: Any) -> Expression:
-    """Record a node of `op`: check and convert the operands, infer the type, append.
+    """Record a node of `op`; operands are checked, numbers and arrays among them become inputs."""
+    found = converted(op, operands)
+    graph = graph_of(op.name, found)
+    type = type_of_call(graph, op, attributes, tuple([x.spec for x in found]))
+    return graph.add(type, [x.id for x in found if isinstance(x, Expression)], payload)
 
-    Operands are expressions, parameters, numbers or arrays; numbers and arrays become inputs.
 
-    Raises:
-        EdBatchError: an operand is of another graph or no operand at all, or the shapes do not fit.
-    """
-    graph = graph_of(op.name, operands)
-    converted = to_operands(op, graph, operands)
-    if not any(isinstance(operand, Expression) for operand in converted):
-        converted[0] = to_node(graph, converted[0])
+def converted(op: Op, given: tuple[Any, ...]) -> list[Expression | Parameter]:
+    """Operands as expressions and parameters of one graph, at least one an expression."""
+    if len(given) == 1:
+        return [to_expression(op.name, given[0])]
+    graph = graph_of(op.name, given)
+    found = to_operands(op, graph, given)
+    if not any(isinstance(x, Expression) for x in found):  # who says which graph it is
+        found[0] = to_node(graph, found[0])
+    return found
+
+
+def type_of_call(graph: Columns, op: Op, attributes: dict[str, Any], specs: tuple[Spec, ...]) -> NodeType:
+    """The type of a node that a user records; see `node_type` and `note_numbers`."""
     note_numbers(graph, op, attributes)
-    type = node_type(op, tuple(attributes.items()), tuple(operand.spec for operand in converted))
-    return graph.add(type, [x.id for x in converted if isinstance(x, Expression)], payload)
+    return node_type(op, tuple(attributes.items()), specs)
 
 
 def graph_of(name: str, operands: Iterable[Any]) -> Columns:
@@ -84,23 +88,14 @@ _OPERANDS = (Expression, Parameter)
 
 
 def to_operands(op: Op, graph: Columns, operands: Iterable[Any]) -> list[Expression | Parameter]:
-    """All operands of an op, see `to_operand` and `array_operand`."""
-    return [
-        to_operand(op.name, graph, x) if not isinstance(x, np.ndarray) else array_operand(op, graph, x, operands)
-        for x in operands
-    ]
+    """All operands of an op, see `to_operand`; an array is the same for all entries of arrays of expressions.
 
-
-def array_operand(op: Op, graph: Columns, value: np.ndarray, operands: Iterable[Any]) -> Expression:
-    """An array among the operands of an op as an input, which is the same for all entries of arrays of expressions.
-
-    Raises:
-        EdBatchError: it would enlarge each entry, and has as many rows as there are entries: one for each is meant.
+    It is an error if it would enlarge each entry, and has as many rows as there are entries: one for each is meant.
     """
-    refuse_masked(value, "input")
-    if value.ndim and graph.may_mean_each(len(value)) and _enlarges(op, value.shape, operands):
-        graph.refuse_rows(op.name, value.shape)
-    return array_input(graph, value)
+    for x in operands:
+        if isinstance(x, np.ndarray) and x.ndim and graph.may_mean_each(len(x)) and _enlarges(op, x.shape, operands):
+            graph.refuse_rows(op.name, x.shape)
+    return [to_operand(op.name, graph, x) for x in operands]
 
 
 def _enlarges(op: Op, shape: Shape, operands: Iterable[Any]) -> bool:
@@ -115,12 +110,7 @@ def _enlarges(op: Op, shape: Shape, operands: Iterable[Any]) -> bool:
 
 
 def fits(shape: Shape, into: Shape) -> bool:
-    """Whether a shape broadcasts to another, which stays as it is.
-
-    Example:
-        >>> fits((3,), (2, 3)), fits((2, 3), (3,)), fits((2, 1), (2, 3))
-        (True, False, True)
-    """
+    """Whether a shape broadcasts to another, which stays as it is."""
     pairs = zip(reversed(shape), reversed(into), strict=False)
     return len(shape) <= len(into) and all(few in (1, size) for few, size in pairs)
 
@@ -128,8 +118,7 @@ def fits(shape: Shape, into: Shape) -> bool:
 def to_operand(name: str, graph: Columns, operand: Any, shared: bool = True) -> Expression | Parameter:
     """An operand as an expression or a parameter; numbers and arrays become inputs of the graph.
 
-    Args:
-        shared: whether equal numbers may be one input: not if callers can hold it, and ask for its gradient.
+    Equal numbers are one input if it may be `shared`: not if callers can hold it, and ask for its gradient.
     """
     if isinstance(operand, _OPERANDS):
         if graph.base is None or operand.graph is graph or operand.graph is None:
@@ -159,7 +148,7 @@ def to_expression(name: str, x: Any) -> Expression:
 
 
 def to_own_node(name: str, graph: Columns, x: Any) -> Expression:
-    """Return an operand that callers may hold as a node of the graph: a number as an input of its own."""
+    """An operand that callers may hold, as a node of the graph: a number as an input of its own."""
     return to_node(graph, to_operand(name, graph, x, shared=False))
 
 
@@ -189,12 +178,12 @@ def number(graph: Columns, value: Any, shared: bool = True) -> Expression:
 
 def _what(value: np.ndarray) -> str:
     """What an array holds that is not of real numbers: NumPy makes objects of integers beyond 64 bits."""
-    large = (
-        (x for x in value.flat if isinstance(x, int) and not -(2**63) <= x < 2**64) if value.dtype.kind == "O" else ()
-    )
-    for x in large:
-        return f"integers beyond 64 bits ({shown(x)})"
-    return type(value.item()).__name__ if value.dtype.kind == "O" and not value.ndim else str(value.dtype)
+    if value.dtype.kind != "O":
+        return str(value.dtype)
+    for x in value.flat:
+        if isinstance(x, int) and not -(2**63) <= x < 2**64:
+            return f"integers beyond 64 bits ({shown(x)})"
+    return str(value.dtype) if value.ndim else type(value.item()).__name__
 
 
 def array_input(graph: Columns, value: np.ndarray) -> Expression:
@@ -255,7 +244,6 @@ def own_zeros(graph: Columns, shape: Shape) -> Expression:
     return graph.add(_constant_type(ZEROS, shape, graph.dtype), ())
 
 
-@lru_cache(1 << 10)
 def _constant_type(op: Op, shape: Shape, dtype: np.dtype) -> NodeType:
     return intern(op, (), (), spec_of(shape, dtype))
 
@@ -286,12 +274,7 @@ _NO_LISTS = (Mapping, Set, str, bytes, bytearray)  # though Python lists what th
 
 
 def entries_of(value: Any) -> list[Any]:
-    """What is listed; what is no list as the only entry: arrays without axes, too, text, and what has no order.
-
-    Example:
-        >>> entries_of((2, 3)), entries_of(2), entries_of(np.array(2))
-        ([2, 3], [2], [array(2)])
-    """
+    """What is listed; what is no list as the only entry: arrays without axes, too, text, and what has no order."""
     try:
         found = [value] if isinstance(value, _NO_LISTS) else list(value)
     except TypeError:  # arrays without axes say that they are iterable, and are not
@@ -302,11 +285,7 @@ def entries_of(value: Any) -> list[Any]:
 
 
 def checked_shape(place: str, shape: Any, least: int = 1, what: str = "a shape of integers") -> Shape:
-    """A size, or several, as a tuple of Python ints; `what` they are is for errors.
-
-    Raises:
-        EdBatchError: one is no integer, below `least` or above `MOST_ENTRIES`.
-    """
+    """A size, or several, as a tuple of Python ints from `least` to `MOST_ENTRIES`; `what` they are is for errors."""
     try:
         # A list: where a trace function raised inside a generator here, Python 3.11 was seen to lose the error.
         sizes = tuple([int(as_integer(size)) for size in entries_of(shape)])
@@ -328,11 +307,7 @@ def checked_size(place: str, size: Any) -> int:
 
 
 def checked_number(place: str, value: Any) -> float:
-    """What belongs to a node's type as a Python float.
-
-    Raises:
-        EdBatchError: it is no number; an expression is none, it would be run here, and no gradient would reach it.
-    """
+    """What belongs to a node's type as a Python float; no expression: it would be run, no gradient would reach it."""
     if is_real(value):
         try:
             return float(value)
@@ -347,9 +322,6 @@ def checked_index(index: Any, size: int, place: str) -> Any:
     """`index` as a Python int in [0, size); negative ones count from the end. Of `Integers`, an array.
 
     An integer argument of a cell that is traced is checked when the cell is called.
-
-    Raises:
-        EdBatchError: it is no integer or out of range.
     """
     if isinstance(index, Integers | Payload):
         return index.used_in(size, place)
@@ -373,9 +345,6 @@ def checked_label(label: Any, classes: int, place: str) -> Any:
     """A class as a Python int in [0, classes): unlike an index, none counts from the end. Of `Integers`, an array.
 
     As often as not -1 stands for padding or for a missing label: it would train the last class.
-
-    Raises:
-        EdBatchError: it is no integer or out of range.
     """
     if isinstance(label, Integers | Payload):
         return label.used_as_label(classes, place)

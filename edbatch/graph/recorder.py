@@ -125,10 +125,8 @@ def caller(
     Args:
         kind: what it takes.
         slow: what is called with what it does not know.
-        names: of all that it takes: operands, and arguments that are literals.
-        operands: how many are operands.
-        has_integer: whether an integer of the node comes last.
-        defaults: of the last arguments.
+        names: of all that it takes: so many operands, arguments that are literals (`defaults`: of the last), and
+            perhaps an integer of the node.
     """
     if IN_C:
         made = _c.Caller(kind, operands, has_integer, slow, names, defaults)
@@ -180,6 +178,16 @@ def _told(given: tuple[Any, ...], arguments: int, defaults: tuple[Any, ...]) -> 
     return literal((*given, *defaults[len(defaults) - missing :])) if 0 <= missing <= len(defaults) else None
 
 
+def _appended(graph: Any, type: int, out: Any, operands: list[int], integers: tuple[int, ...]) -> Any:
+    node = graph.n
+    graph.n = node + 1
+    graph.types.append(type)
+    graph.operands += operands
+    graph.integers += integers
+    expression = graph.expression_class
+    return expression(graph, node, out)
+
+
 def _fixed(
     slow: Callable[..., Any],
     entries: dict[Any, Any],
@@ -213,13 +221,7 @@ def _fixed(
             graph = graph or _top[0].get().value
         if graph is None or keywords:
             return slow(*given, **keywords)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type)
-        graph.operands += ids
-        graph.integers += integers
-        expression = graph.expression_class
-        return expression(graph, node, out)
+        return _appended(graph, type, out, ids, integers)
 
     return call
 
@@ -258,13 +260,7 @@ def _list(slow: Callable[..., Any], entries: dict[Any, Any], kind: int, defaults
             graph = known = None
         if graph is None or known is None:
             return slow(*given)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(known[0])
-        if kind == LIST:
-            graph.operands.append(len(xs))
-        graph.operands += [x.id for x in xs]
-        expression = graph.expression_class
-        return expression(graph, node, known[1])
+        ids = [x.id for x in xs]
+        return _appended(graph, known[0], known[1], [len(xs), *ids] if kind == LIST else ids, ())
 
     return call

@@ -17,12 +17,9 @@ from edbatch.graph.spec import MOST_AXES, Shape
 
 
 def checked_result(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The result shape of an op by its rule.
+    """The result shape of an op by its rule; an error if operands do not fit, or it computes another one.
 
     That of a composite is compared when it is opened.
-
-    Raises:
-        EdBatchError: the operands do not fit, the rule gives no shape, or another one than the op computes.
     """
     shape = op.shape(*shapes, **attributes)
     if not isinstance(shape, tuple) or not all(isinstance(n, int | np.integer) and n > 0 for n in shape):
@@ -46,11 +43,7 @@ def checked_result(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any
 
 
 def compare_places(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any], shape: Shape) -> None:
-    """Compare the shape of a result with that of its parts.
-
-    Raises:
-        EdBatchError: these are not the operands, or not all of the result.
-    """
+    """Raise an error if the parts of a result are not the operands, or not all of it."""
     assert op.places is not None
     parts = op.places(np.broadcast_to(np.zeros(()), (1, *shape)), shapes=list(shapes), **attributes)
     if [part.shape[1:] for part in parts] != list(shapes) or sum(part.size for part in parts) != math.prod(shape):
@@ -77,11 +70,7 @@ def _computed(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any], sh
 
 
 def _broadcast(shapes: Sequence[Shape]) -> Shape:
-    """As NumPy does it, in a tenth of the time.
-
-    Raises:
-        ValueError: they do not fit one another.
-    """
+    """As NumPy does it, in a tenth of the time; a `ValueError` if they do not fit one another."""
     rank = max(map(len, shapes))
     found = [1] * rank
     for shape in shapes:

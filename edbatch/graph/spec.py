@@ -52,11 +52,7 @@ class Spec:
 
 
 class _Link(weakref.ref["Parameter"]):
-    """A weak reference to a parameter.
-
-    Attributes:
-        entries: of tables that name it; see `ParameterSpec.enters`.
-    """
+    """A weak reference to a parameter, with the entries of tables that name it (see `ParameterSpec.enters`)."""
 
     __slots__ = ("entries",)
 
@@ -66,9 +62,7 @@ class _Link(weakref.ref["Parameter"]):
 class ParameterSpec(Spec):
     """The spec of one parameter: an operand that is part of the node's type and takes no part in the graph.
 
-    Attributes:
-        name, device: of the parameter.
-        parameter: a weak reference to it: a model's arrays must not live as long as what names them.
+    It refers to the parameter weakly: a model's arrays must not live as long as what names them.
     """
 
     __slots__ = ("__weakref__", "_entries", "device", "name", "parameter")
@@ -111,24 +105,20 @@ def reclaim() -> None:
 def spec_of(shape: Shape, dtype: np.dtype, each: bool = False) -> Spec:
     """The one `Spec` of this shape and dtype; `each`: see there.
 
-    Raises:
-        EdBatchError: it has more than `MOST_ENTRIES` entries or `MOST_AXES` axes, or is of no dtype that values have:
-            what is shared by all graphs of a process begins here, so that none of it is ever made of anything else.
-
-    Example:
-        >>> spec_of((3, 4), np.dtype("float32")) is spec_of((3, 4), np.dtype("float32"))
-        True
+    Of too many entries or axes, or another dtype, there is none: what is shared by all graphs of a process begins here.
     """
     found = _interned.get((shape, dtype, each))
-    if found is None and not (isinstance(dtype, np.dtype) and dtype in FLOATS):
+    if found is not None:
+        return found
+    if not (isinstance(dtype, np.dtype) and dtype in FLOATS):
         raise EdBatchError(f"a value of {dtype!r}: expected float32 or float64")
-    if found is None and math.prod(shape) > MOST_ENTRIES:
-        shown = " x ".join(map(str, shape))
-        raise EdBatchError(f"a value of {shown} entries: expected at most {MOST_ENTRIES:,} in all")
-    if found is None and len(shape) > MOST_AXES:
+    if math.prod(shape) > MOST_ENTRIES:
+        raise EdBatchError(
+            f"a value of {' x '.join(map(str, shape))} entries: expected at most {MOST_ENTRIES:,} in all"
+        )
+    if len(shape) > MOST_AXES:
         raise EdBatchError(f"a value of {len(shape)} axes: expected at most {MOST_AXES}")
-    # One step for two threads that come here at once: both get the spec that was first.
-    return found if found is not None else _interned.setdefault((shape, dtype, each), Spec(shape, dtype, each))
+    return _interned.setdefault((shape, dtype, each), Spec(shape, dtype, each))  # one step: two threads get the same
 
 
 _NAMED: dict[object, np.dtype] = {known.name: known for known in FLOATS}
@@ -149,7 +139,7 @@ def float_dtype(dtype: object) -> np.dtype:
         found = np.dtype(dtype) if isinstance(dtype, str | type | np.dtype) else None
     except Exception:  # whatever an object of another library makes of it
         found = None
-    for known in FLOATS:
-        if found is not None and found == known:
+    for known in FLOATS if found is not None else ():
+        if found == known:
             return known
     raise EdBatchError(f"dtype {shown(dtype)}: expected float32 or float64")

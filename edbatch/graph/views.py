@@ -35,8 +35,7 @@ class View:
 
     Args:
         code: position in `VIEWS`.
-        root: spec of the nodes' values.
-        out: spec of what is seen.
+        root, out: specs of the nodes' values, and of what is seen.
         steps: the chain of view ops, with their attributes.
         look: from an array [rows, *root.shape] to the array [rows, *out.shape] on the same memory.
         strides, first: where the entries lie in a row of the root: neighbours along each axis, and the first of all.
@@ -63,11 +62,7 @@ _interned: dict[Any, View | None] = {}
 
 
 def view_of(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | None:
-    """The view `op` on values of `spec` that are themselves seen through view `code`; None if it takes a copy.
-
-    Raises:
-        EdBatchError: the op does not fit the spec.
-    """
+    """The view `op` on values of `spec` that are themselves seen through view `code`; None if it takes a copy."""
     key = (code or spec, op, exact(attributes))
     if key not in _interned:
         with lock:  # a view's code is its position
@@ -106,10 +101,7 @@ def steps_of(code: int) -> tuple[tuple[Op, Attributes], ...]:
 
 
 def columns_of(view: View) -> tuple[int, int] | None:
-    """Where the entries that a view shows lie in a row of the root: (first column, entries).
-
-    None if they do not lie side by side, in order.
-    """
+    """(First column, entries) of what a view shows in a row of the root; None if it is not side by side, in order."""
     return (view.first, view.out.size) if view.contiguous else None
 
 

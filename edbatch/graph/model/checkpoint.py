@@ -41,15 +41,12 @@ class Resumable(Protocol):
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What it remembers: arrays, and what JSON can hold."""
-        ...
 
     def differences(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]) -> dict[str, str]:
         """What of a saved state does not fit, and why."""
-        ...
 
     def load_state(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]) -> None:
         """Take over what fits of a saved state."""
-        ...
 
 
 class Savable(Protocol):
@@ -57,7 +54,6 @@ class Savable(Protocol):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -90,8 +86,8 @@ def save_checkpoint(
         raise EdBatchError(f"{path}: metadata: expected a dictionary, got {type(metadata).__name__}")
     with lock:  # of one moment, also if another thread trains
         tensors = {name: parameter.value() for name, parameter in model.items()}
-        frozen = _names_of_frozen(model)
-        entries = {"metadata": dict(metadata or {}), "draws": draws.state(), "frozen": {"names": frozen}}
+        frozen = {"names": [name for name, parameter in model.items() if parameter.frozen]}
+        entries = {"metadata": dict(metadata or {}), "draws": draws.state(), "frozen": frozen}
         if trainer is not None:
             arrays, entries["trainer"] = trainer.state()
             tensors |= {TRAINER + name: array for name, array in arrays.items()}
@@ -102,20 +98,16 @@ def save_checkpoint(
     write_atomically(path, sealed(safetensors_numpy.save(tensors, header)))
 
 
-def _names_of_frozen(model: ParameterCollection) -> list[str]:
-    return [name for name, parameter in model.items() if parameter.frozen]
-
-
 def load_checkpoint(
     path: str | os.PathLike[str], model: ParameterCollection, trainer: Resumable | None = None, strict: bool = True
 ) -> Checkpoint:
     """See `ParameterCollection.load`."""
     tensors, others, header = _read(path)
-    metadata = _from_json(path, header, "metadata")
-    frozen = _frozen(path, header)
-    here = dict(model.items())
-    found = {name: f"{array.dtype}{list(array.shape)}" for name, array in tensors.items()} | others
-    want = {name: f"{parameter.dtype}{list(parameter.shape)}" for name, parameter in here.items()}
+    metadata, frozen, here = _from_json(path, header, "metadata"), _frozen(path, header), dict(model.items())
+    found, want = (
+        {name: f"{array.dtype}{list(array.shape)}" for name, array in held.items()} for held in (tensors, here)
+    )
+    found |= others
     left = {name: f"{want[name]} in the model, not in the file" for name in want if name not in found}
     for name, what in found.items():
         if name not in want and not name.startswith(TRAINER):
@@ -154,13 +146,8 @@ def load_checkpoint(
 
 
 def saved_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The caller's metadata in a checkpoint, whatever model it is of.
-
-    Raises:
-        EdBatchError: the file is missing, truncated or damaged.
-    """
-    _, _, header = _read(path)
-    return _from_json(path, header, "metadata")
+    """The caller's metadata in a checkpoint, whatever model it is of; errors as of `ParameterCollection.load`."""
+    return _from_json(path, _read(path)[2], "metadata")
 
 
 def policy_path(path: str | os.PathLike[str]) -> Path:

@@ -27,11 +27,7 @@ def sealed(file: bytes) -> bytearray:
 
 
 def check_seal(path: Path) -> None:
-    """Read a file that was sealed, from one end to the other.
-
-    Raises:
-        EdBatchError: it has no checksum, or another one than its bytes.
-    """
+    """Read a file that was sealed; an error if it has no checksum, or another one than its bytes."""
     with open(path, "rb") as file:
         size = file.read(8)
         header = size + file.read(int.from_bytes(size, "little"))

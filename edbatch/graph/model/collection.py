@@ -15,12 +15,26 @@ from edbatch.base.table import Table
 from edbatch.devices import Device, opened_device
 from edbatch.errors import EdBatchError, MissingNameError, checked_flag, shown
 from edbatch.graph.model.checkpoint import TRAINER, Checkpoint, Resumable, Savable, load_checkpoint, save_checkpoint
-from edbatch.graph.model.names import Names
 from edbatch.graph.model.parameters import LookupParameters, Parameter, shareable
 from edbatch.graph.pytorch_names import COLLECTION, explaining, with_hints
 from edbatch.graph.record import checked_shape
 from edbatch.graph.spec import MOST_AXES, float_dtype
 from edbatch.init import initial_value
+
+
+class _Names(dict[str, Parameter]):
+    """Parameters by name, to which others are only ever added; it can be referred to weakly, as no plain dictionary."""
+
+    def __init__(self) -> None:
+        self._listed: dict[str, tuple[int, tuple[str, ...]]] = {}
+
+    def listed(self, prefix: str) -> tuple[str, ...]:
+        """The names that begin with `prefix`; the same tuple as long as none is added, so that it compares fast."""
+        found = self._listed.get(prefix)
+        if found is None or found[0] != len(self):
+            names = tuple(name for name in self if name.startswith(prefix))
+            found = self._listed[prefix] = len(self), names
+        return found[1]
 
 
 @with_hints(COLLECTION)
@@ -43,8 +57,7 @@ class ParameterCollection:
     Example:
         >>> import edbatch as eb
         >>> model = eb.ParameterCollection(seed=0)
-        >>> W = model.add_parameters((5, 64), name="W")
-        >>> embed = model.add_lookup_parameters((1000, 64), name="embed")
+        >>> W, embed = model.add_parameters((5, 64), name="W"), model.add_lookup_parameters((1000, 64), name="embed")
         >>> [parameter.name for parameter in model], "W" in model
         (['W', 'embed'], True)
     """
@@ -54,7 +67,7 @@ class ParameterCollection:
         self.device = opened_device(device)
         # As many bits as NumPy takes entropy from.
         self._random = np.random.default_rng(checked_integer("ParameterCollection", "seed", seed, 0, 2**128 - 1))
-        self._parameters = Names()  # of the whole model
+        self._parameters = _Names()  # of the whole model
         self._prefix = ""
 
     def sub(self, name: str) -> ParameterCollection:
@@ -68,13 +81,10 @@ class ParameterCollection:
 
         Example:
             >>> import edbatch as eb
-            >>> from edbatch.models import LSTM
             >>> model = eb.ParameterCollection()
-            >>> encoder, decoder = (LSTM(model.sub(part), 3, 4) for part in ("encoder", "decoder"))
-            >>> encoder.W.name, model.sub("encoder")["lstm.W"] is encoder.W
-            ('encoder.lstm.W', True)
-            >>> list(model.sub("decoder").keys())
-            ['lstm.W', 'lstm.U', 'lstm.b']
+            >>> encoder = eb.models.LSTM(model.sub("encoder"), 3, 4)
+            >>> encoder.W.name, list(model.sub("encoder").keys())
+            ('encoder.lstm.W', ['lstm.W', 'lstm.U', 'lstm.b'])
         """
         part = copy.copy(self)
         part._prefix = f"{self._prefix}{_checked_name(name)}."
@@ -85,10 +95,8 @@ class ParameterCollection:
 
         Example:
             >>> import edbatch as eb
-            >>> from edbatch.models import LSTM
             >>> model = eb.ParameterCollection()
-            >>> lstms = [LSTM(model, 3, 4) for _ in range(2)]
-            >>> [lstm.W.name for lstm in lstms], model.free_name("lstm")
+            >>> [eb.models.LSTM(model, 3, 4).W.name for _ in range(2)], model.free_name("lstm")
             (['lstm.W', 'lstm2.W'], 'lstm3')
         """
         number, found = 1, _checked_name(name)
@@ -118,13 +126,8 @@ class ParameterCollection:
 
         Example:
             >>> import edbatch as eb
-            >>> model = eb.ParameterCollection(seed=0)
-            >>> model.add_parameters((2, 2), init="orthogonal").shape
-            (2, 2)
-            >>> model.add_parameters(3, init=lambda rng, shape: rng.integers(1, 2, shape)).value()
+            >>> eb.ParameterCollection().add_parameters(3, init=lambda rng, shape: rng.integers(1, 2, shape)).value()
             array([1., 1., 1.], dtype=float32)
-            >>> model.add_parameters((2, 2), init=eb.init.Normal(std=0.01)).shape
-            (2, 2)
         """
         return self._add(Parameter, shape, name, init)
 
@@ -139,13 +142,12 @@ class ParameterCollection:
     def share(self, array: Any, name: str | None = None, lookup: bool = False) -> Parameter:
         """Add a parameter that lies in memory of somebody else's: nothing is copied, and both see what either writes.
 
-        Who writes to the memory says so by `Parameter.touch`, which gives it another `version`: no checksums are taken.
-        Cells never move it, so that several small matrices are several products. `Parameter.move` has it lie elsewhere.
+        Who writes to the memory says so by `Parameter.touch`. Cells never move it, so that several small matrices are
+        several products; `Parameter.move` has it lie elsewhere.
 
         Args:
-            array: writable, of the collection's dtype, where its parameters are; its entries lie side by side, by rows
-                or, of a matrix, by columns: NumPy's, what speaks DLPack and NumPy can write to, on a GPU CuPy's.
-            name: see `add_parameters`.
+            array: writable, of the collection's dtype and device (NumPy's, of DLPack, on a GPU CuPy's), its entries
+                side by side, by rows or, of a matrix, by columns.
             lookup: whether it is a table of rows (`LookupParameters`), whose gradients are kept by rows.
 
         Raises:
@@ -153,21 +155,14 @@ class ParameterCollection:
 
         Example:
             >>> import numpy as np, edbatch as eb
-            >>> array = np.ones((2, 3), np.float32)
-            >>> W = eb.ParameterCollection().share(array, "W")
-            >>> W.set_value([[1, 2, 3], [4, 5, 6]])
-            >>> array[1]
-            array([4., 5., 6.], dtype=float32)
-            >>> array[0] = 7
-            >>> W.touch()
-            >>> W.value()[0]
-            array([7., 7., 7.], dtype=float32)
+            >>> array = np.ones(2, np.float32)
+            >>> W = eb.ParameterCollection(device="cpu").share(array, "W")
+            >>> W.set_value([1, 2])
+            >>> array
+            array([1., 2.], dtype=float32)
         """
-        found = shareable(array, self.device, "share")
-        if found.dtype != self.dtype:
-            raise EdBatchError(f"share: expected {self.dtype}, which the collection has, got {found.dtype}")
-        if checked_flag("share: lookup", lookup) and not (found.ndim and found.flags.c_contiguous):
-            raise EdBatchError(f"share: expected rows that lie side by side, got strides {found.strides}")
+        by_rows = checked_flag("share: lookup", lookup)
+        found = shareable(array, self.device, self.dtype, by_rows, "share")
         full = self._new_name(name)
         self._expect_new(full, found.shape)
         kind = LookupParameters if lookup else Parameter
@@ -186,14 +181,10 @@ class ParameterCollection:
         """Write a checkpoint (a safetensors file), replacing the file in one step.
 
         It also holds which parameters are frozen, and how far the sequence is from which dropout draws (see
-        `edbatch.seed`).
-
-        Whatever interrupts it - a kill, a full disk - the previous file stays as it was (a kill may leave a hidden file
-        beside it, `.m.safetensors.*.part`, which the next save to the same path deletes). Parameters are found by their
-        names: give them names, and code may change its classes and their order.
+        `edbatch.seed`). Whatever interrupts it - a kill, a full disk - the previous file stays as it was (a kill may
+        leave a hidden file `.m.safetensors.*.part`, which the next save deletes). Parameters are found by their names.
 
         Args:
-            path: where to.
             trainer: its state is put into the file.
             policy: is written beside the file, `m.policy.json` for `m.safetensors`.
             metadata: what JSON can hold: the epoch, `rng.bit_generator.state`, the model's sizes.
@@ -205,13 +196,9 @@ class ParameterCollection:
             >>> import edbatch as eb, pathlib, tempfile
             >>> path = pathlib.Path(tempfile.mkdtemp()) / "m.safetensors"
             >>> model = eb.ParameterCollection(seed=0)
-            >>> W = model.add_parameters((2, 3), name="W", init=1.0)
             >>> model.save(path, metadata={"epoch": 3})
-            >>> W.set_value(W.value() * 0)
             >>> model.load(path).metadata
             {'epoch': 3}
-            >>> W.value().sum()
-            np.float32(6.0)
         """
         save_checkpoint(path, self, trainer, policy, metadata)
 
@@ -224,7 +211,6 @@ class ParameterCollection:
         is given: then the run goes on as it was. (Files of other libraries freeze nothing.)
 
         Args:
-            path: what `save` wrote.
             trainer: takes over its state from the file; its hyper-parameters stay as they are. The run that was saved
                 goes on: dropout draws what it would have drawn there (see `edbatch.seed`).
             strict: whether names, shapes and dtypes must be the same on both sides. If not, what fits is loaded.
@@ -252,11 +238,7 @@ class ParameterCollection:
             parameter.freeze(flag)
 
     def count(self, frozen: bool = True) -> int:
-        """The number of entries of all parameters.
-
-        Args:
-            frozen: whether those of frozen ones count.
-        """
+        """The number of entries of all parameters, or of those that are not `frozen`."""
         every = checked_flag("ParameterCollection.count: frozen", frozen)
         return sum(parameter.spec.size for parameter in self if every or not parameter.frozen)
 
@@ -266,17 +248,15 @@ class ParameterCollection:
         Example:
             >>> import edbatch as eb
             >>> model = eb.ParameterCollection()
-            >>> embed = model.add_lookup_parameters((1000, 64), name="embed")
             >>> W, b = model.add_parameters((5, 64), name="W"), model.add_parameters(5, name="b")
-            >>> embed.freeze()
+            >>> b.freeze()
             >>> print(model.summary())  # doctest: +NORMALIZE_WHITESPACE
-            name       shape       dtype      entries
-            ---------  ----------  -------  ---------  ------
-            embed      (1000, 64)  float32     64,000  frozen
-            W          (5, 64)     float32        320
-            b          (5,)        float32          5
-            (total)                            64,325
-            (trained)                             325
+            name       shape    dtype      entries
+            ---------  -------  -------  ---------  ------
+            W          (5, 64)  float32        320
+            b          (5,)     float32          5  frozen
+            (total)                            325
+            (trained)                          320
         """
         rows = [
             (name, str(x.shape), str(x.dtype), f"{x.spec.size:,}", "frozen" if x.frozen else "")
@@ -316,7 +296,7 @@ class ParameterCollection:
         return any(parameter is item for parameter in self)
 
     def __getitem__(self, name: str) -> Parameter:
-        found = self._parameters.get(self._prefix + name) if isinstance(name, str) else None
+        found = self.get(name)
         if found is None:
             raise MissingNameError(f"no parameter {shown(name)}; there are {', '.join(self.keys()) or 'none'}")
         return found
@@ -334,16 +314,17 @@ class ParameterCollection:
 
     def _add(self, kind: type[Parameter], shape: Any, name: str | None, init: Any) -> Parameter:
         full = self._new_name(name)
-        size = checked_shape(f"parameter {full!r}", shape)
+        place = f"parameter {full!r}"
+        size = checked_shape(place, shape)
         self._expect_new(full, size)
         if kind is LookupParameters and not size:
-            raise EdBatchError(f"parameter {full!r}: expected a shape of at least one axis, got {shown(shape)}")
+            raise EdBatchError(f"{place}: expected a shape of at least one axis, got {shown(shape)}")
         try:
-            array = initial_value(init, self._random, size, self.dtype, f"parameter {full!r}")
+            array = initial_value(init, self._random, size, self.dtype, place)
         except EdBatchError:
             raise
         except MemoryError as error:
-            raise EdBatchError(f"parameter {full!r}: expected a shape that fits into memory ({error})") from error
+            raise EdBatchError(f"{place}: expected a shape that fits into memory ({error})") from error
         parameter = self._parameters[full] = kind(full, array, self.device)
         return parameter
 

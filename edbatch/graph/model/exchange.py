@@ -30,9 +30,6 @@ def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:
         >>> from edbatch import from_dlpack
         >>> from_dlpack([[1, 2]]).shape
         (1, 2)
-        >>> from_dlpack("two")
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: from_dlpack: expected numbers, got str
     """
     refuse_masked(value, place)
     try:
@@ -50,16 +47,7 @@ def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:
 
 
 def cast(array: np.ndarray, dtype: np.dtype, place: str) -> np.ndarray:
-    """The numbers in a dtype, without a copy where they have it.
-
-    Raises:
-        EdBatchError: one is finite, and too large for the dtype.
-
-    Example:
-        >>> cast(np.array([1e39]), np.dtype("float32"), "W")
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: W: 1e+39 is too large for float32
-    """
+    """The numbers in a dtype, without a copy where they have it; a finite one that is too large for it is an error."""
     try:
         with np.errstate(over="raise"):
             return np.asarray(array, dtype)

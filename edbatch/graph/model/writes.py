@@ -62,13 +62,10 @@ def note_write(parameters: Iterable[Parameter]) -> None:
         for parameter in parameters:
             for member in parameter.members():
                 member.written = _time
-        for graph in _of_this_thread():
-            graph.note_write(_time)
-
-
-def _of_this_thread() -> list[Any]:
-    here = get_ident()
-    return [graph for thread, held in list(_graphs.values()) if thread == here and (graph := held()) is not None]
+        here = get_ident()
+        for thread, held in list(_graphs.values()):
+            if thread == here and (graph := held()) is not None:
+                graph.note_write(_time)
 
 
 def now() -> int:
@@ -77,16 +74,11 @@ def now() -> int:
 
 
 def expect_unwritten(specs: Iterable[ParameterSpec], since: int) -> None:
-    """Check that parameters are what they were.
-
-    Raises:
-        EdBatchError: some have been written to after the time `since`; names them.
-    """
+    """Raise an error that names those parameters which have been written to after the time `since`."""
     if since == _time:
         return
     parameters = [parameter for spec in specs if (parameter := spec.parameter()) is not None]
-    members = [member for parameter in parameters for member in parameter.members()]
-    changed = dict.fromkeys(member.name for member in members if member.written > since)
+    changed = {member.name: 0 for x in parameters for member in x.members() if member.written > since}
     if changed:
         raise EdBatchError(
             f"backward: {', '.join(changed)} changed after the graph had run (an update, set_value, load or "

@@ -4,10 +4,10 @@ import sys
 from typing import Any
 
 from edbatch.graph import methods
+from edbatch.graph.ops import declaring as _declaring
 from edbatch.graph.ops import index as _index  # noqa: F401 (it sets an operator)
-from edbatch.graph.ops.compare import equal, greater, greater_equal, less, less_equal, not_equal, where
+from edbatch.graph.ops.along_axis import cumsum, k_max_pool, top_k
 from edbatch.graph.ops.convolve import conv1d, conv2d
-from edbatch.graph.ops.cumulative import cumsum
 from edbatch.graph.ops.elementwise import (
     abs,
     add,
@@ -15,15 +15,21 @@ from edbatch.graph.ops.elementwise import (
     cos,
     divide,
     elu,
+    equal,
     erf,
     erfc,
     exp,
     gelu,
+    greater,
+    greater_equal,
     leaky_relu,
+    less,
+    less_equal,
     log,
     log_sigmoid,
     multiply,
     neg,
+    not_equal,
     power,
     relu,
     scale_gradient,
@@ -36,10 +42,10 @@ from edbatch.graph.ops.elementwise import (
     square,
     subtract,
     tanh,
+    where,
 )
 from edbatch.graph.ops.indices import argmax, argmin, gather, one_hot, scatter, scatter_add
 from edbatch.graph.ops.inputs import input, lookup, ones, parameter, scalar, zeros
-from edbatch.graph.ops.largest import k_max_pool, top_k
 from edbatch.graph.ops.lists import attention, dots, weighted_sum
 from edbatch.graph.ops.loss import (
     binary_cross_entropy,
@@ -80,3 +86,5 @@ _METHODS: dict[str, Any] = {
 }  # fmt: skip
 for _name, _function in _METHODS.items():
     setattr(methods.Methods, _name, _function)
+for _name in __all__:
+    globals()[_name].__doc__ = _declaring.with_example(globals()[_name].__doc__)

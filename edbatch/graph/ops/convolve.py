@@ -14,18 +14,16 @@ from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.ops.matrix import MATMUL_STACK, matmul
 from edbatch.graph.ops.shape import reshape, transpose
-from edbatch.graph.ops.windows import Moves, Sizes, columns, pad, padded, per_axis, windows_gradient
+from edbatch.graph.ops.windows import AXES, Moves, Sizes, columns, pad, padded, padded_shape, per_axis, windows_gradient
 from edbatch.graph.record import record, to_expression
 from edbatch.graph.spec import Shape
 
 
 def _shape(x: Shape, weight: Shape, *bias: Shape, padding: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Shape:
-    n = len(padding)
-    expect(len(x) == n + 1, f"expected [channels, {'height, width' if n == 2 else 'length'}]")
-    text = f"expected weights [out, channels / groups, {'height, width' if n == 2 else 'length'}]"
+    whole, n = padded_shape(x, padding), len(padding)
+    text = f"expected weights [out, channels / groups, {AXES[n]}]"
     expect(len(weight) == n + 2 and x[0] == weight[1] * groups and weight[0] % groups == 0, text)
     expect(bias in ((), ((weight[0],),)), f"expected a bias of {weight[0]}")
-    whole = (x[0], *(size + 2 * more for size, more in zip(x[1:], padding, strict=True)))
     return (weight[0], *Moves(weight[2:], stride, dilation).counts(whole))
 
 
@@ -135,25 +133,31 @@ CONV2D = composite(
 )
 
 
-def _calls(op: Op, n: int) -> dict[int, Callable[..., Expression]]:
-    """The callers, by the number of operands."""
+def _checked(op: Op, n: int, operands: tuple[Any, ...], moves: tuple[Any, ...]) -> Attributes:
+    place = f"{op.name}({', '.join(repr(x.spec) for x in operands)})"
+    stride, padding, dilation, groups = moves
+    return _attributes(
+        per_axis(f"{place}: padding", padding, n, 0),
+        per_axis(f"{place}: stride", stride, n),
+        per_axis(f"{place}: dilation", dilation, n),
+        *per_axis(f"{place}: groups", groups, 1),
+    )
 
-    def attributes(operands: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, groups: Any) -> Attributes:
-        place = f"{op.name}({', '.join(repr(x.spec) for x in operands)})"
-        return _attributes(
-            per_axis(f"{place}: padding", padding, n, 0),
-            per_axis(f"{place}: stride", stride, n),
-            per_axis(f"{place}: dilation", dilation, n),
-            *per_axis(f"{place}: groups", groups, 1),
-        )
 
-    def without_bias(x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Attributes:
-        return attributes((x, weight), stride, padding, dilation, groups)
-
-    def with_bias(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Attributes:
-        return attributes((x, weight, bias), stride, padding, dilation, groups)
-
-    return {2: recorded(op, 2)(without_bias), 3: recorded(op, 3)(with_bias)}
+def _calls(op: Op, n: int) -> tuple[Callable[..., Expression], Callable[..., Expression]]:
+    """The callers without and with a bias."""
+    return (
+        recorded(op, 2)(
+            lambda x, weight, stride, padding, dilation, groups: _checked(
+                op, n, (x, weight), (stride, padding, dilation, groups)
+            )
+        ),
+        recorded(op, 3)(
+            lambda x, weight, bias, stride, padding, dilation, groups: _checked(
+                op, n, (x, weight, bias), (stride, padding, dilation, groups)
+            )
+        ),
+    )
 
 
 _CALLS = {op: _calls(op, n) for n, op in ((1, CONV1D), (2, CONV2D))}
@@ -166,7 +170,7 @@ def _convolution(op: Op, x: Any, weight: Any, bias: Any, *given: Any) -> Express
         if padding == "same":
             operands = (_as_many_windows(op, x, weight, stride, dilation), *operands[1:])
         padding = 0
-    return _CALLS[op][len(operands)](*operands, stride, padding, dilation, groups)
+    return _CALLS[op][len(operands) - 2](*operands, stride, padding, dilation, groups)
 
 
 def _as_many_windows(op: Op, x: Any, weight: Any, stride: Any, dilation: Any) -> Any:
@@ -190,12 +194,7 @@ def conv1d(
     Arguments, result and errors are those of `conv2d`, without the height: `x` is [channels, length], the weights are
     [out, channels / groups, length of a window].
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.conv1d(eb.input([[1.0, 2.0, 4.0]]), eb.input([[[1.0, -1.0]]]))
-        >>> y.value()
-        array([[-1., -2.]], dtype=float32)
+    Example: eb.conv1d(eb.input([[1.0, 2.0, 4.0]]), eb.input([[[1.0, -1.0]]])) -> [[-1. -2.]]
     """
     return _convolution(CONV1D, x, weight, bias, stride, padding, dilation, groups)
 
@@ -222,13 +221,6 @@ def conv2d(
         EdBatchError: the shapes do not fit, there is no room for a window, or windows that are to be as many as entries
             have another stride than 1.
 
-    Example:
-        >>> import edbatch as eb
-        >>> model = eb.ParameterCollection()
-        >>> W = model.add_parameters((8, 3, 3, 3))
-        >>> with eb.Graph():
-        ...     y = eb.conv2d(eb.zeros((3, 28, 28)), W, stride=2, padding=1)
-        >>> y.shape
-        (8, 14, 14)
+    Example: eb.conv2d(eb.ones((1, 3, 3)), eb.ones((1, 1, 2, 2)), stride=2, padding=1) -> [[[1. 2.] [2. 4.]]]
     """
     return _convolution(CONV2D, x, weight, bias, stride, padding, dilation, groups)

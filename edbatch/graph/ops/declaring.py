@@ -1,7 +1,8 @@
-"""How element-wise ops are declared: operands broadcast per sample like NumPy's."""
+"""How element-wise ops are declared, whose operands broadcast per sample like NumPy's; and examples in docstrings."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,18 @@ from edbatch.graph.op_callers import Attributes, recorded
 from edbatch.graph.record import checked_number
 from edbatch.graph.spec import Shape
 
+_EXAMPLE = re.compile(r"^( *)Example: (.*) -> (.*)$", re.MULTILINE)
+_SHOWN = r"""\1Example:
+\1    >>> import edbatch as eb
+\1    >>> with eb.Graph():
+\1    ...     print(\2.value())
+\1    \3"""
+
+
+def with_example(text: str | None) -> str | None:
+    """A docstring with its line `Example: expression -> value` written out as a doctest; -OO leaves none."""
+    return text and _EXAMPLE.sub(_SHOWN, text)
+
 
 def broadcast_shape(*shapes: Shape) -> Shape:
     """NumPy's broadcasting rule, per sample."""
@@ -23,20 +36,39 @@ def broadcast_shape(*shapes: Shape) -> Shape:
         raise EdBatchError("shapes do not broadcast") from None
 
 
+_ONE = [((),), ((5,),), ((2, 3),)]
+TWO = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
+
+
+def elementwise_op(
+    name: str, scalar: str, gradient: Any, *attributes: dict[str, float], shapes: Any = _ONE, **more: Any
+) -> Op:
+    """Declare an op that is tested on operands of these shapes, with each of these attributes, which are numbers.
+
+    `more`: `low` and `high` of its samples, and columns of `Op`.
+    """
+    domain = {key: more.pop(key) for key in ("low", "high") if key in more}
+    samples = tuple(Sample(operands, given, **domain) for given in attributes or ({},) for operands in shapes)
+    shape = broadcast_shape if len(shapes[0]) > 1 else lambda shape, **_: shape
+    return declare(Op(name, shape, elementwise=True, scalar=scalar, gradient=gradient, samples=samples, **more))
+
+
+def _public(op: Op, operands: int, function: Any, doc: str, module: str) -> Any:
+    """The caller of an op, under the name that users know it by."""
+    function.__module__, function.__name__, function.__qualname__ = module, op.name, op.name
+    function.__doc__ = doc
+    return recorded(op, operands)(function)
+
+
 def unary_op(
     name: str, formula: str, gradient: Callable, example: str, scalar: str, **domain: Any
 ) -> Callable[[Any], Expression]:
-    """Declare an element-wise op of one operand; `example` is its value at 0.5, for the docstring."""
-    op = declare(
-        Op(
-            name,
-            lambda shape: shape,
-            elementwise=True,
-            scalar=scalar,
-            gradient=gradient,
-            samples=tuple(Sample((shape,), **domain) for shape in [(), (5,), (2, 3)]),
-        )
-    )
+    """Declare an element-wise op of one operand.
+
+    Args:
+        formula, example: what it computes, and its value at 0.5, for the docstring.
+        domain: `low` and `high` of its samples.
+    """
     doc = f"""{formula}, element by element.
 
     Args:
@@ -45,89 +77,44 @@ def unary_op(
     Returns:
         Expression of the shape and dtype of `x`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.{name}(eb.scalar(0.5))
-        >>> print(f"{{y.value():.4f}}")
-        {example}
+    Example: eb.{name}(eb.scalar(0.5)) -> {example}
     """
 
     def function(x: Any) -> Attributes:
         return {}
 
-    return recorded(op)(_public(function, gradient.__module__, name, doc))
-
-
-def _public(function: Any, module: str, name: str, doc: str) -> Any:
-    """A function under the name that users know it by."""
-    function.__module__, function.__name__, function.__qualname__, function.__doc__ = module, name, name, doc
-    return function
-
-
-def two_operands(name: str, gradient: Callable, scalar: str, chooses: bool = False, **domain: Any) -> Op:
-    """Declare an element-wise op of two operands; `chooses` as of `Op`."""
-    shapes: list[tuple[Shape, ...]] = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
-    samples = tuple(Sample(pair, **domain) for pair in shapes)
-    return declare(
-        Op(
-            name,
-            broadcast_shape,
-            elementwise=True,
-            scalar=scalar,
-            gradient=gradient,
-            chooses=chooses,
-            samples=samples,
-        )
-    )
+    op = elementwise_op(name, scalar, gradient, **domain)
+    return _public(op, 1, function, doc, gradient.__module__)
 
 
 def binary_op(
-    name: str, symbol: str, gradient: Callable, example: str, scalar: str, module: str = "", **domain: Any
+    name: str, formula: str, gradient: Callable, example: str, scalar: str, **more: Any
 ) -> Callable[..., Expression]:
-    """Declare an element-wise op of two operands.
+    """Declare an element-wise op of two operands; `example` is its value at (3, 2), otherwise as `unary_op`."""
+    doc = f"{formula}, element by element; shapes broadcast per sample like NumPy's"
+    given = f"eb.{name}(eb.scalar(3), eb.scalar(2)) -> {example}"
+    return row_of_two(
+        elementwise_op(name, scalar, gradient, shapes=TWO, **more), doc, given, "edbatch.graph.ops.elementwise"
+    )
 
-    Args:
-        name, gradient, scalar: see `Op`.
-        symbol, example: a formula, and the value at (3, 2), for the docstring.
-        module: that it is of; by default that of its gradient.
-        domain: of its samples, and `chooses`.
-    """
-    doc = f"""{symbol}, element by element; shapes broadcast per sample like NumPy's.
+
+def row_of_two(op: Op, formula: str, example: str, module: str = "") -> Callable[[Any, Any], Expression]:
+    """The caller of an op of two operands; for its docstring what it computes, and an example as in `with_example`."""
+    doc = f"""{formula}.
 
     Args:
         a, b: expressions, parameters, numbers or arrays.
 
     Raises:
-        EdBatchError: the shapes do not broadcast, or the operands belong to different graphs.
+        EdBatchError: the shapes do not fit, or the operands belong to different graphs.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.{name}(eb.scalar(3), eb.scalar(2))
-        >>> print(f"{{y.value():.4f}}")
-        {example}
+    Example: {example}
     """
 
     def function(a: Any, b: Any) -> Attributes:
         return {}
 
-    op = two_operands(name, gradient, scalar, **domain)
-    return recorded(op, 2)(_public(function, module or gradient.__module__, name, doc))
-
-
-def numbered_op(name: str, gradient: Callable, samples: list[dict[str, float]], scalar: str) -> Op:
-    """Declare an element-wise op of one operand with attributes that are numbers."""
-    return declare(
-        Op(
-            name,
-            lambda shape, **_: shape,
-            elementwise=True,
-            scalar=scalar,
-            gradient=gradient,
-            samples=tuple(Sample((shape,), attributes) for attributes in samples for shape in [(5,), (2, 3)]),
-        )
-    )
+    return _public(op, 2, function, doc, module or op.shape.__module__)
 
 
 def numbers(name: str, x: Any, **given: Any) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -13,16 +12,16 @@ from edbatch.graph.cell.trace import Payload
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
-from edbatch.graph.integers import is_integers
+from edbatch.graph.integers import counted, is_integers
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
-from edbatch.graph.op_callers import Attributes, recorded
+from edbatch.graph.op_callers import Attributes, called_as, recorded
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.compare import alike, greater, greater_equal, less, where
+from edbatch.graph.ops.elementwise import alike, greater, greater_equal, less, where
 from edbatch.graph.ops.loss import unpick
 from edbatch.graph.ops.reduce import max, min, over_axes, reduced_shape, samples_over_axes
 from edbatch.graph.ops.shape import checked_axis, embed, unsqueeze
-from edbatch.graph.record import FEW, array_input, checked_size, constant_node, graph_of, record, to_operand
+from edbatch.graph.record import array_input, checked_size, constant_node, graph_of, record, to_operand
 from edbatch.graph.sources import ONES
 from edbatch.graph.spec import Shape
 
@@ -30,21 +29,10 @@ from edbatch.graph.spec import Shape
 _MOST_FLOAT32 = 2**24
 
 
-def ramp(count: int, first: int = 0) -> Expression:
-    """So many integers from the first on: a constant of a body."""
-    return array_input(current_graph(), np.arange(first, first + count))
-
-
-FIRST = declare(Op("first", reduced_shape, reduction="first", gradient=no_gradient, samples=samples_over_axes()))
-first = over_axes(FIRST)  # the number of the first entry that is not 0, or -1
-
-
-def _argmax(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
-    return first(alike(x, max(x, axes, keepdims=True)), axes, keepdims)
-
-
-def _argmin(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
-    return first(alike(x, min(x, axes, keepdims=True)), axes, keepdims)
+# The number of the first entry that is not 0, or -1.
+first = over_axes(
+    declare(Op("first", reduced_shape, reduction="first", gradient=no_gradient, samples=samples_over_axes()))
+)
 
 
 def told_apart(place: Any, dtype: np.dtype, size: int) -> None:
@@ -53,69 +41,65 @@ def told_apart(place: Any, dtype: np.dtype, size: int) -> None:
         raise EdBatchError(f"{place}: float32 tells at most {_MOST_FLOAT32:,} entries apart, got {size:,}")
 
 
-_argmax_over = over_axes(composite("argmax", reduced_shape, _argmax, samples_over_axes(), flat=True), told_apart)
-_argmin_over = over_axes(composite("argmin", reduced_shape, _argmin, samples_over_axes(), flat=True), told_apart)
+def _number_of(name: str, best: Callable[..., Expression]) -> Callable[[Any], Callable[..., Expression]]:
+    """Declare the number of the first entry that is the best."""
+
+    def number_of(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
+        return first(alike(x, best(x, axes, keepdims=True)), axes, keepdims)
+
+    op = composite(name, reduced_shape, number_of, samples_over_axes(), flat=True)
+    return called_as(over_axes(op, told_apart, several=False))
 
 
-def _one_axis(name: str, axis: Any) -> Any:
-    if axis is not None and not isinstance(axis, int | np.integer):
-        raise EdBatchError(f"{name}: expected an axis, or None for all, got {shown(axis)}")
-    return axis
-
-
-def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Expression:
+@_number_of("argmax", max)
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """The number of the largest entry along an axis, or among all entries, row by row; as NumPy's.
 
     Of several that are equal it is the first; NaN counts as the largest. The number is of the dtype of `x`, and an
-    index for `gather` and `one_hot`. No gradient flows through it.
-
-    Args:
-        x: expression with at least one axis.
-        axis: None: all.
-        keepdims: leave the axis (or all) in with size 1.
+    index for `gather` and `one_hot`. No gradient flows through it. `keepdims` leaves the axis (or all) in with size 1.
 
     Raises:
         EdBatchError: there is no such axis, or several are given, or it has more entries than the dtype tells apart.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.argmax(eb.input([[1.0, 3.0, 3.0], [5.0, 2.0, 0.0]]), axis=1)
-        >>> y.value()
-        array([1., 0.], dtype=float32)
+    Example: eb.argmax(eb.input([[1.0, 3.0, 3.0], [5.0, 2.0, 0.0]]), axis=1) -> [1. 0.]
     """
-    return _argmax_over(x, _one_axis("argmax", axis), keepdims)
 
 
-def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Expression:
+@_number_of("argmin", min)
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """The number of the smallest entry along an axis, or among all; as `argmax`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.argmin(eb.input([2.0, -1.0, -1.0]))
-        >>> y.value()
-        np.float32(1.0)
+    Example: eb.argmin(eb.input([2.0, -1.0, -1.0])) -> 1.0
     """
-    return _argmin_over(x, _one_axis("argmin", axis), keepdims)
 
 
-def _names(index: Expression, numbers: Expression) -> Expression:
-    """1 where an index, rounded down, is a number that an entry has."""
-    beyond = index - numbers
-    return greater_equal(beyond, 0) * less(beyond, 1)
+def _one_hot(index: Any, size: int) -> Expression:
+    beyond = unsqueeze(index, -1) - array_input(current_graph(), np.arange(size))
+    return greater_equal(beyond, 0) * less(beyond, 1)  # of an index that is rounded down
 
 
 ONE_HOT = composite(
     "one_hot",
     lambda shape, size: (*shape, size),
-    lambda index, size: _names(unsqueeze(index, -1), ramp(size)),
+    _one_hot,
     (Sample(((),), {"size": 4}), Sample(((3,),), {"size": 5}), Sample(((2, 3),), {"size": 1})),
     flat=True,
 )
 
 
-def one_hot(index: Any, size: int) -> Expression:
+def _one_hot_of_integers(index: Any, size: int) -> Expression | None:
+    if isinstance(index, Operand):
+        return None
+    if size.__class__ is not int or size < 1:
+        size = checked_size("one_hot: size", size)
+    graph = current_graph()
+    if isinstance(index, Payload | int | np.integer):
+        return unpick(constant_node(graph, ONES, (), inner=True), index, size, "one_hot")
+    return one_hot(_indices("one_hot", graph, index, size), size)
+
+
+@recorded(ONE_HOT, otherwise=_one_hot_of_integers)
+def one_hot(index: Any, size: int) -> Attributes:
     """Zeros with a 1 at an index, along a new last axis; PyTorch's `one_hot`.
 
     Args:
@@ -130,35 +114,13 @@ def one_hot(index: Any, size: int) -> Expression:
     Raises:
         EdBatchError: an integer is out of range, or the index is none.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     values = eb.forward([eb.one_hot(1, 3), eb.one_hot([2, 0], 3)])
-        >>> values
-        [array([0., 1., 0.], dtype=float32), array([[0., 0., 1.],
-               [1., 0., 0.]], dtype=float32)]
+    Example: eb.one_hot([2, 0], 3) -> [[0. 0. 1.] [1. 0. 0.]]
     """
-    if isinstance(index, Operand):
-        return _one_hot(index, size)
-    if size.__class__ is not int or size < 1:
-        size = checked_size("one_hot: size", size)
-    graph = current_graph()
-    if isinstance(index, Payload | int | np.integer):
-        return unpick(constant_node(graph, ONES, (), inner=True), index, size, "one_hot")
-    return _one_hot(_indices("one_hot", graph, index, size), size)
-
-
-@recorded(ONE_HOT)
-def _one_hot(index: Any, size: int) -> Attributes:
     return {"size": checked_size("one_hot: size", size)}
 
 
 def _indices(place: Any, graph: Columns, given: Any, size: int) -> Expression:
-    """Integers below `size` as an operand, checked, and counted from the beginning.
-
-    Raises:
-        EdBatchError: one is no integer, out of range, or larger than what the dtype of the graph tells apart.
-    """
+    """Integers below `size` as an operand, checked, and counted from the beginning."""
     told_apart(place, graph.dtype, size)
     if given.__class__ is not np.ndarray:
         refuse_masked(given, place)
@@ -171,40 +133,21 @@ def _indices(place: Any, graph: Columns, given: Any, size: int) -> Expression:
     return array_input(graph, counted(place, found, size))
 
 
-def counted(place: Any, numbers: np.ndarray, size: int) -> np.ndarray:
-    """Numbers of entries, of which negative ones count from the end, counted from the beginning.
-
-    Raises:
-        EdBatchError: one is out of range.
-    """
-    few = numbers.ravel().tolist() if numbers.size <= FEW else (numbers.min().item(), numbers.max().item())
-    least = builtins.min(few)
-    if least < -size or builtins.max(few) >= size:
-        wrong = numbers[(numbers < -size) | (numbers >= size)]
-        raise EdBatchError(f"{place}: index {wrong.flat[0]} is out of range for {size} entries")
-    return numbers.astype(np.int64) % size if least < 0 else numbers  # 8 bits may not hold the size
-
-
-def _fits(x: Shape, index: Shape, axis: int) -> None:
+def _chosen_shape(x: Shape, index: Shape, axis: int) -> Shape:
     text = f"expected an index with the axes of the values, none but axis {axis} longer than theirs"
     expect(len(x) == len(index) > 0, text)
     expect(all(few <= size for at, (few, size) in enumerate(zip(index, x, strict=True)) if at != axis), text)
-
-
-def _gather_shape(x: Shape, index: Shape, axis: int) -> Shape:
-    _fits(x, index, axis)
     return index
+
+
+def _changed_shape(x: Shape, index: Shape, values: Shape, axis: int) -> Shape:
+    expect(values == _chosen_shape(x, index, axis), "expected as many values as indices")
+    return x
 
 
 def among_zeros(x: Expression, shape: Shape) -> Expression:
     """In the corner of zeros of a shape."""
     return x if x.shape == shape else embed(x, shape, tuple((0, size, 1) for size in x.shape))
-
-
-def _added_at_shape(index: Shape, values: Shape, shape_to: Shape, axis: int) -> Shape:
-    _fits(shape_to, index, axis)
-    expect(values == index, "expected as many values as indices")
-    return shape_to
 
 
 def _added_at_gradient(g: Any, out: Any, index: Any, values: Any, shape_to: Shape, axis: int) -> tuple[Any, Expression]:
@@ -216,7 +159,7 @@ def _added_at_gradient(g: Any, out: Any, index: Any, values: Any, shape_to: Shap
 ADDED_AT = declare(
     Op(
         "added_at",
-        _added_at_shape,
+        lambda index, values, shape_to, axis: _changed_shape(shape_to, index, values, axis),
         gradient=_added_at_gradient,
         samples=(
             Sample(((3,), (3,)), {"shape_to": (5,), "axis": 0}, low=0.0, high=4.9),
@@ -225,18 +168,11 @@ ADDED_AT = declare(
         ),
     )
 )
-
-
-def _last_at_shape(index: Shape, shape_to: Shape, axis: int) -> Shape:
-    _fits(shape_to, index, axis)
-    return shape_to
-
-
 # How many entries of an index there are up to the last that names an entry of a shape; 0 if none does.
 LAST_AT = declare(
     Op(
         "last_at",
-        _last_at_shape,
+        lambda index, shape_to, axis: _changed_shape(shape_to, index, index, axis),
         gradient=no_gradient,
         samples=(
             Sample(((3,),), {"shape_to": (5,), "axis": 0}, low=0.0, high=4.9),
@@ -244,12 +180,10 @@ LAST_AT = declare(
         ),
     )
 )
-
-
 GATHER = declare(
     Op(
         "gather",
-        _gather_shape,
+        _chosen_shape,
         picks=True,
         gradient=lambda g, out, x, index, axis: (record(ADDED_AT, (index, g), shape_to=x.shape, axis=axis), None),
         samples=(
@@ -262,7 +196,37 @@ GATHER = declare(
 )
 
 
-def gather(x: Any, index: Any, axis: int) -> Expression:
+def _along(op: Op, x: Any, index: Any, axis: Any) -> Attributes:
+    """The attributes of ops of a value, an index and maybe more, along an axis."""
+    spec, of_index = x.spec, index.spec
+    at = checked_axis(op.name, spec, axis)
+    told_apart(f"{op.name}({spec!r})", spec.dtype, spec.shape[at])
+    if op is SCATTER and at < len(of_index.shape):  # which counts the entries of the index
+        told_apart(f"scatter({spec!r}): index", of_index.dtype, of_index.shape[at])
+    return {"axis": at}
+
+
+def _of_integers(op: Op, call: Callable[..., Expression], x: Any, index: Any, *rest: Any) -> Expression | None:
+    """What these make of integers as the index: they become an input."""
+    if isinstance(index, Operand):
+        return None
+    *others, axis = rest
+    if isinstance(x, ExpressionArray) and is_integers(index) and len(index) == len(x) > 1:
+        raise EdBatchError(
+            f"{op.name}({x.spec!r}): an array of {len(x)} integers for as many entries; expected eb.pick of an "
+            "integer for each entry, or a list of integers that is the same for all"
+        )
+    if x.__class__ is Expression:
+        graph = x.graph
+    else:
+        graph = graph_of(op.name, [one for one in (x, *others) if isinstance(one, Operand)])
+        x = to_operand(op.name, graph, x)
+    size = x.spec.shape[checked_axis(op.name, x.spec, axis)]
+    return call(x, _indices(Place(lambda: f"{op.name}({x.spec!r})"), graph, index, size), *rest)
+
+
+@recorded(GATHER, 2, otherwise=lambda *given: _of_integers(GATHER, gather, *given))  # type: ignore[has-type]
+def gather(x: Any, index: Any, axis: int) -> Attributes:
     """Entries by their number along an axis: `out[i, j] = x[i, index[i, j]]` along axis 1; as PyTorch's `gather`.
 
     With as many entries along all other axes it is NumPy's `take_along_axis`. Several entries of the index may be
@@ -280,63 +244,9 @@ def gather(x: Any, index: Any, axis: int) -> Expression:
     Raises:
         EdBatchError: the shapes do not fit, an integer is out of range, or there is no such axis.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     x = eb.input([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-        ...     y = eb.gather(x, [[2, 0], [1, 1]], axis=1)
-        >>> y.value()
-        array([[3., 1.],
-               [5., 5.]], dtype=float32)
+    Example: eb.gather(eb.input([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), [[2, 0], [1, 1]], axis=1) -> [[3. 1.] [5. 5.]]
     """
-    return _gather_call(x, index, axis)
-
-
-def _along_axis(op: Op) -> Callable[..., Expression]:
-    """The caller of ops of a value, an index and maybe more, along an axis; integers become an index."""
-
-    def attributes(x: Any, index: Any, axis: Any) -> Attributes:
-        spec, of_index = x.spec, index.spec
-        at = checked_axis(op.name, spec, axis)
-        told_apart(f"{op.name}({spec!r})", spec.dtype, spec.shape[at])
-        if op is SCATTER and at < len(of_index.shape):  # which counts the entries of the index
-            told_apart(f"scatter({spec!r}): index", of_index.dtype, of_index.shape[at])
-        return {"axis": at}
-
-    def with_values(x: Any, index: Any, values: Any, axis: Any) -> Attributes:
-        return attributes(x, index, axis)
-
-    of_operands: Any = recorded(op, 2)(attributes) if op is GATHER else recorded(op, 3)(with_values)
-
-    def call(x: Any, index: Any, *rest: Any) -> Expression:
-        *others, axis = rest
-        if not isinstance(index, Operand):
-            if isinstance(x, ExpressionArray) and is_integers(index) and len(index) == len(x) > 1:
-                raise EdBatchError(
-                    f"{op.name}({x.spec!r}): an array of {len(x)} integers for as many entries; expected eb.pick of an "
-                    "integer for each entry, or a list of integers that is the same for all"
-                )
-            if x.__class__ is not Expression:
-                graph = graph_of(op.name, [one for one in (x, *others) if isinstance(one, Operand)])
-                x = to_operand(op.name, graph, x)
-            else:
-                graph = x.graph
-            shape = x.spec.shape
-            known = axis.__class__ is int and 0 <= axis < len(shape)
-            size = shape[axis if known else checked_axis(op.name, x.spec, axis)]
-            index = _indices(Place(lambda: f"{op.name}({x.spec!r})"), graph, index, size)
-        return of_operands(x, index, *rest)
-
-    return call
-
-
-_gather_call = _along_axis(GATHER)
-
-
-def _scatter_shape(x: Shape, index: Shape, values: Shape, axis: int) -> Shape:
-    _fits(x, index, axis)
-    expect(values == index, "expected as many values as indices")
-    return x
+    return _along(GATHER, x, index, axis)
 
 
 def _scatter(x: Any, index: Any, values: Any, axis: int) -> Expression:
@@ -351,18 +261,17 @@ _SCATTERED = (
     Sample(((3, 4), (4, 3), (4, 3)), {"axis": 0}, low=0.0, high=2.9),
     Sample(((2, 3), (2, 4), (2, 4)), {"axis": 1}, low=0.0, high=2.9),
 )
-SCATTER = composite("scatter", _scatter_shape, _scatter, _SCATTERED)
+SCATTER = composite("scatter", _changed_shape, _scatter, _SCATTERED)
 SCATTER_ADD = composite(
     "scatter_add",
-    _scatter_shape,
+    _changed_shape,
     lambda x, index, values, axis: x + record(ADDED_AT, (index, values), shape_to=x.shape, axis=axis),
     _SCATTERED,
 )
 
-_scatter_call, _scatter_add_call = _along_axis(SCATTER), _along_axis(SCATTER_ADD)
 
-
-def scatter(x: Any, index: Any, values: Any, axis: int) -> Expression:
+@recorded(SCATTER, 3, otherwise=lambda *given: _of_integers(SCATTER, scatter, *given))  # type: ignore[has-type]
+def scatter(x: Any, index: Any, values: Any, axis: int) -> Attributes:
     """x with other values where an index says: `out[i, index[i, j]] = values[i, j]` along axis 1; PyTorch's `scatter`.
 
     Of several values for one entry the last along the axis stays, as with NumPy's `put_along_axis`; what stays gets the
@@ -377,26 +286,17 @@ def scatter(x: Any, index: Any, values: Any, axis: int) -> Expression:
     Raises:
         EdBatchError: as `gather`; or there are not as many values as indices.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.scatter(eb.zeros(4), [1, 3], eb.input([5.0, 6.0]), axis=0)
-        >>> y.value()
-        array([0., 5., 0., 6.], dtype=float32)
+    Example: eb.scatter(eb.zeros(4), [1, 3], eb.input([5.0, 6.0]), axis=0) -> [0. 5. 0. 6.]
     """
-    return _scatter_call(x, index, values, axis)
+    return _along(SCATTER, x, index, axis)
 
 
-def scatter_add(x: Any, index: Any, values: Any, axis: int) -> Expression:
+@recorded(SCATTER_ADD, 3, otherwise=lambda *given: _of_integers(SCATTER_ADD, scatter_add, *given))  # type: ignore[has-type]
+def scatter_add(x: Any, index: Any, values: Any, axis: int) -> Attributes:
     """x and what is added to it where an index says: `out[i, index[i, j]] += values[i, j]`; PyTorch's `scatter_add`.
 
     Arguments and errors are those of `scatter`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.scatter_add(eb.ones(3), [1, 1], eb.input([5.0, 6.0]), axis=0)
-        >>> y.value()
-        array([ 1., 12.,  1.], dtype=float32)
+    Example: eb.scatter_add(eb.ones(3), [1, 1], eb.input([5.0, 6.0]), axis=0) -> [ 1. 12. 1.]
     """
-    return _scatter_add_call(x, index, values, axis)
+    return _along(SCATTER_ADD, x, index, axis)

@@ -14,7 +14,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.model.parameters import LookupParameters, Parameter
-from edbatch.graph.node_type import NodeType, intern
+from edbatch.graph.node_type import intern
 from edbatch.graph.op import Op, declare
 from edbatch.graph.op_callers import looked_up
 from edbatch.graph.ops.loss import unpick
@@ -36,21 +36,13 @@ LOOKUP = declare(
 
 
 def input(value: Any) -> Expression:
-    """An array as a value of the current graph, copied now and cast to the graph's dtype.
-
-    Args:
-        value: array or nested list of numbers, any shape.
+    """An array, or a nested list of numbers, as a value of the current graph, copied now and cast to its dtype.
 
     Raises:
         EdBatchError: no graph is current, or `value` is no array of real numbers, is empty or masked; or a tensor of
             another library that is on a GPU or takes part in its differentiation.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     x = eb.input([[1, 2, 3]])
-        >>> x.shape
-        (1, 3)
+    Example: eb.input([[1, 2, 3]]) -> [[1. 2. 3.]]
     """
     graph = current_graph()
     if value.__class__ is np.ndarray:
@@ -68,12 +60,7 @@ def input(value: Any) -> Expression:
 def scalar(value: float) -> Expression:
     """A number as a value of the current graph, with a gradient of its own; shape ().
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     x = eb.scalar(3)
-        >>> x.value()
-        np.float32(3.0)
+    Example: eb.scalar(3) -> 3.0
     """
     if not is_real(value):
         raise EdBatchError(f"scalar: expected a number, got {type(value).__name__}")
@@ -85,12 +72,7 @@ def zeros(shape: int | tuple[int, ...]) -> Expression:
 
     `eb.input(np.zeros(shape))` has a gradient of its own.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     h = eb.zeros(2)
-        >>> h.value()
-        array([0., 0.], dtype=float32)
+    Example: eb.zeros(2) -> [0. 0.]
     """
     return _constant(ZEROS, shape)
 
@@ -98,12 +80,7 @@ def zeros(shape: int | tuple[int, ...]) -> Expression:
 def ones(shape: int | tuple[int, ...]) -> Expression:
     """A value of ones; equal shapes are one node of the graph, whose gradient counts the uses of all, as of `zeros`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     h = eb.ones((1, 2))
-        >>> h.value()
-        array([[1., 1.]], dtype=float32)
+    Example: eb.ones((1, 2)) -> [[1. 1.]]
     """
     return _constant(ONES, shape)
 
@@ -123,15 +100,10 @@ def parameter(parameter: Parameter) -> Expression:
 
     Example:
         >>> import edbatch as eb
-        >>> model = eb.ParameterCollection()
-        >>> experts = [model.add_parameters((2, 2), init=float(i)) for i in range(3)]
-        >>> with eb.Graph() as graph:
-        ...     x = eb.input([1.0, 1.0])
-        ...     y = eb.sum([eb.parameter(W) @ x for W in experts])
-        >>> y.value()
-        array([6., 6.], dtype=float32)
-        >>> graph.report().batches  # one product, one sum
-        2
+        >>> experts = [eb.ParameterCollection().add_parameters((2, 2), init=float(i)) for i in range(3)]
+        >>> with eb.Graph():
+        ...     print(eb.sum([eb.parameter(W) @ eb.ones(2) for W in experts]).value())
+        [6. 6.]
     """
     if not isinstance(parameter, Parameter):
         raise EdBatchError(f"parameter: expected a Parameter, got {shown(parameter)}")
@@ -153,18 +125,18 @@ def lookup(table: Parameter, index: int) -> Expression:
 
     Example:
         >>> import edbatch as eb
-        >>> model = eb.ParameterCollection()
-        >>> embed = model.add_lookup_parameters((3, 2), init=[[0, 1], [2, 3], [4, 5]])
+        >>> embed = eb.ParameterCollection().add_lookup_parameters((3, 2), init=[[0, 1], [2, 3], [4, 5]])
         >>> with eb.Graph():
-        ...     x = eb.lookup(embed, 2)
-        >>> x.value()
-        array([4., 5.], dtype=float32)
+        ...     print(eb.lookup(embed, 2).value())
+        [4. 5.]
     """
     graph = current_graph()
     if not isinstance(table, Parameter) or not table.spec.shape:
         raise EdBatchError(f"lookup: expected a parameter of at least one axis, got {shown(table)}")
-    type, rows = _row_type(table), table.spec.shape[0]
-    lookup.learn((table.spec,), type.id, type.out, (), 0, 0, rows)
+    rows, shape = table.spec.shape[0], table.spec.shape[1:]
+    type = intern(LOOKUP, (), (table.spec,), spec_of(shape, table.spec.dtype))
+    for call in (lookup, _rows_of):
+        call.learn((table.spec,), type.id, type.out, (), 0, 0, rows)
     if index.__class__ is not int or not 0 <= index < rows:
         if is_integers(index):
             graph, numbers = numbered(graph, index)
@@ -178,31 +150,19 @@ def lookup(table: Parameter, index: int) -> Expression:
     return graph.add(type, (), (index,))
 
 
-def _row_type(table: Parameter) -> NodeType:
-    shape = table.spec.shape
-    return intern(LOOKUP, (), (table.spec,), spec_of(shape[1:], table.spec.dtype))
-
-
 @looked_up
 def _rows_of(table: LookupParameters, key: Any) -> Expression:
     """A row, what an index with more parts shows of it, or several rows as a matrix."""
-    if key.__class__ is tuple:
-        return _part_of_row(table, key)
-    if key.__class__ is int or key is None or not is_advanced(key):
-        type = _row_type(table)
-        _rows_of.learn((table.spec,), type.id, type.out, (), 0, 0, table.spec.shape[0])
-        return lookup(table, key)
-    return stack([lookup(table, row) for row in key])
-
-
-def _part_of_row(table: LookupParameters, key: tuple[Any, ...]) -> Expression:
-    if not key or key[0] is Ellipsis or isinstance(key[0], slice) or is_advanced(key[0]):
+    first, *others = key if key.__class__ is tuple and key else (key,)
+    if key.__class__ is not tuple and key is not None and is_advanced(key):
+        return stack([lookup(table, row) for row in key])
+    if key.__class__ is tuple and (first is Ellipsis or isinstance(first, slice | tuple) or is_advanced(first)):
         raise EdBatchError(
             f"{table.spec!r}: expected an index that begins with the number of one row, got {shown(key)}; several "
             f"rows, as a matrix, are {table.name}[[0, 1]], and the whole table is eb.parameter({table.name})"
         )
-    row = lookup(table, key[0])
-    return row[key[1:]] if len(key) > 1 else row
+    row = lookup(table, first)
+    return row[tuple(others)] if others else row
 
 
 LookupParameters.__getitem__ = _rows_of  # type: ignore[method-assign]

@@ -8,34 +8,23 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.array import array
-from edbatch.graph.array_graph import each, numbered
+from edbatch.graph.array_graph import each
 from edbatch.graph.cell.trace import Payload, Trace
-from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray, is_one
-from edbatch.graph.integers import is_integers
+from edbatch.graph.integers import FEW, is_integers
 from edbatch.graph.model.exchange import from_dlpack
-from edbatch.graph.model.parameters import LookupParameters, Parameter
-from edbatch.graph.node_type import node_type
+from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, binary, indexed, recorded
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.declaring import broadcast_shape
-from edbatch.graph.ops.elementwise import abs, add, exp, log, maximum2, minimum2, multiply, relu, square
+from edbatch.graph.ops.declaring import elementwise_op, row_of_two
+from edbatch.graph.ops.elementwise import abs, add, exp, log, maximum2, minimum2, multiply, relu, square, where
 from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import log_softmax
 from edbatch.graph.ops.reduce import max, mean, sum
 from edbatch.graph.ops.shape import reshape, stop_gradient
-from edbatch.graph.record import (
-    FEW,
-    checked_index,
-    checked_label,
-    checked_number,
-    number,
-    record,
-    to_expression,
-    to_operand,
-)
+from edbatch.graph.record import checked_index, checked_label, checked_number, number, to_expression, to_operand
 from edbatch.graph.spec import Shape
 
 
@@ -49,8 +38,9 @@ def _same_shapes(a: Shape, b: Shape, **_: Any) -> Shape:
     return ()
 
 
-def _unpick_shape(shape: Shape, size: int) -> Shape:
-    return (size, *shape)
+def _pairs(*given: Any, **domain: Any) -> tuple[Sample, ...]:
+    """Samples of two operands of one shape; `given`: their attributes, or none."""
+    return tuple(Sample((shape, shape), *given, **domain) for shape in [(4,), (), (2, 3)])
 
 
 def unpick(x: Expression, index: Any, size: int, place: str = "unpick") -> Expression:
@@ -59,38 +49,6 @@ def unpick(x: Expression, index: Any, size: int, place: str = "unpick") -> Expre
         x, index = each(x, index)
         index = checked_index(index, size, place)
     return _unpick_call(x, size, index)
-
-
-def omit(x: Any, index: Any) -> Expression:
-    """x with zeros at `index`."""
-    x, index = each(x, index)
-    return record(OMIT, (x,), (checked_index(index, x.shape[0], "omit"),))
-
-
-def _cross_entropy(x: Any, label: Any) -> Expression:
-    top = stop_gradient(max(x, keepdims=True))
-    # Of every term first: the difference of two large ones is not exact.
-    return reshape(log(sum(exp(x - top), keepdims=True)) - (pick(x, label) - top), ())
-
-
-def _hinge(x: Any, label: Any, margin: float) -> Expression:
-    return sum(omit(relu(x - pick(x, label) + margin), label))
-
-
-def _binary_entropy_gradient(g: Any, out: Any, p: Any, target: Any) -> tuple[Expression, Expression]:
-    # Where p is 0 or 1, logarithms are cut off as in the loss, and the slope is large but finite (as PyTorch's).
-    odds = maximum2(log(p), -100) - maximum2(log(1 - p), -100)
-    return g * (p - target) / maximum2(p * (1 - p), 1e-12), -g * odds
-
-
-def _huber(a: Any, b: Any, delta: float) -> Expression:
-    size = abs(a - b)
-    small = minimum2(size, delta)
-    return sum(small * (size - 0.5 * small))
-
-
-_PAIRS = (Sample(((4,), (4,))), Sample(((), ())), Sample(((2, 3), (2, 3))))
-_LABELLED = (Sample(((5,),), payload=(5,)),)
 
 
 def _picked_shape(shape: Shape) -> Shape:
@@ -111,69 +69,15 @@ PICK = declare(
 UNPICK = declare(
     Op(
         "unpick",
-        _unpick_shape,
+        lambda shape, size: (size, *shape),
         payload=1,
         scalar="x if index == integer else 0",
         gradient=lambda g, out, x, index, size: pick(g, index),
         samples=(Sample(((),), {"size": 5}, payload=(5,)), Sample(((3,),), {"size": 4}, payload=(4,))),
     )
 )
-OMIT = declare(
-    Op(
-        "omit",
-        lambda shape: shape,
-        payload=1,
-        scalar="0 if index == integer else x",
-        gradient=lambda g, out, x, index: omit(g, index),
-        samples=(Sample(((5,),), payload=(5,)), Sample(((4, 3),), payload=(4,))),
-    )
-)
-BINARY_ENTROPY = declare(
-    Op(
-        "binary_entropy",
-        broadcast_shape,
-        elementwise=True,
-        scalar="-(y * maximum(log(x), -100) + (1 - y) * maximum(log1p(-x), -100))",
-        gradient=_binary_entropy_gradient,
-        samples=tuple(Sample(sample.shapes, low=0.05, high=0.95) for sample in _PAIRS),
-    )
-)
-_unpick_call = recorded(UNPICK)(lambda x, size, index: {"size": size})
-binary_entropy_of = binary(BINARY_ENTROPY)
-CROSS_ENTROPY = composite("cross_entropy", _vector_and_index, _cross_entropy, _LABELLED, payload=1)
-HINGE = composite(
-    "hinge",
-    _vector_and_index,
-    _hinge,
-    (Sample(((5,),), {"margin": 1.0}, payload=(5,)), Sample(((3,),), {"margin": 0.3}, payload=(3,))),
-    payload=1,
-)
-BINARY_CROSS_ENTROPY = composite(
-    "binary_cross_entropy",
-    _same_shapes,
-    lambda p, target: sum(binary_entropy_of(p, target)),
-    tuple(Sample(sample.shapes, low=0.05, high=0.95) for sample in _PAIRS),
-)
-SQUARED_DISTANCE = composite("squared_distance", _same_shapes, lambda a, b: sum(square(a - b)), _PAIRS)
-L1_DISTANCE = composite("l1_distance", _same_shapes, lambda a, b: sum(abs(a - b)), _PAIRS)
-HUBER = composite("huber", _same_shapes, _huber, tuple(Sample(sample.shapes, {"delta": 0.7}) for sample in _PAIRS))
-
 _pick = indexed(PICK)
-_cross_entropy_call = indexed(CROSS_ENTROPY, checked_label)
-_binary_cross_entropy_call = binary(BINARY_CROSS_ENTROPY)
-_hinge_call = recorded(HINGE)(lambda x, margin, label: {"margin": checked_number("hinge: margin", margin)})
-
-
-def _pick_of_parameter(parameter: Parameter, index: Any) -> Expression:
-    """Of a parameter as part of the type: its gradient is then that of the entries that were picked."""
-    if isinstance(parameter, LookupParameters):
-        from edbatch.graph.ops.inputs import lookup
-
-        return lookup(parameter, index)
-    type = node_type(PICK, (), (parameter.spec,))
-    graph, index = numbered(current_graph(), index)
-    place = f"pick({parameter.spec!r}, {shown(index)})"
-    return graph.add(type, (), (checked_index(index, parameter.shape[0], place),))
+_unpick_call = recorded(UNPICK)(lambda x, size, index: {"size": size})
 
 
 _LARGE = 8192  # entries
@@ -210,31 +114,40 @@ def pick(x: Any, index: int) -> Expression:
     Raises:
         EdBatchError: the index is out of range.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.pick(eb.input([1.0, 2.0]), 1)
-        >>> y.value()
-        np.float32(2.0)
+    Example: eb.pick(eb.input([1.0, 2.0]), 1) -> 2.0
     """
     if is_one(x):
         return _pick_of_large(x, index) if x.spec.size > _LARGE and x.graph.__class__ is not Trace else _pick(x, index)
-    return _pick_of_parameter(x, index) if isinstance(x, Parameter) else _pick(x, index)
+    if isinstance(x, Parameter):
+        from edbatch.graph.ops.inputs import lookup
+
+        return lookup(x, index)
+    return _pick(x, index)
 
 
-def _checked_target(place: str, target: Any, most: float = np.inf) -> np.ndarray:
-    """Probabilities that are given as numbers, as an array; of an expression they are not known yet.
+def _cross_entropy(x: Any, label: Any) -> Expression:
+    top = stop_gradient(max(x, keepdims=True))
+    # Of every term first: the difference of two large ones is not exact.
+    return reshape(log(sum(exp(x - top), keepdims=True)) - (pick(x, label) - top), ())
 
-    Raises:
-        EdBatchError: it is no array of real numbers, or one is NaN, negative or above `most`.
-    """
-    found = from_dlpack(target, place)
-    if found.size <= FEW and all([0 <= entry <= most for entry in found.ravel().tolist()]):  # noqa: C419
-        return found
-    wrong = found[~((found >= 0) & (found <= most))]
-    if wrong.size:
-        raise EdBatchError(f"{place}: expected probabilities, got {wrong.flat[0]}")
-    return found
+
+def _hinge(x: Any, label: Any, margin: float) -> Expression:
+    is_label = unpick(number(x.graph, 1), label, x.shape[0])
+    return sum(where(is_label, 0, relu(x - pick(x, label) + margin)))
+
+
+CROSS_ENTROPY = composite(
+    "cross_entropy", _vector_and_index, _cross_entropy, (Sample(((5,),), payload=(5,)),), payload=1
+)
+HINGE = composite(
+    "hinge",
+    _vector_and_index,
+    _hinge,
+    (Sample(((5,),), {"margin": 1.0}, payload=(5,)), Sample(((3,),), {"margin": 0.3}, payload=(3,))),
+    payload=1,
+)
+_cross_entropy_call = indexed(CROSS_ENTROPY, checked_label)
+_hinge_call = recorded(HINGE)(lambda x, margin, label: {"margin": checked_number("hinge: margin", margin)})
 
 
 def _listed(label: Any) -> Any:
@@ -248,9 +161,7 @@ def _listed(label: Any) -> Any:
 def _of_each(logits: ExpressionArray, label: Any) -> Any:
     """Labels of an array's entries as integers; what is a distribution is as it is.
 
-    Raises:
-        EdBatchError: it is a number for each entry, and these are whole but no integers: a distribution, or labels; or
-            a row for each.
+    A number for each entry, whole but no integer, may be a distribution or labels: it is refused, as is a row for each.
     """
     label = _listed(label)
     try:
@@ -288,12 +199,7 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
             as numbers is none, or `logits` is no vector; n whole numbers that are no integers are given for n
             expressions, which may be labels or a distribution.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.cross_entropy(eb.input([0.0, 0.0]), 1)
-        >>> print(f"{y.value():.4f}")
-        0.6931
+    Example: eb.cross_entropy(eb.input([0.0, 0.0]), 1) -> 0.6931...
     """
     if label.__class__ is int and label_smoothing.__class__ is float and not label_smoothing:
         return _cross_entropy_call(logits, label)
@@ -326,12 +232,7 @@ def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
     Raises:
         EdBatchError: the label is out of range (a negative one is), or `scores` is no vector.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.hinge(eb.input([2.0, 1.5, 0.0]), 0)
-        >>> y.value()
-        np.float32(0.5)
+    Example: eb.hinge(eb.input([2.0, 1.5, 0.0]), 0) -> 0.5
     """
     x = to_expression("hinge", scores)
     if len(x.spec.shape) != 1:
@@ -342,6 +243,42 @@ def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
     return _hinge_call(x, margin, label)
 
 
+def _binary_entropy_gradient(g: Any, out: Any, p: Any, target: Any) -> tuple[Expression, Expression]:
+    # Where p is 0 or 1, logarithms are cut off as in the loss, and the slope is large but finite (as PyTorch's).
+    odds = maximum2(log(p), -100) - maximum2(log(1 - p), -100)
+    return g * (p - target) / maximum2(p * (1 - p), 1e-12), -g * odds
+
+
+BINARY_ENTROPY = elementwise_op(
+    "binary_entropy",
+    "-(y * maximum(log(x), -100) + (1 - y) * maximum(log1p(-x), -100))",
+    _binary_entropy_gradient,
+    shapes=[((4,), (4,)), ((), ()), ((2, 3), (2, 3))],
+    low=0.05,
+    high=0.95,
+)
+binary_entropy_of = binary(BINARY_ENTROPY)
+_binary_cross_entropy_call = binary(
+    composite(
+        "binary_cross_entropy",
+        _same_shapes,
+        lambda p, target: sum(binary_entropy_of(p, target)),
+        _pairs(low=0.05, high=0.95),
+    )
+)
+
+
+def _checked_target(place: str, target: Any, most: float = np.inf) -> np.ndarray:
+    """Probabilities that are given as numbers, as an array, checked; of an expression they are not known yet."""
+    found = from_dlpack(target, place)
+    if found.size <= FEW and all([0 <= entry <= most for entry in found.ravel().tolist()]):  # noqa: C419
+        return found
+    wrong = found[~((found >= 0) & (found <= most))]
+    if wrong.size:
+        raise EdBatchError(f"{place}: expected probabilities, got {wrong.flat[0]}")
+    return found
+
+
 def binary_cross_entropy(p: Any, target: Any) -> Expression:
     """-Σ target · log p + (1 - target) · log(1 - p); logarithms are cut off at -100.
 
@@ -349,56 +286,36 @@ def binary_cross_entropy(p: Any, target: Any) -> Expression:
         p: probabilities, any shape (of scores: `sigmoid(scores)`).
         target: same shape, entries in [0, 1].
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.binary_cross_entropy(eb.scalar(0.5), eb.scalar(1))
-        >>> print(f"{y.value():.4f}")
-        0.6931
+    Example: eb.binary_cross_entropy(eb.scalar(0.5), eb.scalar(1)) -> 0.6931...
     """
     if isinstance(target, int | float | np.number | np.ndarray):
         target = _checked_target("binary_cross_entropy: target", target, 1.0)
     return _binary_cross_entropy_call(p, target)
 
 
-@recorded(SQUARED_DISTANCE, 2)
-def squared_distance(a: Any, b: Any) -> Attributes:
-    """Σ (a - b)² over all entries.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.squared_distance(eb.input([1.0, 2.0]), eb.input([3.0, 4.0]))
-        >>> y.value()
-        np.float32(8.0)
-    """
-    return {}
+squared_distance = row_of_two(
+    composite("squared_distance", _same_shapes, lambda a, b: sum(square(a - b)), _pairs()),
+    "Σ (a - b)² over all entries of two operands of one shape",
+    "eb.squared_distance(eb.input([1.0, 2.0]), eb.input([3.0, 4.0])) -> 8.0",
+)
+l1_distance = row_of_two(
+    composite("l1_distance", _same_shapes, lambda a, b: sum(abs(a - b)), _pairs()),
+    "Σ |a - b| over all entries of two operands of one shape",
+    "eb.l1_distance(eb.input([1.0, 2.0]), eb.input([3.0, 4.0])) -> 4.0",
+)
 
 
-@recorded(L1_DISTANCE, 2)
-def l1_distance(a: Any, b: Any) -> Attributes:
-    """Σ |a - b| over all entries.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.l1_distance(eb.input([1.0, 2.0]), eb.input([3.0, 4.0]))
-        >>> y.value()
-        np.float32(4.0)
-    """
-    return {}
+def _huber(a: Any, b: Any, delta: float) -> Expression:
+    size = abs(a - b)
+    small = minimum2(size, delta)
+    return sum(small * (size - 0.5 * small))
 
 
-@recorded(HUBER, 2)
+@recorded(composite("huber", _same_shapes, _huber, _pairs({"delta": 0.7})), 2)
 def huber(a: Any, b: Any, delta: float = 1.0) -> Attributes:
     """Σ of ½d² where |d| <= delta and delta (|d| - ½ delta) elsewhere, d = a - b.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.huber(eb.scalar(3), eb.scalar(0))
-        >>> y.value()
-        np.float32(2.5)
+    Example: eb.huber(eb.scalar(3), eb.scalar(0)) -> 2.5
     """
     found = checked_number("huber: delta", delta)
     expect(found > 0, f"huber: expected delta > 0, got {found}")

@@ -15,6 +15,7 @@ from edbatch.graph.node_type import parameter_of
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, binary, recorded
 from edbatch.graph.operand import Operand
+from edbatch.graph.ops.declaring import row_of_two
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import TRANSPOSE, reshape, transpose, unsqueeze
 from edbatch.graph.record import constant_node, graph_of, record, to_node, to_operand
@@ -30,14 +31,8 @@ def _matmul_shape(a: Shape, b: Shape) -> Shape:
 
 
 def _affine_shape(weight: Shape, x: Shape, bias: Shape) -> Shape:
-    out = _matmul_shape(weight, x)
-    expect(bias == out, f"expected a bias of shape {out}")
+    expect(bias == (out := _matmul_shape(weight, x)), f"expected a bias of shape {out}")
     return out
-
-
-def _dot_shape(a: Shape, b: Shape) -> Shape:
-    expect(len(a) == 1 and a == b, "expected two vectors of one length")
-    return ()
 
 
 def _matmul_gradient(g: Expression, out: Expression, a: Any, b: Any) -> tuple[Expression, Expression]:
@@ -50,40 +45,21 @@ def _matmul_gradient(g: Expression, out: Expression, a: Any, b: Any) -> tuple[Ex
     return g @ b.T, a.T @ g
 
 
-def _affine_gradient(
-    g: Expression, out: Expression, weight: Any, x: Any, bias: Any
-) -> tuple[Expression, Expression, Expression]:
-    return (*_matmul_gradient(g, out, weight, x), g)
-
-
-def _outer_shape(a: Shape, b: Shape) -> Shape:
-    expect(len(a) == 1 == len(b), "expected two vectors")
-    return a + b
-
-
 MATMUL = declare(
     Op(
         "matmul",
         _matmul_shape,
         gradient=_matmul_gradient,
-        samples=(
-            Sample(((3, 4), (4,))),
-            Sample(((3, 4), (4, 2))),
-            Sample(((4,), (4, 2))),
-            Sample(((4,), (4,))),
-        ),
+        samples=tuple(map(Sample, [((3, 4), (4,)), ((3, 4), (4, 2)), ((4,), (4, 2)), ((4,), (4,))])),
     )
 )
 AFFINE = declare(
     Op(
         "affine",
         _affine_shape,
-        gradient=_affine_gradient,
-        samples=(
-            Sample(((3, 4), (4,), (3,))),
-            Sample(((3, 4), (4, 2), (3, 2))),
-            Sample(((4,), (4,), ())),
-            Sample(((4,), (4, 2), (2,))),
+        gradient=lambda g, out, weight, x, bias: (*_matmul_gradient(g, out, weight, x), g),
+        samples=tuple(
+            map(Sample, [((3, 4), (4,), (3,)), ((3, 4), (4, 2), (3, 2)), ((4,), (4,), ()), ((4,), (4, 2), (2,))])
         ),
     )
 )
@@ -95,20 +71,15 @@ def _stack_shape(a: Shape, b: Shape) -> Shape:
     return (max(a[0], b[0]), a[1], b[2])
 
 
-def _stack_gradient(g: Any, out: Any, a: Any, b: Any) -> tuple[Expression, Expression]:
-    return record(MATMUL_STACK, (g, transpose(b, (0, 2, 1)))), record(MATMUL_STACK, (transpose(a, (0, 2, 1)), g))
-
-
-MATMUL_STACK = declare(
+MATMUL_STACK: Op = declare(
     Op(
         "matmul_stack",
         _stack_shape,
-        gradient=_stack_gradient,
-        samples=(
-            Sample(((2, 3, 4), (2, 4, 2))),
-            Sample(((3, 1, 2), (1, 2, 3))),
-            Sample(((1, 2, 2), (2, 2, 1))),
+        gradient=lambda g, out, a, b: (
+            record(MATMUL_STACK, (g, transpose(b, (0, 2, 1)))),
+            record(MATMUL_STACK, (transpose(a, (0, 2, 1)), g)),
         ),
+        samples=tuple(map(Sample, [((2, 3, 4), (2, 4, 2)), ((3, 1, 2), (1, 2, 3)), ((1, 2, 2), (2, 2, 1))])),
     )
 )
 # Rows times a transposed parameter, which is part of the type, so that all rows of a batch are one product.
@@ -118,10 +89,25 @@ LINEAR = composite(
     lambda rows, weight: record(MATMUL, (rows, transpose(weight))),
     (Sample(((2, 4), (3, 4))), Sample(((1, 4), (3, 4)))),
 )
+
+
+def _outer_shape(a: Shape, b: Shape) -> Shape:
+    expect(len(a) == 1 == len(b), "expected two vectors")
+    return a + b
+
+
 OUTER = composite("outer", _outer_shape, lambda a, b: unsqueeze(a, 1) * b, (Sample(((3,), (4,))),))
+
+
+def _dot_shape(a: Shape, b: Shape) -> Shape:
+    expect(len(a) == 1 and a == b, "expected two vectors of one length")
+    return ()
+
+
 DOT = composite("dot", _dot_shape, lambda a, b: sum(a * b), (Sample(((4,), (4,))),))
-
-
+dot = row_of_two(
+    DOT, "Inner product of two vectors of one length", "eb.dot(eb.input([1.0, 2.0]), eb.input([3.0, 4.0])) -> 11.0"
+)
 _HAVE_AXES = (Operand, np.ndarray)
 
 
@@ -152,10 +138,9 @@ def _of_stacks(a: Any, b: Any) -> Expression | None:
     graph = graph_of("matmul", (a, b))
     a, b = (to_operand("matmul", graph, x) for x in (a, b))
     place = Place(lambda: f"matmul({a.spec!r}, {b.spec!r})")
-    if not a.ndim or not b.ndim:
-        raise EdBatchError(f"{place}: expected vectors, matrices or stacks of these")
-    if a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
-        raise EdBatchError(f"{place}: inner sizes differ: {a.shape[-1]} and {b.shape[-2 if b.ndim > 1 else 0]}")
+    expect(a.ndim > 0 and b.ndim > 0, f"{place}: expected vectors, matrices or stacks of these")
+    inner = b.shape[-2 if b.ndim > 1 else 0]
+    expect(a.shape[-1] == inner, f"{place}: inner sizes differ: {a.shape[-1]} and {inner}")
     if b.ndim <= 2:  # one product of all rows
         rows = reshape(to_node(graph, a), (-1, a.shape[-1]))
         return reshape(matmul(rows, b), (*a.shape[:-1], *b.shape[1:]))
@@ -201,54 +186,23 @@ def matmul(a: Any, b: Any) -> Attributes:
     Raises:
         EdBatchError: inner sizes differ, an operand has no axes, or stacks do not broadcast.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.matmul(eb.input([[1.0, 2.0], [3.0, 4.0]]), eb.input([1.0, 1.0]))
-        >>> y.value()
-        array([3., 7.], dtype=float32)
+    Example: eb.matmul(eb.input([[1.0, 2.0], [3.0, 4.0]]), eb.input([1.0, 1.0])) -> [3. 7.]
     """
     return {}
 
 
 @recorded(AFFINE, 3)
 def affine(weight: Any, x: Any, bias: Any) -> Attributes:
-    """`weight @ x + bias` as one node: the bias is added in place.
-
-    Args:
-        weight: [m, k] or [k].
-        x: [k] or [k, n].
-        bias: of the shape of `weight @ x`.
+    """`weight @ x + bias` as one node: the bias, of the shape of the product, is added in place.
 
     Raises:
-        EdBatchError: the shapes do not fit.
+        EdBatchError: the shapes do not fit: [m, k] or [k] times [k] or [k, n].
 
-    Example:
-        >>> import edbatch as eb
-        >>> model = eb.ParameterCollection()
-        >>> W, b = model.add_parameters((1, 2), init=1.0), model.add_parameters(1, init=0.5)
-        >>> with eb.Graph():
-        ...     y = eb.affine(W, eb.input([1.0, 2.0]), b)
-        >>> y.value()
-        array([3.5], dtype=float32)
-    """
-    return {}
-
-
-@recorded(DOT, 2)
-def dot(a: Any, b: Any) -> Attributes:
-    """Inner product of two vectors of one length.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.dot(eb.input([1.0, 2.0]), eb.input([3.0, 4.0]))
-        >>> y.value()
-        np.float32(11.0)
+    Example: eb.affine(eb.input([[1.0, 1.0]]), eb.input([1.0, 2.0]), eb.input([0.5])) -> [3.5]
     """
     return {}
 
 
 for _class in (Expression, Parameter):
-    for _name, _call in {"matmul": matmul, "rmatmul": lambda self, other: matmul(other, self)}.items():
-        setattr(_class, f"__{_name}__", _call)
+    setattr(_class, "__matmul__", matmul)  # noqa: B010 (mypy knows that they have none)
+    setattr(_class, "__rmatmul__", lambda self, other: matmul(other, self))  # noqa: B010

@@ -11,6 +11,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.op_callers import P, called_as
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.shape import checked_axis, reshape, split
 from edbatch.graph.record import entries_of, graph_of, to_node, to_operands
@@ -37,20 +38,12 @@ def _stack_shape(*shapes: Shape, axis: int) -> Shape:
     return (*shapes[0][:axis], len(shapes), *shapes[0][axis:])
 
 
-def _concatenate_gradient(g: Any, out: Any, *operands: Any, axis: int) -> list[Expression]:
-    return split(g, [x.shape[axis] for x in operands], axis)
-
-
-def _stack_gradient(g: Any, out: Any, *operands: Any, axis: int) -> list[Expression]:
-    return [g[(slice(None),) * axis + (i,)] for i in range(len(operands))]
-
-
 CONCATENATE = declare(
     Op(
         "concatenate",
         _concatenate_shape,
         places=_concatenate_places,
-        gradient=_concatenate_gradient,
+        gradient=lambda g, out, *operands, axis: split(g, [x.shape[axis] for x in operands], axis),
         samples=(
             Sample(((2,), (3,), (1,)), {"axis": 0}),
             Sample(((2, 3), (2, 1)), {"axis": 1}),
@@ -63,39 +56,37 @@ STACK = declare(
         "stack",
         _stack_shape,
         places=lambda out, shapes, axis: [out[(slice(None),) * (axis + 1) + (i,)] for i in range(len(shapes))],
-        gradient=_stack_gradient,
+        gradient=lambda g, out, *xs, axis: [g[(slice(None),) * axis + (i,)] for i in range(len(xs))],
         samples=(Sample(((), (), ()), {"axis": 0}), Sample(((3,), (3,)), {"axis": 1})),
     )
 )
 
 
-def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]:
-    """The caller of ops that put operands side by side."""
+def _placed(op: Op, new_axes: int) -> Callable[[Callable[P, Any]], Callable[P, Expression]]:
+    """Make the caller of an op that puts operands side by side of a function, whose docstring it has."""
 
-    def slow(given: Iterable[Any], axis: int) -> Expression:
-        is_one = isinstance(given, Operand) and not isinstance(given, ExpressionArray)
-        xs = [] if is_one else entries_of(given)
-        if not xs or given is xs[0]:
-            raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {shown(given)}")
-        graph = graph_of(op.name, xs)
-        listed = [to_node(graph, x) for x in to_operands(op, graph, xs)]
-        if op is CONCATENATE and any(not x.shape for x in listed):  # a number is a vector of one entry
-            return call([x if x.shape else reshape(x, 1) for x in listed], axis)
-        axes = ("axis", checked_axis(op.name, listed[0].spec, axis, new_axes))
-        type = node_type(op, (axes,), tuple([x.spec for x in listed]))
-        if axis.__class__ is int and all(isinstance(x, Expression) for x in xs):
+    def slow(xs: Iterable[Any], axis: int = 0) -> Expression:
+        is_one = isinstance(xs, Operand) and not isinstance(xs, ExpressionArray)
+        given = [] if is_one else entries_of(xs)
+        if not given or xs is given[0]:
+            raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {shown(xs)}")
+        graph = graph_of(op.name, given)
+        nodes = [to_node(graph, x) for x in to_operands(op, graph, given)]
+        if op is CONCATENATE and any(not x.shape for x in nodes):  # a number is a vector of one entry
+            return call([x if x.shape else reshape(x, 1) for x in nodes], axis)
+        axes = ("axis", checked_axis(op.name, nodes[0].spec, axis, new_axes))
+        type = node_type(op, (axes,), tuple([x.spec for x in nodes]))
+        if axis.__class__ is int and all(isinstance(x, Expression) for x in given):
             call.learn(type.operands, type.id, type.out, (axis,))
-        return graph.add(type, [x.id for x in listed])
+        return graph.add(type, [x.id for x in nodes])
 
-    call = caller(PLACE, slow, ("xs", "axis"), defaults=(0,))
-    return call
-
-
-_concatenate_call = _placer(CONCATENATE, 0)
-_stack_call = _placer(STACK, 1)
+    slow.__qualname__ = op.name  # for Python's errors
+    call: Any = caller(PLACE, slow, ("xs", "axis"), defaults=(0,))
+    return called_as(call)
 
 
-def concatenate(xs: Sequence[Any], axis: int = 0) -> Expression:
+@_placed(CONCATENATE, 0)
+def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
     """Expressions one after the other along an axis.
 
     Args:
@@ -106,25 +97,13 @@ def concatenate(xs: Sequence[Any], axis: int = 0) -> Expression:
     Raises:
         EdBatchError: an empty list, or shapes that do not fit; the operand is named.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.concatenate([eb.input([1.0, 2.0]), eb.input([3.0])])
-        >>> y.value()
-        array([1., 2., 3.], dtype=float32)
+    Example: eb.concatenate([eb.input([1.0, 2.0]), eb.input([3.0])]) -> [1. 2. 3.]
     """
-    return _concatenate_call(xs, axis)
 
 
-def stack(xs: Sequence[Any], axis: int = 0) -> Expression:
+@_placed(STACK, 1)
+def stack(xs: Sequence[Any], axis: int = 0) -> Any:
     """Expressions of one shape side by side along a new axis.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.stack([eb.input([1.0, 2.0]), eb.input([3.0, 4.0])])
-        >>> y.value()
-        array([[1., 2.],
-               [3., 4.]], dtype=float32)
+    Example: eb.stack([eb.input([1.0, 2.0]), eb.input([3.0, 4.0])]) -> [[1. 2.] [3. 4.]]
     """
-    return _stack_call(xs, axis)

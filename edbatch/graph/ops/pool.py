@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.op import Op, Sample, composite, declare, expect
+from edbatch.graph.op import Op, composite, declare, expect
 from edbatch.graph.op_callers import Attributes, recorded
-from edbatch.graph.ops.compare import alike, equal, where
+from edbatch.graph.ops.elementwise import alike, equal, where
 from edbatch.graph.ops.indices import first
 from edbatch.graph.ops.reduce import over_axes, reduced_shape, samples_over_axes, sum
 from edbatch.graph.ops.shape import reshape
-from edbatch.graph.ops.windows import Moves, Sizes, padded, padded_moves, windows
+from edbatch.graph.ops.windows import Moves, Sizes, padded, padded_moves, padded_shape, window_samples, windows
 from edbatch.graph.record import array_input
 from edbatch.graph.spec import Shape
 
@@ -29,22 +30,13 @@ def _to_the_first(g: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: boo
 
 
 FIRST_MAX = declare(
-    Op(
-        "first_max",
-        reduced_shape,
-        reduction="max",
-        gradient=_to_the_first,
-        chooses=True,
-        samples=samples_over_axes(),
-    )
+    Op("first_max", reduced_shape, reduction="max", gradient=_to_the_first, chooses=True, samples=samples_over_axes())
 )
 first_max = over_axes(FIRST_MAX)  # of equal entries, the first gets the gradient
 
 
 def _shape(shape: Shape, padding: Sizes, **moves: Sizes) -> Shape:
-    n = len(padding)
-    expect(len(shape) == n + 1, f"expected [channels, {'height, width' if n == 2 else 'length'}]")
-    whole = (shape[0], *(size + 2 * more for size, more in zip(shape[1:], padding, strict=True)))
+    whole = padded_shape(shape, padding)
     small = all(2 * more <= size for more, size in zip(padding, moves["sizes"], strict=True))
     expect(small, "expected a padding of at most half a window")
     return (shape[0], *Moves(**moves).counts(whole))
@@ -60,23 +52,19 @@ def _avg_pool(x: Any, padding: Sizes, **moves: Sizes) -> Expression:
     return sum(seen, tuple(range(len(padding)))) / math.prod(moves["sizes"])
 
 
-def _samples(n: int) -> tuple[Sample, ...]:
-    cases = [(2, 2, 0, 1), (3, 1, 1, 1), (1, 3, 0, 1), (2, 3, 1, 2), (5, 7, 0, 1)]
-    names = ("sizes", "stride", "padding", "dilation")
-    found = [{name: (number,) * n for name, number in zip(names, case, strict=True)} for case in cases]
-    return tuple(Sample(((2, *(5, 6)[:n]),), attributes) for attributes in found)
+def _pool(n: int, name: str, body: Callable[..., Expression]) -> Callable[[Any], Callable[..., Expression]]:
+    """Declare an op of windows over the last n axes."""
+    cases = [(0, 2, 2, 1), (0, 3, 1, 1), (0, 1, 3, 1), (1, 2, 3, 2), (0, 5, 7, 1)]  # padding, size, stride, dilation
+    samples = window_samples(*(((2, *(5, 6)[:n]), *((number,) * n for number in case)) for case in cases))
+    return recorded(composite(name, _shape, body, samples))
 
 
-MAX_POOL1D, MAX_POOL2D = (composite(f"max_pool{n}d", _shape, _max_pool, _samples(n)) for n in (1, 2))
-AVG_POOL1D, AVG_POOL2D = (composite(f"avg_pool{n}d", _shape, _avg_pool, _samples(n)) for n in (1, 2))
-
-
-def _moves(op: Op, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any = 1) -> Attributes:
+def _moves(name: str, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any = 1) -> Attributes:
     stride = kernel_size if stride is None else stride
-    return padded_moves(f"{op.name}({x.spec!r})", int(op.name[-2]), kernel_size, stride, padding, dilation)
+    return padded_moves(f"{name}({x.spec!r})", int(name[-2]), kernel_size, stride, padding, dilation)
 
 
-@recorded(MAX_POOL2D)
+@_pool(2, "max_pool2d", _max_pool)
 def max_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Attributes:
     """The largest entry of each window of an image; PyTorch's `max_pool2d`, of one sample.
 
@@ -96,65 +84,35 @@ def max_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, d
     Raises:
         EdBatchError: there is no room for a window, or a number does not fit.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.max_pool2d(eb.input([[[1.0, 2.0, 5.0, 0.0], [3.0, 4.0, 0.0, 0.0]]]), 2)
-        >>> y.value()
-        array([[[4., 5.]]], dtype=float32)
+    Example: eb.max_pool2d(eb.input([[[1.0, 2.0, 5.0, 0.0], [3.0, 4.0, 0.0, 0.0]]]), 2) -> [[[4. 5.]]]
     """
-    return _moves(MAX_POOL2D, x, kernel_size, stride, padding, dilation)
+    return _moves("max_pool2d", x, kernel_size, stride, padding, dilation)
 
 
-@recorded(MAX_POOL1D)
+@_pool(1, "max_pool1d", _max_pool)
 def max_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Attributes:
     """The largest entry of each window of a sequence [channels, length]; otherwise as `max_pool2d`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.max_pool1d(eb.input([[1.0, 4.0, 2.0]]), 2, stride=1)
-        >>> y.value()
-        array([[4., 4.]], dtype=float32)
+    Example: eb.max_pool1d(eb.input([[1.0, 4.0, 2.0]]), 2, stride=1) -> [[4. 4.]]
     """
-    return _moves(MAX_POOL1D, x, kernel_size, stride, padding, dilation)
+    return _moves("max_pool1d", x, kernel_size, stride, padding, dilation)
 
 
-@recorded(AVG_POOL2D)
+@_pool(2, "avg_pool2d", _avg_pool)
 def avg_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Attributes:
     """The mean of each window of an image; PyTorch's `avg_pool2d`, of one sample.
 
-    Args:
-        x: [channels, height, width].
-        kernel_size: of a window: its height and width, or an integer for both; so are the others.
-        stride: from one window to the next; None: as far as a window goes.
-        padding: zeros on both sides of each axis, which count as entries; at most half a window.
+    Zeros of the padding count as entries. Arguments, result and errors are otherwise those of `max_pool2d`.
 
-    Returns:
-        [channels, height, width]: a number for each window.
-
-    Raises:
-        EdBatchError: there is no room for a window, or a number does not fit.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.avg_pool2d(eb.input([[[1.0, 2.0, 5.0, 0.0], [3.0, 4.0, 0.0, 1.0]]]), 2)
-        >>> y.value()
-        array([[[2.5, 1.5]]], dtype=float32)
+    Example: eb.avg_pool2d(eb.input([[[1.0, 2.0, 5.0, 0.0], [3.0, 4.0, 0.0, 1.0]]]), 2) -> [[[2.5 1.5]]]
     """
-    return _moves(AVG_POOL2D, x, kernel_size, stride, padding)
+    return _moves("avg_pool2d", x, kernel_size, stride, padding)
 
 
-@recorded(AVG_POOL1D)
+@_pool(1, "avg_pool1d", _avg_pool)
 def avg_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Attributes:
     """The mean of each window of a sequence [channels, length]; otherwise as `avg_pool2d`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.avg_pool1d(eb.input([[1.0, 4.0, 2.0]]), 2, stride=1)
-        >>> y.value()
-        array([[2.5, 3. ]], dtype=float32)
+    Example: eb.avg_pool1d(eb.input([[1.0, 4.0, 2.0]]), 2, stride=1) -> [[2.5 3. ]]
     """
-    return _moves(AVG_POOL1D, x, kernel_size, stride, padding)
+    return _moves("avg_pool1d", x, kernel_size, stride, padding)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.list_callers import variadic
 from edbatch.graph.op import OPS, Op, Sample, composite, declare, expect
-from edbatch.graph.op_callers import Attributes, recorded
+from edbatch.graph.op_callers import Attributes, called_as, named, recorded
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.compare import alike, where
-from edbatch.graph.ops.elementwise import abs, add, is_zero, maximum2, minimum2, sqrt, square
+from edbatch.graph.ops.elementwise import alike, is_zero, maximum2, minimum2, sqrt, square, where
 from edbatch.graph.ops.segments import (
     logsumexp_by,
     segment_logsumexp,
@@ -41,42 +41,38 @@ def reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
 
 
 def samples_over_axes() -> tuple[Sample, ...]:
-    """What they are tested on."""
-    cases: list[tuple[Shape, tuple[int, ...], bool]] = [
-        ((5,), (0,), False),
-        ((2, 3), (0, 1), False),
-        ((2, 3), (1,), False),
-        ((2, 3), (0,), True),
-    ]
+    """The samples of these."""
+    cases = [((5,), (0,), False), ((2, 3), (0, 1), False), ((2, 3), (1,), False), ((2, 3), (0,), True)]
     return tuple(Sample((shape,), {"axes": axes, "keepdims": keepdims}) for shape, axes, keepdims in cases)
 
 
-def over_axes(op: Op, check: Callable[[str, np.dtype, int], None] = lambda *_: None) -> Callable[..., Expression]:
-    """The fast way for ops over axes of one operand.
+def over_axes(
+    op: Op, check: Callable[[str, np.dtype, int], None] = lambda *_: None, several: bool = True
+) -> Callable[..., Expression]:
+    """The caller of ops over axes of one operand: over one, all, or, where it may, several.
 
-    Args:
-        check: raises if (op and operand, its dtype, how many entries are reduced to one) make no sense.
+    `check` raises if (op and operand, its dtype, how many entries are reduced to one) make no sense.
     """
 
     def attributes(x: Any, axis: Axis = None, keepdims: bool = False) -> Attributes:
-        spec, ndim = x.spec, len(x.spec.shape)
-        given = range(ndim) if axis is None else entries_of(axis)
+        spec, place = x.spec, f"{op.name}({x.spec!r})"
+        if not several and axis is not None and not isinstance(axis, int | np.integer):
+            raise EdBatchError(f"{op.name}: expected an axis, or None for all, got {shown(axis)}")
+        given = range(len(spec.shape)) if axis is None else entries_of(axis)
         axes = tuple(sorted(checked_axis(op.name, spec, a) for a in given))
-        expect(len(set(axes)) == len(axes), f"{op.name}({spec!r}): axis {axis} names an axis twice")
-        expect(
-            isinstance(keepdims, int | np.bool_), f"{op.name}({spec!r}): keepdims={shown(keepdims)}; expected a bool"
-        )
-        check(f"{op.name}({spec!r})", spec.dtype, math.prod(spec.shape[axis] for axis in axes))
+        expect(len(set(axes)) == len(axes), f"{place}: axis {axis} names an axis twice")
+        expect(isinstance(keepdims, int | np.bool_), f"{place}: keepdims={shown(keepdims)}; expected a bool")
+        check(place, spec.dtype, math.prod(spec.shape[axis] for axis in axes))
         return {"axes": axes, "keepdims": bool(keepdims)}
 
-    return recorded(op)(attributes)
+    return recorded(op)(named(op, attributes))
 
 
 def _reduction(name: str, slope: Callable) -> Callable[..., Expression]:
     """Declare a reduction over axes that kernels have.
 
-    Args:
-        slope: (gradient of the result, result, both with the reduced axes kept at size 1; x, axes) -> gradient of x.
+    `slope` makes of the gradient of the result and the result, both with the reduced axes kept at size 1, x and the
+    axes the gradient of x.
     """
 
     def gradient(g: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
@@ -89,11 +85,7 @@ def _reduction(name: str, slope: Callable) -> Callable[..., Expression]:
 
 
 def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expression]:
-    """Declare a reduction that is written with others.
-
-    Args:
-        body: (x, axes) -> the result, with the reduced axes kept at size 1.
-    """
+    """Declare a reduction that is written with others: `body(x, axes)`, with the reduced axes kept at size 1."""
 
     def reduced(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
         found = body(x, axes)
@@ -112,44 +104,27 @@ def _over_list(
         reduction: over elements.
         unrolled, gradient: of what others are made of in a cell, see `Op`.
     """
-    return variadic(
-        declare(
-            Op(
-                name,
-                lambda shape: shape,
-                variadic=True,
-                composite=reduction,
-                unrolled=unrolled,
-                gradient=gradient,
-                chooses=reduction in (segment_max, segment_min),
-                samples=(Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),))),
-            )
-        ),
-        called,
+    op = Op(
+        name,
+        lambda shape: shape,
+        variadic=True,
+        composite=reduction,
+        unrolled=unrolled,
+        gradient=gradient,
+        chooses=reduction in (segment_max, segment_min),
+        samples=(Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),))),
     )
+    return variadic(declare(op), called)
 
 
 def _total(*xs: Any) -> Expression:
     return reduce(add, xs)
 
 
-def _largest(*xs: Any) -> Expression:
-    return reduce(maximum2, xs)
-
-
-def _smallest(*xs: Any) -> Expression:
-    return reduce(minimum2, xs)
-
-
 def _to_the_largest(g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> Expression:
     """Divided evenly among the entries that are the result; NaN's among all NaN."""
     among = alike(x, out)
     return where(among, g / sum(among, axes, keepdims=True), 0)
-
-
-_sum_over = _reduction("sum", lambda g, out, x, axes: g)
-_max_over = _reduction("max", _to_the_largest)
-_min_over = _reduction("min", _to_the_largest)
 
 
 def _mean(x: Any, axes: tuple[int, ...]) -> Expression:
@@ -173,20 +148,17 @@ def _std(x: Any, axes: tuple[int, ...]) -> Expression:
     return scale * _root(mean(square(from_mean / scale), axes, keepdims=True))
 
 
-def _norm(x: Any, axes: tuple[int, ...]) -> Expression:
-    return _root(sum(square(x), axes, keepdims=True))
-
-
 def _root(x: Expression) -> Expression:
     """√x, through which no gradient flows where x is 0: its slope there is infinite, that of what has a root is not."""
     zero = is_zero(x)
     return sqrt(x + zero) - zero
 
 
+_sum_over = _reduction("sum", lambda g, out, x, axes: g)
+_max_over = _reduction("max", _to_the_largest)
+_min_over = _reduction("min", _to_the_largest)
 _mean_over = _written("mean", _mean)
-_std_over = _written("std", _std)
 _logsumexp_over = _written("logsumexp", _logsumexp)
-_norm_over = _written("norm", _norm)
 
 
 def _to_the_largest_of(g: Any, out: Any, *xs: Any) -> list[Expression]:
@@ -198,8 +170,8 @@ def _to_the_largest_of(g: Any, out: Any, *xs: Any) -> list[Expression]:
 
 _sum_list_of = _over_list("sum_list", "sum", segment_sum, _total, lambda g, out, *xs: [g] * len(xs))
 _mean_list_of = _over_list("mean_list", "mean", segment_mean)
-_maximum_list_of = _over_list("maximum_list", "max", segment_max, _largest, _to_the_largest_of)
-_minimum_list_of = _over_list("minimum_list", "min", segment_min, _smallest, _to_the_largest_of)
+_maximum_list_of = _over_list("maximum_list", "max", segment_max, lambda *xs: reduce(maximum2, xs), _to_the_largest_of)
+_minimum_list_of = _over_list("minimum_list", "min", segment_min, lambda *xs: reduce(minimum2, xs), _to_the_largest_of)
 _elementwise_maximum_of = variadic(OPS["maximum_list"], "maximum")
 _elementwise_minimum_of = variadic(OPS["minimum_list"], "minimum")
 _logsumexp_list_of = _over_list("logsumexp_list", "logsumexp", segment_logsumexp)
@@ -237,13 +209,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
         EdBatchError: an empty list without `like`, `like` without a list, expressions of different shapes, or no such
             axis.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     a, b = eb.input([1.0, 2.0]), eb.input([3.0, 4.0])
-        ...     values = eb.forward([eb.sum([a, b]), eb.sum(a)])
-        >>> values
-        [array([4., 6.], dtype=float32), np.float32(3.0)]
+    Example: eb.sum([eb.input([1.0, 2.0]), eb.input([3.0, 4.0])]) -> [4. 6.]
     """
     if not is_list("sum", x, axis, keepdims):
         if like is not None:
@@ -259,12 +225,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
     """Mean of a list of expressions of one shape, or of one expression over axes; arguments as in `sum`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.mean([eb.scalar(1), eb.scalar(2)])
-        >>> y.value()
-        np.float32(1.5)
+    Example: eb.mean([eb.scalar(1), eb.scalar(2)]) -> 1.5
     """
     return _mean_list_of(x) if is_list("mean", x, axis, keepdims) else _mean_over(x, axis, keepdims)
 
@@ -272,27 +233,25 @@ def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
     """log Σ eˣ without overflow, of a list or over axes; arguments as in `sum`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.logsumexp(eb.input([1000.0, 1000.0]))
-        >>> print(f"{y.value():.3f}")
-        1000.693
+    Example: eb.logsumexp(eb.input([1000.0, 1000.0])) -> 1000.69...
     """
     return _logsumexp_list_of(x) if is_list("logsumexp", x, axis, keepdims) else _logsumexp_over(x, axis, keepdims)
 
 
-def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
+@called_as(_written("std", _std))
+def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """Standard deviation over axes (divided by n, not n - 1).
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.std(eb.input([1.0, 3.0]))
-        >>> y.value()
-        np.float32(1.0)
+    Example: eb.std(eb.input([1.0, 3.0])) -> 1.0
     """
-    return _std_over(x, axis, keepdims)
+
+
+@called_as(_written("norm", lambda x, axes: _root(sum(square(x), axes, keepdims=True))))
+def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Euclidean norm over axes.
+
+    Example: eb.norm(eb.input([3.0, 4.0])) -> 5.0
+    """
 
 
 def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -301,43 +260,17 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
     Where several are equal, each has the same share of the gradient, as in PyTorch's `amax`. A NaN is the result, and
     has the gradient, which several share; `amax` then gives every entry NaN.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.max(eb.input([[1.0, 3.0], [5.0, 2.0]]), axis=0)
-        >>> y.value()
-        array([5., 3.], dtype=float32)
+    Example: eb.max(eb.input([[1.0, 3.0], [5.0, 2.0]]), axis=0) -> [5. 3.]
     """
     return _maximum_list_of(x) if is_list("max", x, axis, keepdims) else _max_over(x, axis, keepdims)
 
 
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
-    """Smallest entry of one expression over axes, or entry-wise minimum of a list; arguments as in `sum`.
+    """Smallest entry of one expression over axes, or entry-wise minimum of a list; otherwise as `max`.
 
-    Where several are equal, each has the same share of the gradient, as in PyTorch's `amin`. A NaN is the result, and
-    has the gradient, which several share; `amin` then gives every entry NaN.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.min(eb.input([3.0, 1.0]))
-        >>> y.value()
-        np.float32(1.0)
+    Example: eb.min(eb.input([3.0, 1.0])) -> 1.0
     """
     return _minimum_list_of(x) if is_list("min", x, axis, keepdims) else _min_over(x, axis, keepdims)
-
-
-def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
-    """Euclidean norm over axes.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.norm(eb.input([3.0, 4.0]))
-        >>> y.value()
-        np.float32(5.0)
-    """
-    return _norm_over(x, axis, keepdims)
 
 
 def maximum(a: Any, b: Any = None) -> Expression:
@@ -346,13 +279,7 @@ def maximum(a: Any, b: Any = None) -> Expression:
     Where several are equal, each has the same share of the gradient, as in PyTorch. A NaN is the result, and has the
     gradient, which several share; PyTorch gives it whole to both operands.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     a, b = eb.input([1.0, 4.0]), eb.input([3.0, 2.0])
-        ...     y = eb.maximum([a, b, a])
-        >>> y.value()
-        array([3., 4.], dtype=float32)
+    Example: eb.maximum([eb.input([1.0, 4.0]), eb.input([3.0, 2.0]), eb.zeros(2)]) -> [3. 4.]
     """
     if b is not None:
         return maximum2(a, b)
@@ -361,17 +288,9 @@ def maximum(a: Any, b: Any = None) -> Expression:
 
 
 def minimum(a: Any, b: Any = None) -> Expression:
-    """Entry-wise minimum of two operands (which broadcast), or of a list of expressions of one shape.
+    """Entry-wise minimum of two operands (which broadcast), or of a list; otherwise as `maximum`.
 
-    Where several are equal, each has the same share of the gradient, as in PyTorch. A NaN is the result, and has the
-    gradient, which several share; PyTorch gives it whole to both operands.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.minimum(eb.input([1.0, 4.0]), 2)
-        >>> y.value()
-        array([1., 2.], dtype=float32)
+    Example: eb.minimum(eb.input([1.0, 4.0]), 2) -> [1. 2.]
     """
     if b is not None:
         return minimum2(a, b)

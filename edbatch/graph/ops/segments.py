@@ -10,8 +10,7 @@ import numpy as np
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import Op
-from edbatch.graph.ops.compare import alike, greater, where
-from edbatch.graph.ops.elementwise import clip, exp, is_zero, log
+from edbatch.graph.ops.elementwise import alike, clip, exp, greater, is_zero, log, where
 from edbatch.graph.ops.shape import stop_gradient
 from edbatch.graph.sources import ONES
 from edbatch.graph.spec import spec_of

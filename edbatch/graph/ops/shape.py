@@ -31,7 +31,7 @@ def _index_shape(shape: Shape, index: Index) -> Shape:
     return np.empty(shape, dtype=np.bool_)[_as_key(index)].shape if shape else ()
 
 
-def _view(name: str, shape: Any, forward: Any, gradient: Any, samples: tuple[Sample, ...]) -> Op:
+def _view(name: str, shape: Any, forward: Any, gradient: Any, *samples: Sample) -> Op:
     return declare(Op(name, shape, forward, Kind.VIEW, gradient=gradient, samples=samples))
 
 
@@ -59,12 +59,10 @@ INDEX: Op = _view(
     _index_shape,
     lambda x, index: x[(slice(None), *_as_key(index))],
     lambda g, out, x, index: embed(g, x.shape, index),
-    (
-        Sample(((5,),), {"index": ((1, 4, None),)}),
-        Sample(((5,),), {"index": (2,)}),
-        Sample(((4, 3),), {"index": (1,)}),
-        Sample(((4, 3),), {"index": ((None, None, -1), (0, 3, 2))}),
-    ),
+    Sample(((5,),), {"index": ((1, 4, None),)}),
+    Sample(((5,),), {"index": (2,)}),
+    Sample(((4, 3),), {"index": (1,)}),
+    Sample(((4, 3),), {"index": ((None, None, -1), (0, 3, 2))}),
 )
 
 
@@ -78,16 +76,18 @@ RESHAPE = _view(
     _reshape_shape,
     lambda x, shape_to: x.reshape(len(x), *shape_to),
     lambda g, out, x, shape_to: reshape(g, x.shape),  # type: ignore[has-type]
-    (Sample(((2, 3),), {"shape_to": (3, 2)}), Sample(((6,),), {"shape_to": (2, 1, 3)})),
+    Sample(((2, 3),), {"shape_to": (3, 2)}),
+    Sample(((6,),), {"shape_to": (2, 1, 3)}),
 )
 TRANSPOSE = _view(
     "transpose",
     lambda shape, axes: tuple(shape[axis] for axis in axes),
     lambda x, axes: x.transpose(0, *(axis + 1 for axis in axes)),
     lambda g, out, x, axes: transpose(g, [axes.index(axis) for axis in range(len(axes))]),  # type: ignore[has-type]
-    (Sample(((2, 3),), {"axes": (1, 0)}), Sample(((2, 3, 4),), {"axes": (2, 0, 1)})),
+    Sample(((2, 3),), {"axes": (1, 0)}),
+    Sample(((2, 3, 4),), {"axes": (2, 0, 1)}),
 )
-STOP_GRADIENT = _view("stop_gradient", lambda shape: shape, lambda x: x, no_gradient, (Sample(((3,),)),))
+STOP_GRADIENT = _view("stop_gradient", lambda shape: shape, lambda x: x, no_gradient, Sample(((3,),)))
 
 
 def checked_axis(name: str, spec: Spec, axis: Any, new: int = 0) -> int:
@@ -104,19 +104,21 @@ def checked_axis(name: str, spec: Spec, axis: Any, new: int = 0) -> int:
     return found % ndim
 
 
-def parse_index(place: Any, shape: Shape, key: Any) -> Index:
-    """An index as the user writes it, as it is in a type; errors begin with `place`."""
+def without_ellipsis(place: Any, ndim: int, key: Any) -> list[Any]:
+    """The parts of an index into so many axes, with `...` written out as the slices it stands for."""
     parts = list(key) if isinstance(key, tuple) else [key]
     ellipses = [at for at, part in enumerate(parts) if part is Ellipsis]
-    if len(ellipses) > 1 or len(parts) - len(ellipses) > len(shape):
-        raise EdBatchError(f"{place}: too many indices for {len(shape)} axes")
-    full = slice(None)
-    if ellipses:
-        at = ellipses[0]
-        parts[at : at + 1] = [full] * (len(shape) - len(parts) + 1)
-    parts += [full] * (len(shape) - len(parts))
+    missing = ndim - sum(part is not None and part is not Ellipsis for part in parts)
+    if len(ellipses) > 1 or missing < 0:
+        raise EdBatchError(f"{place}: too many indices for {ndim} axes")
+    at = ellipses[0] if ellipses else len(parts)
+    return [*parts[:at], *[slice(None)] * missing, *parts[at + 1 :]]
+
+
+def parse_index(place: Any, shape: Shape, key: Any) -> Index:
+    """An index as the user writes it, as it is in a type; errors begin with `place`."""
     index: list[int | tuple[int | None, int | None, int | None]] = []
-    for part, size in zip(parts, shape, strict=True):
+    for part, size in zip(without_ellipsis(place, len(shape), key), shape, strict=True):
         if isinstance(part, slice):
             try:
                 start, stop, step = part.indices(size)
@@ -149,28 +151,21 @@ def is_several(parts: Any) -> bool:
 
 
 def is_advanced(part: Any) -> bool:
-    """Whether a part of an index is None or several integers; see `advanced_index`."""
+    """Whether a part of an index is None or several integers; see `index`."""
     return part is None or isinstance(part, list | tuple | range) or (isinstance(part, np.ndarray) and part.ndim > 0)
 
 
 @_several(INDEX)
 def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Attributes]:
-    """Cut an expression along an axis into views; costs no batch and no copy.
+    """Cut an expression along an axis of one sample's value into views; costs no batch and no copy.
 
     Args:
-        x: expression.
         parts: a number of equal parts, or the sizes of the parts.
-        axis: of one sample's value.
 
     Raises:
         EdBatchError: the axis does not divide into these parts.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     a, b = eb.split(eb.input([1.0, 2.0, 3.0, 4.0]), 2)
-        >>> b.value()
-        array([3., 4.], dtype=float32)
+    Example: eb.split(eb.input([1.0, 2.0, 3.0, 4.0]), 2)[1] -> [3. 4.]
     """
     place = f"split({x.spec!r}, {shown(parts)}, axis={shown(axis)})"
     at = checked_axis("split", x.spec, axis)
@@ -178,9 +173,9 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Attributes]
     sizes = checked_shape(place, parts, what="an integer, or several")
     if not is_several(parts):
         (count,) = sizes
-        expect(count > 0 and entries % count == 0, f"{place}: {entries} entries do not divide evenly")
+        expect(entries % count == 0, f"{place}: {entries} entries do not divide evenly")
         sizes = (entries // count,) * count
-    expect(len(sizes) > 0 and sum(sizes) == entries, f"{place}: expected sizes adding to {entries}")
+    expect(sum(sizes) == entries, f"{place}: expected sizes adding to {entries}")
     keys = [(*[slice(None)] * at, slice(end - size, end)) for end, size in zip(accumulate(sizes), sizes, strict=True)]
     return [{"index": parse_index(place, x.spec.shape, key)} for key in keys]
 
@@ -192,21 +187,14 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Attributes:
     Raises:
         EdBatchError: the number of entries differs.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.reshape(eb.input([1.0, 2.0, 3.0, 4.0]), (2, -1))
-        >>> y.shape
-        (2, 2)
+    Example: eb.reshape(eb.input([1.0, 2.0, 3.0, 4.0]), (2, -1)) -> [[1. 2.] [3. 4.]]
     """
-    spec = x.spec
-    given = list(checked_shape(f"reshape({spec!r}, {shown(shape)})", shape, least=-1))
+    place, size = f"reshape({x.spec!r}, {shown(shape)})", x.spec.size
+    given = list(checked_shape(place, shape, least=-1))
     known = math.prod(size for size in given if size != -1)
-    if given.count(-1) == 1 and known > 0 and spec.size % known == 0:
-        given[given.index(-1)] = spec.size // known
-    expect(
-        min(given, default=1) > 0, f"reshape({spec!r}, {shown(shape)}): expected sizes that give {spec.size} entries"
-    )
+    if given.count(-1) == 1 and known > 0 and size % known == 0:
+        given[given.index(-1)] = size // known
+    expect(min(given, default=1) > 0, f"{place}: expected sizes that give {size} entries")
     return {"shape_to": tuple(given)}
 
 
@@ -217,19 +205,14 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Attributes:
     Raises:
         EdBatchError: `axes` is no permutation of the axes.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.transpose(eb.input([[1.0, 2.0, 3.0]]))
-        >>> y.shape
-        (3, 1)
+    Example: eb.transpose(eb.input([[1.0, 2.0], [3.0, 4.0]])) -> [[1. 3.] [2. 4.]]
     """
-    spec, ndim = x.spec, len(x.spec.shape)
-    given = range(ndim)[::-1] if axes is None else entries_of(axes)
-    order = tuple(checked_axis("transpose", spec, axis) for axis in given)
-    expect(
-        sorted(order) == list(range(ndim)), f"transpose({spec!r}, {shown(axes)}): expected a permutation of the axes"
+    axes_of_x = range(len(x.spec.shape))
+    order = tuple(
+        checked_axis("transpose", x.spec, axis) for axis in (axes_of_x[::-1] if axes is None else entries_of(axes))
     )
+    permutes = sorted(order) == list(axes_of_x)
+    expect(permutes, f"transpose({x.spec!r}, {shown(axes)}): expected a permutation of the axes")
     return {"axes": order}
 
 
@@ -240,12 +223,7 @@ def squeeze(x: Any, axis: int | None = None) -> Attributes:
     Raises:
         EdBatchError: the axis has another size.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.squeeze(eb.input([[1.0], [2.0]]), 1)
-        >>> y.shape
-        (2,)
+    Example: eb.squeeze(eb.input([[1.0], [2.0]]), 1) -> [1. 2.]
     """
     spec = x.spec
     if axis is None:
@@ -259,12 +237,7 @@ def squeeze(x: Any, axis: int | None = None) -> Attributes:
 def unsqueeze(x: Any, axis: int) -> Attributes:
     """With a new axis of size 1; `axis` counts those of the result. `x[:, None]` is `unsqueeze(x, 1)`.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.unsqueeze(eb.input([1.0, 2.0]), -1)
-        >>> y.shape
-        (2, 1)
+    Example: eb.unsqueeze(eb.input([1.0, 2.0]), -1) -> [[1.] [2.]]
     """
     at = checked_axis("unsqueeze", x.spec, axis, 1)
     return {"shape_to": (*x.spec.shape[:at], 1, *x.spec.shape[at:])}
@@ -274,12 +247,7 @@ def unsqueeze(x: Any, axis: int) -> Attributes:
 def swapaxes(x: Any, first: int, second: int) -> Attributes:
     """Two axes change places.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.swapaxes(eb.zeros((2, 3, 4)), 0, -1)
-        >>> y.shape
-        (4, 3, 2)
+    Example: eb.swapaxes(eb.input([[1.0, 2.0], [3.0, 4.0]]), 0, -1) -> [[1. 3.] [2. 4.]]
     """
     order = list(range(len(x.spec.shape)))
     a, b = (checked_axis("swapaxes", x.spec, axis) for axis in (first, second))
@@ -291,12 +259,7 @@ def swapaxes(x: Any, first: int, second: int) -> Attributes:
 def flip(x: Any, axis: int = 0) -> Attributes:
     """The entries along an axis in reverse order.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.flip(eb.input([1.0, 2.0, 3.0]))
-        >>> y.value()
-        array([3., 2., 1.], dtype=float32)
+    Example: eb.flip(eb.input([1.0, 2.0, 3.0])) -> [3. 2. 1.]
     """
     key = (*[slice(None)] * checked_axis("flip", x.spec, axis), slice(None, None, -1))
     return {"index": parse_index("flip", x.spec.shape, key)}
@@ -306,12 +269,7 @@ def flip(x: Any, axis: int = 0) -> Attributes:
 def stop_gradient(x: Any) -> Attributes:
     """The same value, through which no gradient will flow.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.stop_gradient(eb.scalar(2))
-        >>> y.value()
-        np.float32(2.0)
+    Example: eb.stop_gradient(eb.scalar(2)) -> 2.0
     """
     return {}
 

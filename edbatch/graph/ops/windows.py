@@ -5,11 +5,12 @@ A view whose entries overlap is only seen inside the bodies of composites: kerne
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Kind, Op, Sample, composite, expect
 from edbatch.graph.op_callers import Attributes, recorded
@@ -21,16 +22,11 @@ from edbatch.graph.spec import Shape
 from edbatch.graph.views import look
 
 Sizes = tuple[int, ...]
+AXES = ("", "length", "height, width")  # by their number
 
 
 class Moves(NamedTuple):
-    """How windows move over the last axes, as many as there are sizes.
-
-    Attributes:
-        sizes: of a window.
-        stride: from one window to the next.
-        dilation: from one entry of a window to the next.
-    """
+    """How windows move over the last axes: their sizes, the strides from one to the next, the dilation of entries."""
 
     sizes: Sizes
     stride: Sizes
@@ -42,11 +38,7 @@ class Moves(NamedTuple):
         return tuple((size - 1) * gap + 1 for size, gap in zip(self.sizes, self.dilation, strict=True))
 
     def counts(self, shape: Shape) -> Sizes:
-        """How many windows there are along each axis.
-
-        Raises:
-            EdBatchError: there is no room for one.
-        """
+        """How many windows there are along each axis; an error if there is no room for one."""
         ends = shape[len(shape) - len(self.sizes) :]
         room = len(shape) >= len(self.sizes) and all(map(int.__le__, self.spans, ends))
         expect(room, f"expected room for a window of {' x '.join(map(str, self.spans))}")
@@ -55,6 +47,18 @@ class Moves(NamedTuple):
     def overlap(self) -> bool:
         """Whether an entry may be in several windows, or windows have gaps."""
         return any(step < size for size, step in zip(self.sizes, self.stride, strict=True)) or set(self.dilation) != {1}
+
+
+def padded_shape(shape: Shape, padding: Sizes) -> Shape:
+    """The shape of [channels, ...] with so many more entries on both sides of each axis but the first, checked."""
+    expect(len(shape) == len(padding) + 1, f"expected [channels, {AXES[len(padding)]}]")
+    return (shape[0], *(size + 2 * more for size, more in zip(shape[1:], padding, strict=True)))
+
+
+def window_samples(*cases: Any) -> tuple[Sample, ...]:
+    """Samples of ops of windows of one operand: its shape, padding, sizes, stride and dilation."""
+    names = ("padding", "sizes", "stride", "dilation")
+    return tuple(Sample((shape,), dict(zip(names, numbers, strict=True))) for shape, *numbers in cases)
 
 
 def _strided(x: Any, first: Sizes, shape: Shape, strides: Sizes) -> Any:
@@ -86,11 +90,9 @@ def _shifted(g: Any, sizes: Sizes, dilation: Sizes) -> Any:
     return _strided(g, first, shape, (*along, *g.strides[1 + len(sizes) :]))
 
 
-def _shifted_shape(shape: Shape, sizes: Sizes, dilation: Sizes) -> Shape:
-    return _shifted(np.empty((1, *shape), np.int8), sizes, dilation).shape[1:]
-
-
-SHIFTED = Op("shifted", _shifted_shape, _shifted, Kind.VIEW)
+SHIFTED = Op(
+    "shifted", lambda shape, **given: _shifted(np.empty((1, *shape), np.int8), **given).shape[1:], _shifted, Kind.VIEW
+)
 
 
 def windows_gradient(g: Any, out: Any, x: Any, **given: Sizes) -> Expression:
@@ -98,17 +100,16 @@ def windows_gradient(g: Any, out: Any, x: Any, **given: Sizes) -> Expression:
     moves = Moves(**given)
     if not moves.overlap():
         return _side_by_side(g, x.shape, moves)
-    lead, places = g.shape[: g.ndim - len(moves.sizes)], []
-    index: list[tuple[int | None, int | None, int | None]] = [(0, size, 1) for size in lead]
-    for size, span, step, count in zip(
-        x.shape[-len(moves.sizes) :], moves.spans, moves.stride, moves.counts(x.shape), strict=True
-    ):
-        places.append(size + span - 1)
-        index.append((span - 1, span - 1 + (count - 1) * step + 1, step))
-    spread = embed(g, (*lead, *places), tuple(index))
-    return sum(
-        look(spread, SHIFTED, (("sizes", moves.sizes), ("dilation", moves.dilation))), tuple(range(len(moves.sizes)))
-    )
+    n = len(moves.sizes)
+    lead, sizes = g.shape[: g.ndim - n], x.shape[-n:]
+    places = [size + span - 1 for size, span in zip(sizes, moves.spans, strict=True)]
+    along = [
+        (span - 1, span - 1 + (count - 1) * step + 1, step)
+        for span, step, count in zip(moves.spans, moves.stride, moves.counts(x.shape), strict=True)
+    ]
+    spread = embed(g, (*lead, *places), (*((0, size, 1) for size in lead), *along))
+    shifted = look(spread, SHIFTED, (("sizes", moves.sizes), ("dilation", moves.dilation)))
+    return sum(shifted, tuple(range(n)))
 
 
 def _side_by_side(g: Any, shape: Shape, moves: Moves) -> Expression:
@@ -141,11 +142,7 @@ def padded(x: Expression, padding: Sizes, fill: float = 0.0) -> Expression:
 
 
 def per_axis(place: str, given: Any, ndim: int, least: int = 1) -> Sizes:
-    """One integer for each of so many axes; one alone is for all.
-
-    Raises:
-        EdBatchError: there are more or fewer, one is no integer or below `least`.
-    """
+    """One integer, of at least `least`, for each of so many axes, checked; one alone is for all."""
     what = "an integer" if ndim == 1 else f"an integer, or {ndim}"
     sizes = checked_shape(place, given, least, what)
     if not is_several(given):
@@ -155,10 +152,8 @@ def per_axis(place: str, given: Any, ndim: int, least: int = 1) -> Sizes:
 
 
 def _unfolded_shape(shape: Shape, padding: Sizes, **moves: Sizes) -> Shape:
-    expect(len(shape) == 3, "expected [channels, height, width]")
-    whole = (shape[0], *(size + 2 * more for size, more in zip(shape[1:], padding, strict=True)))
-    counts, sizes = Moves(**moves).counts(whole), moves["sizes"]
-    return (shape[0] * sizes[0] * sizes[1], counts[0] * counts[1])
+    counts, sizes = Moves(**moves).counts(padded_shape(shape, padding)), moves["sizes"]
+    return (shape[0] * math.prod(sizes), math.prod(counts))
 
 
 def columns(x: Expression, moves: Moves) -> Expression:
@@ -166,21 +161,7 @@ def columns(x: Expression, moves: Moves) -> Expression:
     n = len(moves.sizes)
     seen = windows(x, moves)
     by_channel = transpose(seen, (n, *range(n), *range(n + 1, seen.ndim)))
-    return reshape(by_channel, (x.shape[0] * int(np.prod(moves.sizes)), -1))
-
-
-UNFOLD = composite(
-    "unfold",
-    _unfolded_shape,
-    lambda x, padding, **moves: columns(padded(x, padding), Moves(**moves)),
-    (
-        Sample(((2, 3, 4),), {"padding": (0, 0), "sizes": (2, 2), "stride": (1, 1), "dilation": (1, 1)}),
-        Sample(((1, 4, 5),), {"padding": (1, 2), "sizes": (2, 3), "stride": (2, 1), "dilation": (1, 2)}),
-        Sample(((2, 5, 3),), {"padding": (0, 0), "sizes": (2, 1), "stride": (2, 2), "dilation": (1, 1)}),
-        Sample(((2, 3, 3),), {"padding": (0, 0), "sizes": (1, 1), "stride": (3, 1), "dilation": (1, 1)}),
-        Sample(((1, 2, 3),), {"padding": (0, 0), "sizes": (2, 3), "stride": (5, 4), "dilation": (1, 1)}),
-    ),
-)
+    return reshape(by_channel, (x.shape[0] * math.prod(moves.sizes), -1))
 
 
 def padded_moves(place: str, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> dict[str, Sizes]:
@@ -193,32 +174,30 @@ def padded_moves(place: str, n: int, kernel_size: Any, stride: Any, padding: Any
     }
 
 
-@recorded(UNFOLD)
+@recorded(
+    composite(
+        "unfold",
+        _unfolded_shape,
+        lambda x, padding, **moves: columns(padded(x, padding), Moves(**moves)),
+        window_samples(
+            ((2, 3, 4), (0, 0), (2, 2), (1, 1), (1, 1)),
+            ((1, 4, 5), (1, 2), (2, 3), (2, 1), (1, 2)),
+            ((2, 5, 3), (0, 0), (2, 1), (2, 2), (1, 1)),
+            ((2, 3, 3), (0, 0), (1, 1), (3, 1), (1, 1)),
+            ((1, 2, 3), (0, 0), (2, 3), (5, 4), (1, 1)),
+        ),
+    )
+)
 def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Attributes:
     """The entries of all windows of an image, a column for each window; PyTorch's `nn.functional.unfold`.
 
-    Args:
-        x: [channels, height, width].
-        kernel_size: of a window: its height and width, or an integer for both; so are the others.
-        dilation: from one entry of a window to the next.
-        padding: zeros on both sides of each axis.
-        stride: from one window to the next.
-
-    Returns:
-        [channels * height * width of a window, windows].
+    Arguments are those of `max_pool2d`, padded with zeros; the result is [channels * height * width of a window,
+    windows].
 
     Raises:
         EdBatchError: there is no room for a window, or a number does not fit.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.unfold(eb.input([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]), (2, 2))
-        >>> y.value()
-        array([[1., 2.],
-               [2., 3.],
-               [4., 5.],
-               [5., 6.]], dtype=float32)
+    Example: eb.unfold(eb.input([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]), (2, 2)) -> [[1. 2.] [2. 3.] [4. 5.] [5. 6.]]
     """
     return padded_moves(f"unfold({x.spec!r})", 2, kernel_size, stride, padding, dilation)
 
@@ -238,24 +217,17 @@ def pad(x: Any, pad_width: Any, constant_values: float = 0.0) -> Any:
     Raises:
         EdBatchError: there are not as many pairs as axes, or one is none, of integers from 0 on.
 
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.pad(eb.input([1.0, 2.0]), (2, 1), constant_values=9)
-        >>> y.value()
-        array([9., 9., 1., 2., 9.], dtype=float32)
+    Example: eb.pad(eb.input([1.0, 2.0]), (2, 1), constant_values=9) -> [9. 9. 1. 2. 9.]
     """
-    spec = x.spec
+    spec, ndim = x.spec, len(x.spec.shape)
     place = f"pad({spec!r}, {shown(pad_width)})"
     fill = checked_number(f"{place}: constant_values", constant_values)
     listed = entries_of(pad_width)
     if not any(is_several(pair) for pair in listed):
         listed = [listed * (2 if len(listed) == 1 else 1)]
-    pairs = [checked_shape(place, pair, 0, "integers") for pair in listed]
-    ndim = len(spec.shape)
-    pairs = pairs * ndim if len(pairs) == 1 else pairs
-    if not ndim or len(pairs) != ndim or any(len(pair) != 2 for pair in pairs):
-        raise EdBatchError(f"{place}: expected an integer, a pair, or a pair for each of at least one axis")
+    pairs = [checked_shape(place, pair, 0, "integers") for pair in listed] * (ndim if len(listed) == 1 else 1)
+    fits = 0 < ndim == len(pairs) and all(len(pair) == 2 for pair in pairs)
+    expect(fits, f"{place}: expected an integer, a pair, or a pair for each of at least one axis")
     shape = tuple(size + before + after for size, (before, after) in zip(spec.shape, pairs, strict=True))
     index = tuple((before, before + size, 1) for size, (before, _) in zip(spec.shape, pairs, strict=True))
     return {"shape_to": shape, "index": index, "fill": fill} if shape != spec.shape else x
