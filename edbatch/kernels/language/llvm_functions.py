@@ -121,6 +121,8 @@ def _instruction(code: Code, name: str, operands: list[Value], number: str, cont
     if name in _COMPARISONS:
         a, b = _alike(code, operands, number)
         floats, integers = _COMPARISONS[name]
+        if a.type == "i1":  # its 1 counts as -1 where numbers have signs
+            integers = integers.replace("s", "u", 1)
         return code.operation(f"fcmp {floats}" if a.type in INTEGERS else f"icmp {integers}", a, b, "i1")
     if name in _FLOATS or name in _INTEGERS:
         if name not in _INTEGERS:

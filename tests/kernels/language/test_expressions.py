@@ -25,6 +25,7 @@ EXPRESSIONS = {
     "x if x > 0 else 0.25 * x": lambda x, y: np.where(x > 0, x, np.float32(0.25) * x),
     "1 if x == x else -2": lambda x, y: np.where(np.isnan(x), -2, 1).astype(np.float32),
     "x < y": lambda x, y: (x < y).astype(np.float32),
+    "(x < y) <= (y < 2)": lambda x, y: ((x < y) <= (y < 2)).astype(np.float32),
     "(x < y) + (y < 2)": lambda x, y: (x < y).astype(np.float32) + (y < 2),
     "1 if x < y and not y > 2 or x != x else 0": lambda x, y: ((x < y) & ~(y > 2) | (x != x)).astype(np.float32),
     "minimum(maximum(x, -1), 1)": lambda x, y: np.clip(x, -1, 1),
