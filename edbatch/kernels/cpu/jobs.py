@@ -21,8 +21,8 @@ from edbatch.kernels.tables import PLACE, Listed, Matrix, Rows, Sizes
 PRODUCT, KERNEL, COLUMNS, MOVE = range(4)
 
 # A product of fewer multiplications (about 50 us) is not cut. A BLAS copies the other operand into another order for
-# each part, which takes 1.5 to 5 % longer in two parts; in four 3 to 7, but for few rows, whose parts are small enough
-# to be multiplied as they lie (see `products`): [64, 256] x [256, 1024] in four parts takes 326 us, in one 406.
+# each part, which takes 1.5 to 5 % longer in two parts and up to twice that in four, but for few rows: these are
+# multiplied as they lie in small pieces, in whichever part (see `products`), and four parts take as long as one.
 LEAST_PRODUCT = 2_000_000
 MOST_PARTS, WIDE, FEW = 4, 1024, 128  # so many columns of so few rows, or twice as many, are worth more than two parts
 ALIGNED = 16  # what parts begin at: a line of the cache, and the columns that a BLAS computes at a time

@@ -112,8 +112,8 @@ def _add_product(parameter: Parameter, left: Any, right: Any, backend: Backend) 
     """
     n = len(left)
     copied = (0 if _is_matrix(left) else left.nbytes) + (0 if _is_matrix(right) else right.nbytes)
-    step = max(1, n * COPIED // copied) if copied else n
-    for begin in range(0, n, max(1, step)):
+    step = max(1, n * COPIED // copied if copied else n)
+    for begin in range(0, n, step):
         x, y = left[begin : begin + step], right[begin : begin + step]
         rows, columns = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
         backend.add_product(rows, columns, *parameter.accumulator())
