@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +69,7 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
     top, names, function, own, slow = graphs.top.get, cell.last_names, cell.function, vars(cell), cell.call
 
     def call(*args: Any, **static: Any) -> Any:
-        given = args[1:] if cell.is_method else args
+        given, n = (args[1:], len(args) - 1) if cell.is_method else (args, len(args))
         graph: Any = None
         for x in given:
             if isinstance(x, Expression):
@@ -78,27 +78,24 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
         graph = graph or top().value
         if graph is None:
             return slow(args, static)
-        if graph.inlines and _ARRAYS.isdisjoint(map(type, given)):
-            return returned(graph, function(*args, **static))
         if graph.careful:
+            if graph.inlines and _ARRAYS.isdisjoint(map(type, given)):
+                return returned(graph, function(*args, **static))
             return slow(args, static)
         try:
-            name = names[len(given)]
-            if static:
-                name += text_of(static)
+            name = names[n] + text_of(static) if static else names[n]
             kept = own
             if cell.is_method:
                 kept = cell.kept_apart[id(args[0])] if isinstance(args[0], type) else args[0].__dict__
-            last, n = kept[name], len(given)
-            known, watched = last.call, cell.watched
+            known, watched = kept[name].call, cell.watched
             if known[n + 3] is not graph.dtype or len(known) != n + 5 + len(watched):
                 return slow(args, static)
         except (AttributeError, KeyError, IndexError):  # of an owner that was copied, it is empty
             return slow(args, static)
         if known[n + 4] is not graph.serial:
-            if not last.holds(args[0] if cell.is_method else cell, graph):
+            if not kept[name].holds(args[0] if cell.is_method else cell, graph):
                 return slow(args, static)
-            kept[name] = InlineCache(last.found, graph, known[n + 5 :])
+            kept[name] = InlineCache(kept[name].found, graph, known[n + 5 :])
             return cell.fast(*args, **static)
         ids, numbers = [], []
         for at, x in enumerate(given):
@@ -113,45 +110,22 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
         for at, attribute in enumerate(watched, n + 5):
             if kept.get(attribute, MISSING) is not known[at]:
                 return slow(args, static)
-        return _recorded(graph, known, n, ids, numbers)
+        type_id, form, out = known[n : n + 3]
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.operands += ids
+        if numbers:
+            graph.integers += numbers
+        expression = graph.expression_class
+        if form == 1:
+            return expression(graph, node, out)
+        if form == 2:
+            step, spec, other_step, other = out
+            return expression(graph, node + step, spec), expression(graph, node + other_step, other)
+        return out.recorded(graph, node)
 
-    def fast(*args: Any, **static: Any) -> Any:
-        """Record a call of expressions; `call` does the rest."""
-        try:
-            given, kept = (args[1:], args[0].__dict__) if cell.is_method else (args, own)
-            graph, n = given[0].graph, len(given)
-            known, ids = kept[names[n] + text_of(static) if static else names[n]].call, []
-            is_alike = known[n + 4] is graph.serial and known[n + 3] is graph.dtype
-            for at, x in enumerate(given):
-                is_alike = is_alike and x.spec is known[at] and x.graph is graph
-                ids.append(x.id)
-            for at, attribute in enumerate(cell.watched, n + 5):
-                is_alike = is_alike and known[at] is kept.get(attribute, MISSING)
-            if is_alike and not graph.careful:
-                return _recorded(graph, known, n, ids, ())
-        except (AttributeError, KeyError, IndexError):  # something else is given, or there was no call
-            pass
-        return call(*args, **static)
-
-    return fast
-
-
-def _recorded(graph: Any, known: tuple[Any, ...], n: int, ids: list[int], numbers: Sequence[Any]) -> Any:
-    """The results of one more node; `known`: see `InlineCache.call`."""
-    type_id, form, out = known[n : n + 3]
-    node = graph.n
-    graph.n = node + 1
-    graph.types.append(type_id)
-    graph.operands += ids
-    if numbers:
-        graph.integers += numbers
-    expression = graph.expression_class
-    if form == 1:
-        return expression(graph, node, out)
-    if form == 2:
-        step, spec, other_step, other = out
-        return expression(graph, node + step, spec), expression(graph, node + other_step, other)
-    return out.recorded(graph, node)
+    return call
 
 
 def _index_below(size: Any, x: Any, graph: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.lazy import LazyModule
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.array import array
 from edbatch.graph.array_graph import each
@@ -26,6 +27,8 @@ from edbatch.graph.ops.reduce import max, mean, sum
 from edbatch.graph.ops.shape import reshape, stop_gradient
 from edbatch.graph.record import checked_index, checked_label, checked_number, number, to_expression, to_operand
 from edbatch.graph.spec import Shape
+
+inputs = LazyModule("edbatch.graph.ops.inputs")  # which has gradients that are made here
 
 
 def _vector_and_index(shape: Shape, **_: Any) -> Shape:
@@ -119,9 +122,7 @@ def pick(x: Any, index: int) -> Expression:
     if is_one(x):
         return _pick_of_large(x, index) if x.spec.size > _LARGE and x.graph.__class__ is not Trace else _pick(x, index)
     if isinstance(x, Parameter):
-        from edbatch.graph.ops.inputs import lookup
-
-        return lookup(x, index)
+        return inputs.lookup(x, index)
     return _pick(x, index)
 
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from edbatch.base.context_stack import leaving
-from edbatch.kernels.cpu.products import WITH_SMALL, gemms, libraries
+from edbatch.kernels.cpu.products import gemms, libraries
 
 # Per library, names of the functions that tell and set the number of threads. Those of MKL and OpenMP are the thread's.
 _NAMES = {
@@ -42,12 +42,6 @@ def blas_kernels() -> str:
         " ".join(str(of[key]) for key in ("internal_api", "version", "architecture") if of.get(key)) for of in told
     }
     return ", ".join(sorted(names))
-
-
-def has_small_kernels() -> bool:
-    """Whether BLAS computes small products as matrices lie in memory."""
-    told = [library.info() for library in libraries()]
-    return any(of["internal_api"] == "openblas" and of.get("architecture") in WITH_SMALL for of in told)
 
 
 @cache

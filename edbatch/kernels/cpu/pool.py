@@ -19,8 +19,8 @@ import numpy as np
 from edbatch.base.context_stack import leaving
 from edbatch.base.locking import signals_deferred
 from edbatch.kernels.cpu import cores
-from edbatch.kernels.cpu.blas_threads import OneThread, has_small_kernels
-from edbatch.kernels.cpu.products import SMALL, gemms
+from edbatch.kernels.cpu.blas_threads import OneThread
+from edbatch.kernels.cpu.products import gemms, most_small
 from edbatch.kernels.cpu.share import (
     ACQUIRE,
     ALONE,
@@ -47,7 +47,7 @@ WORTH = 1000  # jobs that were done alone before there is a pool: some 50 ms of 
 @cache
 def device() -> np.ndarray:
     """The table of the CPU that compiled loops are given: addresses of `sgemm` and `dgemm`, and see `share`."""
-    return np.append(gemms(), [0, 0, SMALL if has_small_kernels() else 0])
+    return np.append(gemms(), [0, 0, most_small()])
 
 
 class Pool:

@@ -55,6 +55,13 @@ def libraries() -> list[Any]:
     return sorted(found, key=lambda library: "numpy" not in library.filepath)
 
 
+def most_small() -> int:
+    """`Gemm.small` of the BLAS that is used."""
+    told = [library.info() for library in libraries()]
+    has_kernels = any(of["internal_api"] == "openblas" and of.get("architecture") in WITH_SMALL for of in told)
+    return SMALL if has_kernels else 0
+
+
 def gemms() -> np.ndarray:
     """The addresses of `sgemm` and `dgemm`: that of entries of s bytes at s // 8."""
     return _addresses("sgemm", "dgemm")

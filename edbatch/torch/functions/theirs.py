@@ -110,6 +110,7 @@ class _Op(Op):
 
 
 _ops: dict[Any, Op] = {}  # by function and form
+MOST = 1000  # of these: arguments that are numbers may be others in each sample
 
 
 def _operand(x: Any) -> tuple[Any, _Kind]:
@@ -157,6 +158,8 @@ def by_batch(function: Any, args: Any, given: dict[str, Any]) -> Any:
     key = function, tree, tuple([(type(x), str(x), x if x.__hash__ else None) for x in form])
     op = _ops.get(key)
     if op is None:
+        if len(_ops) >= MOST:
+            _ops.clear()
         call = _Call(function if callable(function) else function.__get__, tree, form)
         op = _ops.setdefault(key, _Op(call, True, name_of(function)))
     found, results = tree_flatten(op(*operands))
