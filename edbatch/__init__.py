@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from edbatch.policy.qlearning import learn
     from edbatch.training import SGD, Adadelta, Adagrad, Adam, AdamW, AMSGrad, Momentum, RMSProp, Run
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AMSGrad",
