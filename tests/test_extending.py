@@ -17,6 +17,7 @@ import edbatch as eb
 from edbatch.cli import main
 from edbatch.graph.op import OPS, Op, declare
 from edbatch.models.workloads import WORKLOADS
+from tests import reviews
 from tests.graph import test_gradients, test_ops
 from tests.graph.test_ops import OPERANDS, cases_of
 from tests.kernels.cuda import test_ops as test_on_gpu
@@ -124,9 +125,9 @@ def test_the_interface():
 
 
 def test_the_workload(monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(WORKLOADS, "reviews", extensions.REVIEWS)
+    monkeypatch.setitem(WORKLOADS, "reviews", reviews.REVIEWS)
     path, out = tmp_path / "reviews.txt", tmp_path / "predictions.txt"
-    path.write_text("".join(f"{label} {' '.join(words)}\n" for label, words in extensions.random_reviews(9, 0)))
+    path.write_text("".join(f"{label} {' '.join(words)}\n" for label, words in reviews.random_reviews(9, 0)))
     assert main(["run", "reviews", "--data", str(path), "--hidden", "4", "--out", str(out), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["samples"], found["places"], found["labels"]) == (9, 9, 2)
@@ -204,23 +205,6 @@ for graph in graphs:
 assert any("(most)" in row["state"] for row in policy.table())
 assert describe("majority", ["I", "O"], 1) == "I O (most)"
 """,
-    "drop_double_negations.py": """
-import numpy as np
-from edbatch.graph.cell.passes import prepare_for_batching
-from tests.graph.bodies import compute, names, trace
-
-def function(x):
-    y = -x
-    return (-(-x)) * 2 + -(-(-x)), y, -y
-
-body = trace(function, (3,))
-prepared = prepare_for_batching(body, False, named=True)
-x = np.array([1.0, 2.0, 4.0])
-for got, want in zip(compute(prepared, x), compute(body, x), strict=True):
-    np.testing.assert_array_equal(got, want)
-single = prepare_for_batching(trace(lambda x: -(-(-(-(x + 1)))) * 2, (3,)), False)
-assert names(single) == ["add", "multiply"]
-""",
     "tests.fake_device": """
 import edbatch as eb
 
@@ -235,7 +219,7 @@ assert abs(W.grad() - [1, 1.9950548]).max() < 1e-6
 }
 
 
-@pytest.mark.parametrize("diff", blocks("diff"), ids=["encoding", "pass", "device"])
+@pytest.mark.parametrize("diff", blocks("diff"), ids=["encoding", "device"])
 def test_a_diff_adds_what_it_says(diff, tmp_path):
     shutil.copytree(ROOT / "edbatch", tmp_path / "edbatch", ignore=shutil.ignore_patterns("__pycache__"))
     apply(diff, tmp_path)
