@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
 
 asking = LazyModule("edbatch.runtime.backward.asked")
-backward = LazyModule("edbatch.runtime.backward.backward")
+seeds_of = LazyModule("edbatch.runtime.backward.seeds")
 reporting = LazyModule("edbatch.runtime.reporting")
 running = LazyModule("edbatch.runtime.evaluation")
 tables = LazyModule("edbatch.runtime.type_table")
@@ -241,15 +241,15 @@ class Graph(Columns, metaclass=ShownByName):
             )
 
     def _ran_for(self, place: str, outputs: Any, gradients: Any) -> tuple[Evaluation, list[int], list[np.ndarray]]:
-        """The evaluation once everything has run, and the roots of a backward pass; see `backward.roots_of`."""
+        """The evaluation once everything has run, and the roots of a backward pass; see `seeds.roots_of`."""
         self._expect_idle()
         if isinstance(outputs, ExpressionArray):
             outputs, gradients = [outputs], None if gradients is None else [gradients]
         if isinstance(outputs, list | tuple):
-            roots, seeds = backward.roots_of(place, outputs, gradients, self._check_own)
+            roots, seeds = seeds_of.roots_of(place, outputs, gradients, self._check_own)
         else:
             self._check_own(place, outputs)
-            roots, seeds = [outputs.id], [backward.seed_of(place, outputs.spec, gradients)]
+            roots, seeds = [outputs.id], [seeds_of.seed_of(place, outputs.spec, gradients)]
         evaluation = self._evaluation
         if evaluation is None or self.n != evaluation.done or self._failed is not None:
             evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))

@@ -16,7 +16,6 @@ from edbatch.policy.policy import Policy
 from edbatch.policy.topology import longest_paths
 from edbatch.policy.typed_graph import TypedGraph, lower_bound
 from edbatch.runtime.advice import advice
-from edbatch.runtime.backward.rules import rules_of
 from edbatch.runtime.evaluation import Evaluation
 from edbatch.runtime.report import Report, Use, short
 from edbatch.runtime.type_columns import BoundType
@@ -97,7 +96,7 @@ def _backward(evaluation: Evaluation, graphs: list[tuple[np.ndarray, TypedGraph]
 def _uses(evaluation: Evaluation) -> dict[str, Use]:
     """What has run of each type, by its name."""
     batches, table, profile = evaluation.plan.tables.batches, evaluation.table, evaluation.profile
-    of_kinds = rules_of(table).of_kinds
+    of_kinds = table.rules.of_kinds
     forward, backward = defaultdict[int, float](float), defaultdict[int, float](float)
     for timed in profile or []:
         if timed.type in of_kinds:
@@ -131,7 +130,7 @@ def timeline_of(evaluation: Evaluation, stages: list[Passed]) -> str:
     ]
     events += [_event(STAGES, one.stage, one.start - begin, one.end - one.start, {}) for one in stages]
     table, counts = evaluation.table, Counter[int]()
-    of_kinds = rules_of(table).of_kinds
+    of_kinds = table.rules.of_kinds
     for timed in evaluation.profile or []:
         rule, bound = of_kinds.get(timed.type), table.bound[timed.type]
         if rule is not None:

@@ -14,7 +14,7 @@ from edbatch.memory.plan.arenas import Arenas, GradientRows
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.pool import BufferPool, KeptBuffer
 from edbatch.memory.plan.windows import Windows
-from edbatch.runtime.backward.records import Flow
+from edbatch.runtime.backward.flow import Flow
 from edbatch.runtime.nodes import Nodes
 
 MOST_BYTES = 1 << 26  # of a store that is kept

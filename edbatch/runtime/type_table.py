@@ -21,6 +21,7 @@ from edbatch.memory.plan.columns import TypeColumns
 from edbatch.memory.plan.pool import pool_of
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.backward.live_outputs import LiveOutputs
+from edbatch.runtime.backward.rules import GradientRules
 from edbatch.runtime.compile.derivatives import saving
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.program_table import ProgramTable
@@ -58,8 +59,8 @@ class TypeTable(ColumnsOfTypes):
         self._derived: dict[DerivedType, int] = {}
         self.splits: dict[Any, Any] = {}
         self.scattered = ScatteredKernels(self.windows, self.backend)
-        self.live_outputs = LiveOutputs()
-        self.rules: Any = None
+        self.live_outputs = LiveOutputs(self)
+        self.rules = GradientRules(self)
         # By whether they are plain, and by whether they save.
         self._programs = [(ProgramTable(self._program), ProgramTable(self._saving_program)) for _ in range(2)]
         self.view_windows = np.zeros(1, np.int32)  # code 0 is no view

@@ -70,7 +70,7 @@ FAULTS = (
     Fault(
         "stop-in-batches", "gradients leak through stopped edges", "runtime/backward/plan_writer.py",
         "an operand that some nodes of a batch read stopped gets gradients from all",
-        "if access != GATHER_MANY and targets.stopped[window]:", "if False:",
+        "if access != GATHER_MANY and shown.stopped[window]:", "if False:",
         "tests/runtime/backward/test_backward.py::test_an_operand_that_is_stopped_in_one_of_two_batches",
     ),
     Fault(

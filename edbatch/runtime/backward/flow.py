@@ -1,4 +1,4 @@
-"""Which nodes gradients flow through: from the roots down, as far as something lies below whose gradient is wanted."""
+"""Where gradients flow: one walk over the batches that have run, last first, from the roots to what is wanted."""
 
 from __future__ import annotations
 
@@ -6,44 +6,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.compiling.array_table import BOOL, INT32, INT64, reader
+from edbatch.base.records import record_type
+from edbatch.compiling.array_table import BOOL, INT32, INT64, ArrayTable, reader
 from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import NodeColumns, nodes_in, span
+from edbatch.memory.plan.columns import NodeColumns, nodes_in
 from edbatch.memory.plan.growing import tables_in
-from edbatch.runtime.backward.records import FlowColumns, flow_in
 
 ROW = 1 << 31  # in the place of the code of a view: the row of all outputs, as an operand of a set of the reader's
-
-
-class SetTables(NamedTuple):
-    """The sets of types' outputs that `live_outputs.LiveOutputs` knows.
-
-    Attributes:
-        start: per type, the number of its one set, or of the empty one.
-        single: per type, whether there is but one: whatever is read, gradients flow into it.
-        first: per set, where the type's operands begin in `slots`; -1: gradients flow into all of them.
-        slots: whether gradients flow on to the operand.
-        keys, unions: from a set and what reads of the node, in order, to the set with what is read added to it; see
-            `union`. What reads is the code of a view or, of the whole row, ROW + the place in `slots`.
-    """
-
-    start: np.ndarray
-    single: np.ndarray
-    first: np.ndarray
-    slots: np.ndarray
-    keys: np.ndarray
-    unions: np.ndarray
+MOST_SLOTS = 62  # operands that a set of bits tells apart; the last bit is of all that come after
 
 
 class FlowTables(NamedTuple):
-    """What is known of types and views.
+    """What is known of types, of views, and of the sets of live outputs that `live_outputs.LiveOutputs` has numbered.
 
     Attributes:
         holds: per type, whether its nodes are parameters, or hold some: their gradients are wanted.
         stops: per type, whether gradients end there: none flows to operands.
         view_stops: per code of a view, whether gradients end there.
         singles, lists: per type, see `columns.span`; a list counts as one operand.
-        start, single, first, slots, keys, unions: see `SetTables`.
+        start: per type, the number of its one set, or of the empty one.
+        single: per type, whether there is but one: whatever is read, gradients flow into it.
+        first: per set, where the type's operands begin in `slots`; -1: gradients flow into all of them.
+        slots: whether gradients flow on to the operand.
+        keys, unions: from a set and what reads of the node, in order, to the set with what is read added to it; see
+            `union`. What reads is the code of a view or, of the whole row, ROW + the place in `slots`.
     """
 
     holds: np.ndarray
@@ -59,59 +45,114 @@ class FlowTables(NamedTuple):
     unions: np.ndarray
 
 
+class Part(NamedTuple):
+    """The nodes of a batch with one set of live outputs: the batch of the stretch, the set, and how many they are."""
+
+    batch: int
+    set: int
+    n: int
+
+
+class FlowColumns(NamedTuple):
+    """Where gradients flow.
+
+    Attributes:
+        requires: per node, whether its gradient is wanted, or that of something below it.
+        sets: per node, the number of the set of its outputs that gradients flow into; -1: none do.
+        parts: of records `Part`, those of the last batch first; `n_parts` [1]: how many.
+        rows: per set, how many nodes of the parts have it.
+        operands: per set, to which operands gradients flow on, a bit each.
+    """
+
+    requires: np.ndarray
+    sets: np.ndarray
+    parts: np.ndarray
+    n_parts: np.ndarray
+    rows: np.ndarray
+    operands: np.ndarray
+
+
+PART = record_type(Part._fields)
 types_in = reader(FlowTables, BOOL, BOOL, BOOL, INT32, INT32, INT64, BOOL, INT64, BOOL, INT64, INT64)
+flow_in = reader(FlowColumns, BOOL, INT64, PART, INT64, INT64, INT64)
+
+
+class Flow:
+    """The columns, with room for more."""
+
+    def __init__(self) -> None:
+        none = np.zeros(0, INT64)
+        of_nodes = np.zeros(0, BOOL), none, np.zeros(0, PART), np.zeros(1, INT64)
+        self._directory = ArrayTable(FlowColumns(*of_nodes, none, none))
+
+    @property
+    def columns(self) -> FlowColumns:
+        """With all their room."""
+        return self._directory.tables
+
+    @property
+    def entries(self) -> np.ndarray:
+        """Of the directory, as compiled code is given it."""
+        return self._directory.entries
+
+    @property
+    def bytes(self) -> int:
+        """Of all columns, with their room."""
+        return sum(column.nbytes for column in self.columns)
+
+    def reserve(self, nodes: int, sets: int) -> None:
+        """Have room for so many nodes, and for so many sets; of columns that grow, only those of sets are kept."""
+        before = self.columns
+        of_nodes, of_sets, room = before[:4], before[4:], len(before.rows)
+        if nodes > len(before.sets):
+            of_nodes = np.empty(2 * nodes, BOOL), np.empty(2 * nodes, INT64), np.empty(2 * nodes, PART), before.n_parts
+        if sets > room:
+            of_sets = tuple(np.append(column, np.zeros(2 * sets - room, INT64)) for column in of_sets)
+        if of_nodes[0] is not before[0] or of_sets[0] is not before[4]:
+            # At once: an interrupt leaves no address of what is gone.
+            self._directory = ArrayTable(FlowColumns(*of_nodes, *of_sets))
 
 
 @compiled(small=True)
-def propagate(
-    roots: np.ndarray, wanted: np.ndarray, at: int, all_wanted: bool, plan: np.ndarray, node_tables: np.ndarray,
+def begin_flow(
+    roots: np.ndarray, wanted: np.ndarray, all_wanted: bool, plan: np.ndarray, node_tables: np.ndarray,
     type_tables: np.ndarray, flow_tables: np.ndarray,
 ) -> int:  # fmt: skip
-    """Let gradients flow from the roots to all that has run, as far as they are asked for.
+    """Find out which nodes require a gradient, and have those flow into the roots that do.
 
     Args:
         roots: ids of the expressions that are given a gradient.
-        at: -1; or what was returned, to go on from there.
         wanted: nodes whose gradients are, beside parameters; all_wanted: whether that of every node is.
-        plan, ...: directories of a `GrowingPlan`, of nodes, of a `FlowTables`, whose sets come last one by one, and of
-            `FlowColumns`, whose `requires` and `sets` are filled in.
+        plan, ...: directories of a `GrowingPlan`, of nodes, of a `FlowTables`, and of `FlowColumns`, whose `requires`
+            and `sets` are filled in.
 
     Returns:
-        -1; or the place, in the plan's order, of a node whose operands get a set that has no number yet; or, of a root
-        that does, -2 less its place among the roots: begin again then.
+        -1; or the place of a root that gets a set without a number: begin again once it has one.
     """
     nodes, types, flowing = nodes_in(node_tables), types_in(type_tables), flow_in(flow_tables)
     planned = tables_in(plan)
-    order = planned.nodes[: planned.used[0]["nodes"]]
-    if at < 0:
-        at = len(order) - 1
-        flowing.sets[: len(nodes.types)] = -1
-        flowing.requires[: len(nodes.types)] = False
-        flowing.requires[wanted] = True
-        _mark_required(order, nodes, types, all_wanted, flowing.requires)
-        for number in range(len(roots)):
-            root, code = roots[number] & 0xFFFFFFFF, roots[number] >> 32
-            if not flowing.requires[root] or types.view_stops[code]:
-                continue
-            kind = nodes.types[root]
-            found = types.start[kind]
-            if not types.single[kind]:
-                before = flowing.sets[root] if flowing.sets[root] >= 0 else found
-                found = union(types.keys, types.unions, before, code)
-                if found < 0:
-                    return -2 - number
+    n = len(nodes.types)
+    flowing.sets[:n] = -1
+    flowing.requires[:n] = False
+    flowing.requires[wanted] = True
+    _mark_required(planned.nodes[: planned.used[0]["nodes"]], nodes, types, all_wanted, flowing.requires)
+    for number in range(len(roots)):
+        root, code = roots[number] & 0xFFFFFFFF, roots[number] >> 32
+        if flowing.requires[root] and not types.view_stops[code]:
+            found = with_read(types, nodes.types[root], flowing.sets[root], code)
+            if found < 0:
+                return number
             flowing.sets[root] = found
-    return _propagate(order, at, nodes, types, flowing)
+    return -1
 
 
 @compiled(small=True)
 def _mark_required(
     order: np.ndarray, nodes: NodeColumns, types: FlowTables, all_wanted: bool, requires: np.ndarray
 ) -> None:
-    """Fill in per node whether its gradient is asked for: something lies in it or below whose gradient is wanted.
+    """Fill in per node whether its gradient, or that of something below it, is wanted; those of wanted nodes are set.
 
     Args:
-        requires: set where nodes are wanted.
         order: the nodes that have run, in an order in which operands precede their users.
     """
     starts, counts, args, view_stops = nodes.starts, nodes.counts, nodes.args, types.view_stops
@@ -125,29 +166,78 @@ def _mark_required(
 
 
 @compiled(small=True)
-def _propagate(order: np.ndarray, last: int, nodes: NodeColumns, types: FlowTables, flowing: FlowColumns) -> int:
-    """Let gradients flow on from nodes of `order`, from the last-th of them to the first; see `propagate`."""
-    starts, counts, args, view_stops = nodes.starts, nodes.counts, nodes.args, types.view_stops
-    requires, sets = flowing.requires, flowing.sets
-    for at in range(last, -1, -1):
-        v = order[at]
-        if sets[v] < 0:
-            continue
-        reaches = types.first[sets[v]]
-        for slot in range(counts[v]):
-            operand = args[starts[v] + slot]
-            source = operand & 0xFFFFFFFF
-            if not requires[source] or view_stops[operand >> 32] or (reaches >= 0 and not types.slots[reaches + slot]):
+def go_back(
+    stretch: tuple, at: int, plan: np.ndarray, node_tables: np.ndarray, type_tables: np.ndarray,
+    flow_tables: np.ndarray,
+) -> int:  # fmt: skip
+    """Let gradients flow through batches, last first, on to operands; divide the batches by the sets of their nodes.
+
+    Args:
+        stretch: the first batch, the batch after the last, and where their nodes begin among those of the plan.
+        at: where to go on: a number past all nodes of the plan, or what was returned.
+        plan, ...: see `begin_flow`; what of the `FlowColumns` is of parts and of sets is filled in.
+
+    Returns:
+        -1; or the place, among the plan's nodes, of one whose operands get a set that has no number yet.
+    """
+    nodes, types, flowing, planned = nodes_in(node_tables), types_in(type_tables), flow_in(flow_tables), tables_in(plan)
+    first, stop, end = stretch
+    parts, sets, rows = flowing.parts, flowing.sets, flowing.rows
+    for b in range(first, stop):
+        end += planned.batches[b]["n"]
+    if at >= end:
+        flowing.n_parts[0] = 0
+        rows[:] = 0
+        flowing.operands[:] = 0
+    for b in range(stop - 1, first - 1, -1):
+        begin = end - planned.batches[b]["n"]
+        for i in range(min(end - 1, at), begin - 1, -1):
+            v = planned.nodes[i]
+            number = sets[v]
+            if number < 0:
                 continue
-            kind = nodes.types[source]
-            found = types.start[kind]
-            if not types.single[kind]:
-                read = operand >> 32 if operand >> 32 else ROW + reaches + slot
-                found = union(types.keys, types.unions, sets[source] if sets[source] >= 0 else found, read)
-                if found < 0:
-                    return at
-            sets[source] = found
+            if not _flow_on(v, nodes, types, flowing):
+                return i
+            used = flowing.n_parts[0]
+            part = used - 1
+            while part >= 0 and parts[part]["batch"] == b - first and parts[part]["set"] != number:
+                part -= 1
+            if part < 0 or parts[part]["batch"] != b - first:
+                part = used
+                flowing.n_parts[0] += 1
+                parts[part]["batch"], parts[part]["set"], parts[part]["n"] = b - first, number, 0
+            parts[part]["n"] += 1
+            rows[number] += 1
+        end = begin
     return -1
+
+
+@compiled(small=True)
+def _flow_on(v: int, nodes: NodeColumns, types: FlowTables, flowing: FlowColumns) -> bool:
+    """Let a node's gradients flow on to its operands; False: one of these gets a set that has no number yet."""
+    start, count, args, sets, kind = nodes.starts[v], nodes.counts[v], nodes.args, flowing.sets, nodes.types[v]
+    number = sets[v]
+    reaches, singles, lists = types.first[number], types.singles[kind], types.lists[kind]
+    length = (count - singles) // max(1, lists)
+    for i in range(count):
+        operand = args[start + i]
+        source, code = operand & 0xFFFFFFFF, operand >> 32
+        if not flowing.requires[source] or types.view_stops[code] or (reaches >= 0 and not types.slots[reaches + i]):
+            continue
+        found = with_read(types, nodes.types[source], sets[source], code if code else ROW + reaches + i)
+        if found < 0:
+            return False
+        sets[source] = found
+        slot = i if lists == 0 or i < singles else singles + (i - singles) // length
+        flowing.operands[number] |= np.int64(1) << min(slot, MOST_SLOTS)
+    return True
+
+
+@compiled(small=True)
+def with_read(types: FlowTables, kind: int, before: int, read: int) -> int:
+    """The set of a node, which was this one (-1: none), with outputs that are read added; -1: it has no number."""
+    found = types.start[kind]
+    return found if types.single[kind] else union(types.keys, types.unions, before if before >= 0 else found, read)
 
 
 @compiled(small=True)
@@ -156,53 +246,3 @@ def union(keys: np.ndarray, unions: np.ndarray, before: int, read: int) -> int:
     key = before << 32 | read
     at = np.searchsorted(keys, key)
     return int(unions[at]) if at < len(keys) and keys[at] == key else -1
-
-
-@compiled(small=True)
-def divide(
-    first: int, stop: int, first_node: int, n_sets: int, plan: np.ndarray, node_tables: np.ndarray,
-    type_tables: np.ndarray, flow_tables: np.ndarray,
-) -> tuple[int, int]:  # fmt: skip
-    """Divide the batches of a plan from `first` to `stop`, whose nodes begin there, by the sets of their nodes.
-
-    `parts`, `rows` and `present` of the flow tables are filled in.
-
-    Returns:
-        How many parts there are, and of how many sets: these are in the order in which the parts have them, for their
-        numbers follow from what the process has seen, and the order in which parameters' gradients add up must not.
-    """
-    columns, types, flowing = nodes_in(node_tables), types_in(type_tables), flow_in(flow_tables)
-    starts, counts, args, sets = columns.starts, columns.counts, columns.args, flowing.sets
-    batches, nodes = tables_in(plan).batches, tables_in(plan).nodes
-    parts, rows, present = flowing.parts, flowing.rows, flowing.present
-    rows[:n_sets] = 0
-    n_present = 0
-    operands = np.zeros(n_sets, np.int64)
-    part = np.full(n_sets, -1, np.int64)  # the last of the set
-    at, used = first_node, 0
-    for b in range(first, stop):
-        kind = batches[b]["type"]
-        singles, lists = types.singles[kind], types.lists[kind]
-        for i in range(at, at + batches[b]["n"]):
-            v = nodes[i]
-            number = sets[v]
-            if number < 0:
-                continue
-            if part[number] < 0:
-                present[n_present]["set"] = number
-                n_present += 1
-            if part[number] < 0 or parts[part[number]]["batch"] != b - first:
-                part[number] = used
-                parts[used]["batch"], parts[used]["set"], parts[used]["n"] = b - first, number, 0
-                used += 1
-            parts[part[number]]["n"] += 1
-            rows[number] += 1
-            for slot in range(singles + lists if lists else counts[v]):
-                begin, end = span(starts, counts, v, slot, singles, lists)
-                for j in range(begin, end):
-                    if sets[args[j] & 0xFFFFFFFF] >= 0 and not types.view_stops[args[j] >> 32]:
-                        operands[number] |= 1 << min(slot, 62)
-        at += batches[b]["n"]
-    for at in range(n_present):
-        present[at]["operands"] = operands[present[at]["set"]]
-    return used, n_present

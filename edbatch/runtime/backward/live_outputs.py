@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from edbatch.base.locking import signals_deferred
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.graph.cell.body import spec_of_value
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.flow import closed, reached
+from edbatch.graph.cell.gradient_sum import stops
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type, outputs_seen
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.spec import ParameterSpec
-from edbatch.graph.views import NODE_BITS, NODE_MASK
-from edbatch.runtime.backward.flow import ROW, SetTables
+from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
+from edbatch.runtime.backward.flow import ROW, FlowTables
 from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.type_columns import BoundType, DerivedType
+from edbatch.runtime.type_columns import BoundType
+
+if TYPE_CHECKING:
+    from edbatch.runtime.type_table import TypeTable
 
 # Whether gradients flow into an operand: into all of its entries or none, or the truth values of each; and how many
 # entries there are.
@@ -39,77 +43,76 @@ class LiveSet(NamedTuple):
 
 
 class LiveOutputs:
-    """The sets that were met, numbered.
+    """The sets that were met of the types of a table, numbered.
 
     Attributes:
         sets: by number.
-        tables: of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, table: TypeTable) -> None:
+        self._table = table
         self.sets: list[LiveSet] = []
-        self._types: list[Any] = []
         self._numbers: dict[LiveSet, int] = {}
         self._start: list[int] = []
         self._single: list[bool] = []
         self._first: list[int] = []
         self._entries: list[Entries] = []
-        self._slots: list[bool] = []
         self._unions: dict[int, int] = {}
-        none, no_flags = np.zeros(0, np.int64), np.zeros(0, np.bool_)
-        self.tables = SetTables(none, no_flags, none, no_flags, none, none)
+        self._directory: ArrayTable[FlowTables] | None = None
 
-    def see(self, types: Sequence[BoundType | DerivedType]) -> None:
-        """Have all types, by number, in the tables; those that were there before come first."""
-        if len(types) > len(self._types):
+    def tables(self) -> np.ndarray:
+        """Directory of the `FlowTables` of all types and views that there are."""
+        table, known, view_stops = self._table, self._directory, stopping_views()
+        if (
+            known is None
+            or known.tables.holds is not table.holds_parameters
+            or known.tables.view_stops is not view_stops
+            or len(known.tables.first) != len(self._first)
+            or len(known.tables.keys) != len(self._unions)
+        ):
             with signals_deferred():
-                for number in range(len(self._types), len(types)):
-                    bound = types[number]
-                    start, single = -1, True
+                for number in range(len(self._start), table.count):
+                    bound, start, single = table.bound[number], -1, True
                     if isinstance(bound, BoundType):  # nodes have it
                         whole = _only_set(bound.type)
                         start = self._number(LiveSet(number, whole or frozenset()), bound.type)
                         single = whole is not None
-                    self._types.append(bound)
                     self._start.append(start)
                     self._single.append(single)
-                self._renew()
+            keys = np.array(sorted(self._unions), np.int64)
+            known = self._directory = ArrayTable(
+                FlowTables(
+                    table.holds_parameters, table.ends_gradients, view_stops, table.singles, table.lists,
+                    np.array(self._start, np.int64), np.array(self._single, np.bool_), np.array(self._first, np.int64),
+                    np.array([some is not False for some, _ in self._entries], np.bool_),
+                    keys, np.array([self._unions[key] for key in keys.tolist()], np.int64),
+                )
+            )  # fmt: skip
+        return known.entries
 
-    def _add(self, before: int, read: int) -> int:
-        """The number of a set with outputs that are read added to it; `read` as in `SetTables`."""
-        kind, live = self.sets[before].kind, self.sets[before].live
-        if self._single[kind]:
-            return before
+    def see_root(self, root: int, nodes: Nodes, sets: np.ndarray) -> None:
+        """Number the set of the node of an expression, with what it shows, beside what earlier roots show."""
+        self._see_read(root & NODE_MASK, root >> NODE_BITS, nodes, sets)
+
+    def _see_read(self, node: int, read: int, nodes: Nodes, sets: np.ndarray) -> None:
+        """Number the set of a node with outputs that are read added to what it has; `read` as in `FlowTables`."""
+        kind = int(nodes.types[node])
+        before = int(sets[node]) if sets[node] >= 0 else self._start[kind]
         key = before << 32 | read
-        if key not in self._unions:
-            type = self._types[kind].type
+        if not self._single[kind] and key not in self._unions:
+            type = self._table.bound[kind].type
             seen = outputs_seen(type, read) if read < ROW else _outputs_at(type, self._entries[read - ROW])
             with signals_deferred():
-                self._unions[key] = self._number(LiveSet(kind, closed(body_of_type(type)[0], live.union(seen))), type)
-                self._renew()
-        return self._unions[key]
+                live = closed(body_of_type(type)[0], self.sets[before].live.union(seen))
+                self._unions[key] = self._number(LiveSet(kind, live), type)
 
-    def begin(self, root: int, nodes: Nodes, sets: np.ndarray) -> None:
-        """Number the set that `flow.propagate` did not find at a root, which has those of earlier roots already."""
-        self._join(root & NODE_MASK, root >> NODE_BITS, nodes, sets)
-
-    def _join(self, node: int, read: int, nodes: Nodes, sets: np.ndarray) -> None:
-        before = int(sets[node])
-        self._add(before if before >= 0 else self._start[int(nodes.types[node])], read)
-
-    def follow(self, node: int, nodes: Nodes, requires: np.ndarray, sets: np.ndarray) -> None:
-        """Number the sets that `flow.flow` did not find when it came to a node."""
-        begin = int(nodes.starts[node])
-        reaches = self._first[int(sets[node])]
+    def see_operands(self, node: int, nodes: Nodes, requires: np.ndarray, sets: np.ndarray) -> None:
+        """Number the sets of the operands of a node, whose own set is known."""
+        begin, first = int(nodes.starts[node]), self._first[int(sets[node])]
         for slot, operand in enumerate(nodes.args[begin : begin + int(nodes.counts[node])].tolist()):
             source = operand & NODE_MASK
             if requires[source]:
-                self._join(source, operand >> NODE_BITS or ROW + reaches + slot, nodes, sets)
-
-    def needed(self, number: int, asked: Sequence[bool]) -> list[bool]:
-        """Per operand that is a node, whether its gradient is asked for and one flows on to it from a set."""
-        first = self._first[number]
-        return [some and bool(self.tables.slots[first + slot]) for slot, some in enumerate(asked)]
+                self._see_read(source, operand >> NODE_BITS or ROW + first + slot, nodes, sets)
 
     def _number(self, one: LiveSet, type: NodeType) -> int:
         found = self._numbers.get(one)
@@ -118,23 +121,20 @@ class LiveOutputs:
             found = self._numbers[one] = len(self.sets)
             self.sets.append(one)
             self._first.append(-1 if entries is None else len(self._entries))
-            if entries is not None:
-                self._entries += entries
-                self._slots += [some is not False for some, _ in entries]
+            self._entries += entries or ()
         return found
 
-    def _renew(self) -> None:
-        known, keys = self.tables, sorted(self._unions)
-        self.tables = SetTables(
-            _longer(known.start, self._start), _longer(known.single, self._single), _longer(known.first, self._first),
-            _longer(known.slots, self._slots), np.array(keys, np.int64),
-            np.array([self._unions[key] for key in keys], np.int64),
-        )  # fmt: skip
+
+def stopping_views() -> np.ndarray:
+    """Per code of a view, whether gradients end there."""
+    global _stops
+    known = _stops
+    if len(known) < len(VIEWS):
+        _stops = known = np.append(known, [stops(view) for view in VIEWS[len(known) :]])
+    return known
 
 
-def _longer(column: np.ndarray, values: list[Any]) -> np.ndarray:
-    """A column of all of these values, of which it has the first."""
-    return np.concatenate([column, np.array(values[len(column) :], column.dtype)])
+_stops = np.zeros(1, np.bool_)  # code 0 is no view
 
 
 def _only_set(type: NodeType) -> frozenset[int] | None:

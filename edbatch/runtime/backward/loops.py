@@ -11,26 +11,16 @@ from edbatch.graph.cell.derivative import Given
 from edbatch.memory.plan.format import GATHER, SLICE
 from edbatch.memory.plan.growing import PlanTables, tables_in
 from edbatch.memory.plan.windows import GRADIENT
-from edbatch.runtime.backward.plan_writer import (
-    Added,
-    Targets,
-    add_rows,
-    append,
-    append_batch,
-    append_operand,
-    batches_in,
-    select,
-)
-from edbatch.runtime.backward.records import COMPUTE, NOTHING, RuleTables, flow_in, rules_in
-
-LINE = 16  # entries: what lies in an arena begins with a line of the cache
+from edbatch.runtime.backward.flow import flow_in
+from edbatch.runtime.backward.plan_writer import Added, add_rows, append, append_batch, append_operand, select
+from edbatch.runtime.backward.rules import RuleTables, WindowTables, rules_in, windows_in
 
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)
 
 
 class Chosen(NamedTuple):
-    """The nodes of a batch with one set of outputs that gradients flow into.
+    """The nodes of a batch with one set of live outputs.
 
     Attributes:
         batch: their batch.
@@ -50,18 +40,20 @@ class Chosen(NamedTuple):
 @compiled(small=True)
 def plan_back(
     stretch: tuple, grouped: bool, saved: np.ndarray, rule_of: np.ndarray, plan_tables: np.ndarray,
-    flow_tables: np.ndarray, rule_tables: np.ndarray, arenas: np.ndarray, rows: np.ndarray, back: np.ndarray,
+    flow_tables: np.ndarray, rule_tables: np.ndarray, window_tables: np.ndarray, arenas: np.ndarray, rows: np.ndarray,
+    back: np.ndarray,
 ) -> bool:  # fmt: skip
-    """Plan the backward pass through some batches of a plan that gradients flow into.
+    """Plan the backward pass through the parts of batches that gradients flow into.
 
     The last two of its tables begin with those of the plan that has run. Types are those of the rules. What is computed
     of lists, whose additions come next after it, begins with the first row of its window. An addition has the list of
     the rows that are added, counted from the first, in place of offsets (-1: all in order).
 
     Args:
-        stretch: the first batch, the batch after the last, where their nodes begin among those of the plan; how many
-            parts they were divided into.
-        grouped: see `Targets`.
+        stretch: the first batch, the batch after the last, where their nodes begin among those of the plan.
+        grouped: whether rows that occur several times in a list have to be known before they are added up. Then they
+            are given as an operand of several windows: where in `indices` offsets, members and rows of the groups
+            follow one another, and the number of groups in place of that of segments.
         saved: per type, the first row of what they have saved.
         rule_of: per set, the number of its rule.
         arenas: of records `Rows`.
@@ -71,149 +63,89 @@ def plan_back(
     Returns:
         Whether there is room for the tables; if not, `used` says how much there is to be.
     """
-    first, stop, first_node, n_parts = stretch
-    plan, tables, out = batches_in(first, stop, first_node, plan_tables), rules_in(rule_tables), tables_in(back)
+    first, stop, end = stretch
+    plan, tables, shown, out = tables_in(plan_tables), rules_in(rule_tables), windows_in(window_tables), tables_in(back)
     flowing = flow_in(flow_tables)
-    parts, batches, used = flowing.parts[:n_parts], plan.batches, out.used[0]
-    to = Targets(tables.windows, tables.stopped, grouped)
-    if not _has_room(plan, parts, tables.rules, rule_of, out):
+    parts, batches = flowing.parts[: flowing.n_parts[0]], plan.batches[first:stop]
+    if not _has_room(plan, batches, parts, tables.rules, rule_of, out):
         return False
-    most_rows = 1
-    for at in range(len(arenas)):
-        most_rows = max(most_rows, 1 + arenas[at]["used"])
-    counts = np.zeros(1 + batches["type"].max(), np.int64)
+    counts = np.zeros(1 + batches["type"].max(), np.int64)  # per type the nodes of batches before
     for at in range(len(batches)):
         counts[batches[at]["type"]] += batches[at]["n"]
-    seen = np.full((2, most_rows if grouped else 0), -1, np.int32)
-    left = flowing.rows.copy()
-    end, last = 0, len(batches)
-    for at in range(len(batches)):
         end += batches[at]["n"]
-    for part in range(len(parts) - 1, -1, -1):
+    seen = np.full((2, 1 + arenas["used"].max() if grouped else 0), -1, np.int32)
+    left, last = flowing.rows.copy(), len(batches)
+    for part in range(len(parts)):
         at, number, m = parts[part]["batch"], parts[part]["set"], parts[part]["n"]
         batch, rule = batches[at], tables.rules[rule_of[number]]
-        n, kind = batch["n"], batch["type"]
         while last > at:
             last -= 1
             counts[batches[last]["type"]] -= batches[last]["n"]
             end -= batches[last]["n"]
         left[number] -= m
-        if rule["role"] == NOTHING:
+        if rule["type"] < 0 and rule["computed_end"] == rule["computed"]:
             continue
-        which = np.empty(0, np.int32)
-        if m < n:
-            which = np.flatnonzero(flowing.sets[plan.nodes[end : end + n]] == number).astype(np.int32)
-        of_saved = counts[kind] + (saved[kind] if len(saved) else 0)
-        if rule["role"] == COMPUTE:
+        which, row = np.empty(0, np.int32), 0
+        if m < batch["n"]:
+            which = np.flatnonzero(flowing.sets[plan.nodes[end : end + batch["n"]]] == number).astype(np.int32)
+        if rule["own"] >= 0:
             row = left[number] + arenas[rule["own"]]["used"]
             rows[rule["own"]] = max(rows[rule["own"]], row + m)
-            _through_batch(plan, Chosen(batch, which, m, of_saved, row), rule, tables, out, to, seen)
-        else:
-            _over_lists(plan, Chosen(batch, which, m, of_saved, 0), rule, tables, out, to, seen, rows)
-    for at in range(used["operands"]):
+        of_saved = counts[batch["type"]] + (saved[batch["type"]] if len(saved) else 0)
+        _through(plan, Chosen(batch, which, m, of_saved, row), rule, tables, shown, out, seen, rows)
+    for at in range(out.used[0]["operands"]):
         window = out.operands[at]["window"]
-        arena = tables.windows[window]["arena"] if window >= 0 else 0
-        if tables.of_gradients[arena]:
+        arena = shown.windows[window]["arena"] if window >= 0 else 0
+        if shown.of_gradients[arena]:
             rows[arena] = arenas[arena - GRADIENT]["used"]
     return True
 
 
 @compiled(small=True)
-def place_rows(
-    rows: np.ndarray, there: np.ndarray, rule_tables: np.ndarray, arenas: np.ndarray, itemsize: int, placed: np.ndarray
-) -> tuple[int, int, int]:
-    """Place the rows of arenas side by side, those of gradients first.
+def _through(
+    plan: PlanTables, chosen: Chosen, rule: np.void, tables: RuleTables, shown: WindowTables, out: PlanTables,
+    seen: np.ndarray, rows: np.ndarray,
+) -> None:  # fmt: skip
+    """A batch of a derivative, and additions of what it computes to the operands.
 
-    Args:
-        rows, arenas: see `plan_back`; there: per arena, whether it is to stay where it is; none: that is no arena.
-        itemsize: of an entry.
-        placed: [arenas, 5]: the arena, and the fields of its record `Rows`, but that addresses count from the first
-            byte; filled in.
-
-    Returns:
-        How many arenas these are; how many entries are of gradients; and how many there are.
+    One that reads lists has its outputs as operands, too, of windows that the next batch uses again.
     """
-    of_gradients = rules_in(rule_tables).of_gradients
-    n, zeros, end = 0, 0, 0
-    for first in (True, False):
-        for arena in range(len(rows)):
-            if rows[arena] == 0 or of_gradients[arena] != first or (len(there) and there[arena]):
-                continue
-            stride = arenas[arena]["stride"]
-            placed[n, 0], placed[n, 1], placed[n, 2] = arena, end * itemsize, stride
-            placed[n, 3] = placed[n, 4] = rows[arena]
-            end += -(-rows[arena] * (stride // itemsize) // LINE) * LINE
-            n += 1
-        if first:
-            zeros = end
-    return n, zeros, end
-
-
-@compiled(small=True)
-def _through_batch(
-    plan: PlanTables,
-    chosen: Chosen,
-    rule: np.void,
-    tables: RuleTables,
-    out: PlanTables,
-    targets: Targets,
-    seen: np.ndarray,
-) -> None:
-    """A batch of a derivative, and additions of what it computes to the operands."""
-    batch, which, m = chosen.batch, chosen.which, chosen.n
-    n, first, integers = batch["n"], batch["operand"], batch["integers"]
-    slots = rule["computed_end"] - rule["computed"]
-    read = plan.operands[first : first + slots].copy()
+    batch, which, m, own = chosen.batch, chosen.which, chosen.n, rule["own"] >= 0
+    n, first, integers, offsets = batch["n"], batch["operand"], batch["integers"], batch["offsets"]
+    targets = tables.computed[rule["computed"] : rule["computed_end"]]
+    read = plan.operands[first : first + len(targets)].copy()
+    owners, members = which, which
+    if not own:
+        begins, owners, members = _elements(plan.indices[offsets : offsets + n + 1], which)
+        offsets = append(out, begins) if m < n else offsets
     if m < n:
-        for slot in range(slots):
-            select(read[slot : slot + 1], which, out)
+        for slot in range(len(targets)):
+            select(read[slot : slot + 1], which if own or slot < rule["singles"] else members, out)
         used, begin = out.used[0], integers
         integers = used["integers"]
         for k in range(rule["integers"]):
-            end = used["integers"] + m
-            out.integers[used["integers"] : end] = plan.integers[begin + k * n : begin + (k + 1) * n][which]
-            used["integers"] = end
-    append_batch(out, rule["type"], chosen.left, m, integers, -1)
-    _append_given(rule, tables.given, read, chosen, out)
-    for slot in range(slots):
-        target = tables.computed[rule["computed"] + slot]["window"]
-        if target >= 0:
-            add_rows(read[slot : slot + 1], Added(target, chosen.left, -1, rule["adding"]), out, targets, seen)
-
-
-@compiled(small=True)
-def _over_lists(
-    plan: PlanTables, chosen: Chosen, rule: np.void, tables: RuleTables, out: PlanTables, targets: Targets,
-    seen: np.ndarray, rows: np.ndarray,
-) -> None:  # fmt: skip
-    """A derivative that reads lists: its outputs are operands, too, of windows that the next batch uses again."""
-    batch, which, m, computed = chosen.batch, chosen.which, chosen.n, tables.computed
-    n, first, singles, begin = batch["n"], batch["operand"], rule["singles"], rule["computed"]
-    slots = rule["computed_end"] - begin
-    read = plan.operands[first : first + slots].copy()
-    offsets = batch["offsets"]
-    begins, owners, members = _elements(plan.indices[offsets : offsets + n + 1], which)
-    if m < n:
-        for slot in range(slots):
-            select(read[slot : slot + 1], which if slot < singles else members, out)
+            out.integers[used["integers"] : used["integers"] + m] = plan.integers[begin + k * n : begin + k * n + n][
+                which
+            ]
+            used["integers"] += m
     if rule["type"] >= 0:
-        append_batch(out, rule["type"], 0, m, 0, append(out, begins) if m < n else offsets)
+        append_batch(out, rule["type"], chosen.left, m, integers, -1 if own else offsets)
         _append_given(rule, tables.given, read, chosen, out)
-        for slot in range(slots):
-            target = computed[begin + slot]
-            if target["window"] >= 0 and not target["given"]:
-                some = m if target["of_each"] else read[slot]["n"]
-                append_operand(out, SLICE, target["window"], 0, 1, 0, some)
-                arena = tables.windows[target["window"]]["arena"]
-                rows[arena] = max(rows[arena], some)
-    for slot in range(slots):
-        target, row, listed = computed[begin + slot], 0, -1
+    for slot in range(len(targets)):
+        window, some = targets[slot]["window"], m if targets[slot]["of_each"] else read[slot]["n"]
+        if not own and window >= 0 and not targets[slot]["given"]:
+            append_operand(out, SLICE, window, 0, 1, 0, some)
+            arena = shown.windows[window]["arena"]
+            rows[arena] = max(rows[arena], some)
+    for slot in range(len(targets)):
+        target, row, listed = targets[slot], chosen.left, -1
         if target["given"]:
             row, listed = int(batch["row"]), append(out, owners if m == n else which[owners])
         elif target["of_each"]:
             listed = append(out, owners)
         if target["window"] >= 0:
-            add_rows(read[slot : slot + 1], Added(target["window"], row, listed, rule["adding"]), out, targets, seen)
+            added = Added(target["window"], row, listed, rule["adding"])
+            add_rows(read[slot : slot + 1], added, out, shown, seen)
 
 
 @compiled(small=True)
@@ -238,50 +170,47 @@ def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Ch
 
 
 @compiled(small=True)
-def _has_room(plan: PlanTables, parts: np.ndarray, rules: np.ndarray, rule_of: np.ndarray, out: PlanTables) -> bool:
+def _has_room(
+    plan: PlanTables, batches: np.ndarray, parts: np.ndarray, rules: np.ndarray, rule_of: np.ndarray, out: PlanTables
+) -> bool:
     """Whether there is room for all that may come; then segments, indices and integers of the plan that has run are in.
 
     Else `out.used` says how much there is to be.
     """
-    batches, operands, segments, indices = plan.batches, plan.operands, plan.segments, plan.indices
-    elements, pieces, most_given = 0, 0, 0  # operands may have segments in common
-    for at in range(len(operands)):
-        elements += operands[at]["n"]
-        pieces += max(1, operands[at]["segments"])
-    most_parts, part = 1, 0
-    while part < len(parts):
-        begin = part
-        while part < len(parts) and parts[part]["batch"] == parts[begin]["batch"]:
-            part += 1
-        most_parts = max(most_parts, part - begin)
-    pieces *= most_parts
+    known, used, given = plan.used[0], out.used[0], 0
+    elements, pieces = 0, 0  # operands may have segments in common
+    for at in range(known["operands"]):
+        elements += plan.operands[at]["n"]
+        pieces += max(1, plan.operands[at]["segments"])
     # At most, per element of an operand: its place among the chosen twice, its owner, their places, and a group; and
     # where the lists of the chosen begin.
-    room, integers = len(indices) + 8 * elements + 4 * pieces, len(plan.integers)
+    room, integers, most_parts, begin = known["indices"] + 8 * elements, known["integers"], 1, 0
     for part in range(len(parts)):
-        rule, m = rules[rule_of[parts[part]["set"]]], parts[part]["n"]
+        rule, m, batch = rules[rule_of[parts[part]["set"]]], parts[part]["n"], parts[part]["batch"]
+        begin = begin if parts[begin]["batch"] == batch else part
+        most_parts = max(most_parts, part + 1 - begin)
         some = rule["given_end"] - rule["given"] + rule["computed_end"] - rule["computed"]
-        if m < batches[parts[part]["batch"]]["n"]:
+        if m < batches[batch]["n"]:
             room += m * some + m + 1
             integers += m * rule["integers"]
-        most_given = max(most_given, some)
-    used = out.used[0]
+        given += some
+    pieces *= most_parts
     used["batches"] = 2 * len(parts) + pieces  # additions, and what goes before them
-    used["operands"] = 2 * used["batches"] + len(parts) * most_given
-    used["segments"], used["indices"], used["integers"] = len(segments) + pieces, room, integers
+    used["operands"] = 2 * used["batches"] + given
+    used["segments"], used["indices"], used["integers"] = known["segments"] + pieces, room + 4 * pieces, integers
     if (
         used["batches"] > len(out.batches)
         or used["operands"] > len(out.operands)
         or used["segments"] > len(out.segments)
-        or room > len(out.indices)
+        or used["indices"] > len(out.indices)
         or integers > len(out.integers)
     ):
         return False
     used["batches"] = used["operands"] = 0
-    used["segments"], used["indices"], used["integers"] = len(segments), len(indices), len(plan.integers)
-    out.segments[: len(segments)] = segments
-    out.indices[: len(indices)] = indices
-    out.integers[: len(plan.integers)] = plan.integers
+    used["segments"], used["indices"], used["integers"] = known["segments"], known["indices"], known["integers"]
+    out.segments[: known["segments"]] = plan.segments[: known["segments"]]
+    out.indices[: known["indices"]] = plan.indices[: known["indices"]]
+    out.integers[: known["integers"]] = plan.integers[: known["integers"]]
     return True
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +12,8 @@ from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.views import View
 from edbatch.kernels.backend import Backend
+from edbatch.runtime.backward.flow import FlowColumns
+from edbatch.runtime.backward.rules import GradientRule
 from edbatch.runtime.backward.saving import Ran, Saved
 from edbatch.runtime.compile.derivatives import CompiledDerivative
 from edbatch.runtime.state import GraphState
@@ -27,73 +28,71 @@ def unless_frozen(parameter: Parameter) -> Parameter | None:
     return None if parameter.frozen else parameter
 
 
-class TypeRows:
-    """Rows [n, width] that a derivative computes, one for each node of a type and set of outputs, as they have run.
+class TypeRows(NamedTuple):
+    """Rows that a derivative computes, one for each node of a type and set of live outputs, as they have run.
 
-    Args:
-        how, table: the derivative, and the rows.
-        sets: see `FlowColumns`.
-        number, kind: of the set, and of the type.
+    Attributes:
+        how: the derivative.
+        arena, first, n: where its rows are.
+        saved: what the type's nodes saved; chosen: which of them these are; None: all.
+        integers: by the number of a node's integer, where it is among the graph's.
     """
 
-    def __init__(
-        self, how: CompiledDerivative, table: Any, stretch: Ran, graph: GraphState, sets: np.ndarray, number: int,
-        kind: int,
-    ) -> None:  # fmt: skip
-        self._how, self._table, self.n = how, table, len(table)
-        self._saved: Saved | None = stretch.saved.get(kind)
-        self._graph, self._nodes, self._sets = graph, graph.nodes, sets
-        self._stretch, self._number, self._kind = stretch, number, kind
-        self._backend = graph.table.backend
+    how: CompiledDerivative
+    arena: int
+    first: int
+    n: int
+    saved: Saved | None
+    chosen: np.ndarray | None
+    integers: dict[int, np.ndarray]
 
-    def add_terms(self, gatherer: Gatherer) -> None:
-        """Add what the type has left to the gradients of its parameters."""
-        table, n, width = self._table, self.n, self._how.width
-        of_saved: dict[int, Any] = {}
-        for term in self._how.terms:
-            parameter = gatherer(parameter_of(term.parameter))
-            if parameter is None:
-                continue
-            parts = []
-            for part in term.parts:
-                if isinstance(part, Value):
-                    if part.node not in of_saved:
-                        of_saved[part.node] = self._of_saved(part.node)
-                    x = of_saved[part.node]
-                    parts.append(x if part.view is None else part.view.look(x))
-                else:
-                    shape, size = part.spec.shape, part.spec.size
-                    found = table if size == width else table[:, part.column : part.column + size]
-                    parts.append(found if len(shape) == 1 else found.reshape(n, *shape))
-            if term.index is not None:
-                indices = self._integers(-1 - term.index) if term.index < 0 else np.full(len(parts[0]), term.index)
-                parameter.add_rows(indices, parts[0])
-            elif len(parts) == 1:
-                add_sum(parameter, parts[0], self._backend, term.view)
+
+def type_rows(
+    rule: GradientRule, arena: int, used: np.ndarray, flow: FlowColumns, stretch: Ran, graph: GraphState
+) -> TypeRows:
+    """What a rule leaves for parameters; `used`: per arena, how many rows there were before."""
+    how, n, saved, nodes = rule.how, flow.rows.item(rule.set), stretch.saved.get(rule.kind), graph.nodes
+    assert how is not None
+    numbers = {-1 - term.index for term in how.terms if term.index is not None and term.index < 0}
+    chosen, integers = None, dict[int, np.ndarray]()
+    if numbers or (saved is not None and n < saved.n):
+        all_nodes = graph.plan.nodes[stretch.begin.nodes : stretch.end.nodes]
+        of_type = all_nodes[nodes.types[all_nodes] == rule.kind]
+        chosen = np.flatnonzero(flow.sets[of_type] == rule.set).astype(np.int32)
+        ends = nodes.starts[of_type[chosen]] + nodes.counts[of_type[chosen]]
+        integers = {number: nodes.args[ends + number] for number in numbers}
+        chosen = chosen if saved is not None and n < saved.n else None
+    return TypeRows(how, arena, used.item(arena), n, saved, chosen, integers)
+
+
+def add_terms(rows: TypeRows, table: Any, graph: GraphState, gatherer: Gatherer) -> None:
+    """Add what a type has left, rows [n, width], to the gradients of its parameters."""
+    backend, width, n = graph.table.backend, rows.how.width, rows.n
+    of_saved: dict[int, Any] = {}
+    for term in rows.how.terms:
+        parameter = gatherer(parameter_of(term.parameter))
+        if parameter is None:
+            continue
+        parts = []
+        for part in term.parts:
+            if isinstance(part, Value):
+                x = of_saved.get(part.node)
+                if x is None:
+                    assert rows.saved is not None
+                    x = rows.saved.value(part.node, graph.arenas)
+                    x = of_saved[part.node] = x if rows.chosen is None else x[backend.from_host(rows.chosen)]
+                parts.append(x if part.view is None else part.view.look(x))
             else:
-                left, right = parts
-                _add_product(parameter, left, right, self._backend)
-
-    def _of_saved(self, node: int) -> Any:
-        """What was saved for the nodes that gradients flowed into: in place if those are all, else copied."""
-        assert self._saved is not None
-        x = self._saved.value(node, self._graph.arenas)
-        return x if self.n == len(x) else x[self._backend.from_host(self._chosen)]
-
-    def _integers(self, number: int) -> np.ndarray:
-        """One of the nodes' integers [n]."""
-        nodes, chosen = self._nodes, self._all[self._chosen]
-        return self._graph.integers[nodes.args[nodes.starts[chosen] + nodes.counts[chosen] + number]]
-
-    @cached_property
-    def _chosen(self) -> np.ndarray:
-        """Which of the type's nodes these are, among all that have run; int32 [n]."""
-        return np.flatnonzero(self._sets[self._all] == self._number).astype(np.int32)
-
-    @cached_property
-    def _all(self) -> np.ndarray:
-        nodes = self._graph.plan.nodes[self._stretch.begin.nodes : self._stretch.end.nodes]
-        return nodes[self._nodes.types[nodes] == self._kind]
+                shape, size = part.spec.shape, part.spec.size
+                found = table if size == width else table[:, part.column : part.column + size]
+                parts.append(found if len(shape) == 1 else found.reshape(n, *shape))
+        if term.index is not None:
+            indices = np.full(n, term.index) if term.index >= 0 else graph.integers[rows.integers[-1 - term.index]]
+            parameter.add_rows(indices, parts[0])
+        elif len(parts) == 1:
+            add_sum(parameter, parts[0], backend, term.view)
+        else:
+            _add_product(parameter, *parts, backend)
 
 
 def add_sum(parameter: Parameter, rows: Any, backend: Backend, view: View | None = None) -> None:

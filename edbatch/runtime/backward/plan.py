@@ -6,71 +6,56 @@ the first, of rows, the second.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.model.writes import expect_unwritten
-from edbatch.graph.node_type import parameter_of
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.views import NODE_MASK
 from edbatch.memory.plan.arenas import GradientRows, PlacedRows
 from edbatch.memory.plan.format import Plan
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.windows import GRADIENT
-from edbatch.runtime.backward.loops import place_rows, plan_back
-from edbatch.runtime.backward.parameter_gradients import Gatherer, TypeRows, add_sum, unless_frozen
-from edbatch.runtime.backward.rules import ChosenRules, GradientRule, Rules, rules_of
+from edbatch.runtime.backward.loops import plan_back
+from edbatch.runtime.backward.parameter_gradients import TypeRows, type_rows
+from edbatch.runtime.backward.rules import ChosenRules, GradientRule
 from edbatch.runtime.backward.saving import Ran
+from edbatch.runtime.backward.seeds import SeedPlace
 from edbatch.runtime.compile.program_table import Ready
-from edbatch.runtime.execute import memory_of, run_batches
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
 
-_BYTES = np.dtype(np.uint8)
+LINE = 16  # entries: what lies in an arena begins with a line of the cache
 _NONE = np.zeros(0, np.int64)
-
-
-class SeedPlace(NamedTuple):
-    """Where some gradients that are given are added.
-
-    Attributes:
-        group: see `Backward`; chosen: which of the group.
-        window, rows: to which rows of a window of gradients.
-    """
-
-    group: int
-    chosen: np.ndarray | slice
-    window: int
-    rows: np.ndarray | slice
 
 
 class BackwardPlan(NamedTuple):
     """The backward plan of a stretch of runs: the same whenever the same has run, and gradients flow as they did.
 
     Attributes:
-        plan: the batches.
-        chosen: by which rules gradients flow; ready: the programs.
-        batches: how many.
+        stretch: of runs; rules: by which gradients flow.
+        plan: the batches; batches, integers: how many.
+        ready: the programs.
         rows: where gradients, and what is computed, lie.
-        terms: per rule that leaves something for parameters, in which arena, the first row, and how many.
-        parts: the batches that gradients flow into; none if no node is a parameter.
-        requires, sets: of a plan that is cached, see `FlowColumns`.
+        left: what derivatives leave for parameters.
+        parameters: batches of nodes that are parameters: the number of the type, the first row, and how many.
+        requires, sets: see `FlowColumns`.
         places: where gradients that are given go.
     """
 
+    stretch: Ran
+    rules: ChosenRules
     plan: GrowingPlan
-    chosen: ChosenRules
-    ready: Ready
     batches: int
+    integers: int
+    ready: Ready
     rows: PlacedRows
-    terms: list[tuple[GradientRule, int, int, int]]
-    parts: np.ndarray
+    left: list[TypeRows]
+    parameters: list[tuple[int, int, int]]
     requires: np.ndarray
     sets: np.ndarray
-    places: Sequence[SeedPlace]
+    places: list[SeedPlace]
 
     def copy(self) -> BackwardPlan:
         """The same, in tables that no other is planned in."""
@@ -79,29 +64,32 @@ class BackwardPlan(NamedTuple):
     @property
     def bytes(self) -> int:
         """Of all arrays, about."""
-        return 1000 + self.requires.nbytes + self.sets.nbytes + self.plan.bytes
+        of_parameters = sum(places.nbytes for one in self.left for places in one.integers.values())
+        return 1000 + self.requires.nbytes + self.sets.nbytes + self.plan.bytes + of_parameters
+
+    def derived(self, nodes: np.ndarray) -> np.ndarray:
+        """Per node the number of its set of live outputs, if there is something to compute for it, else -1."""
+        sets = self.sets[nodes]
+        return np.where(np.isin(sets, [rule.set for rule in self.rules.rules if rule.runs >= 0]), sets, -1)
 
 
 def plan_backward(
-    stretch: Ran, graph: GraphState, store: Store, divided: tuple[int, int], roots: np.ndarray,
-    places: Sequence[SeedPlace], rules: Rules,
-) -> tuple[BackwardPlan, list[Any]]:  # fmt: skip
-    """Plan a backward pass, in the store's plan for that.
+    stretch: Ran, graph: GraphState, store: Store, roots: np.ndarray, places: list[SeedPlace]
+) -> tuple[BackwardPlan, list[Any]]:
+    """Plan a backward pass through the parts of batches that gradients flow into, in the store's plan for that.
 
     Args:
-        divided: into how many parts of batches gradients flow, and of how many sets.
         roots: ids of the expressions whose gradients are given; places: see `BackwardPlan`.
 
     Returns:
         The plan, and what is to be held while it runs.
     """
-    flow, plan, table, n_parts = store.flow, store.back, graph.table, divided[0]
-    chosen = rules.choose(flow.columns.present[: divided[1]], stretch.saved)
-    tables = rules.tables
+    flow, plan, table, nodes = store.flow.columns, store.back, graph.table, graph.nodes
+    rules = table.rules.choose(flow, stretch.saved)
     graph.arenas.see_layouts()
     used, programs = graph.arenas.used, table.programs
     rows = np.zeros(len(used), np.int64)
-    at_roots = table.arenas[graph.nodes.types[roots & NODE_MASK]]
+    at_roots = table.arenas[nodes.types[roots & NODE_MASK]]
     rows[at_roots + GRADIENT] = used[at_roots]
     saved = _NONE
     if stretch.saved:
@@ -110,111 +98,78 @@ def plan_backward(
             saved[kind] = one.first
     plan.clear()
     while not plan_back(
-        (*stretch.extent, n_parts), table.backend.adds_in_groups, saved, chosen.of_sets, graph.plan.entries,
-        flow.entries, tables, graph.arenas.rows, rows, plan.entries,
+        stretch.extent, table.backend.adds_in_groups, saved, rules.of_sets, graph.plan.entries, store.flow.entries,
+        rules.tables.entries, table.rules.windows(), graph.arenas.rows, rows, plan.entries,
     ):  # fmt: skip
         sizes = plan.used
         plan.clear()
         plan.make_room(sizes)
-    batches, held = plan.used.batches, programs.prepare(chosen.kinds, table)
-    ready = programs.ready(chosen.kinds, programs.scratch(plan, 0, batches))
-    terms = [(rule, arena, used.item(arena), flow.columns.rows.item(rule.set)) for rule, arena in chosen.terms]
-    parts = flow.columns.parts["batch"][: n_parts if chosen.has_parameters else 0].copy()
-    itemsize = table.windows.layouts[at_roots.item(0)][1].itemsize
-    placed = np.empty((len(rows), 5), np.int64)
-    there = store.gradients.there(len(rows))
-    n, zeros, entries = place_rows(rows, there, tables, graph.arenas.rows, itemsize, placed)
-    placed = placed[:n]
-    begins = dict(zip(placed[:, 0].tolist(), (placed[:, 1] // itemsize).tolist(), strict=True))
-    at_rows = PlacedRows(placed[:, 0], begins, placed[:, 1:], zeros, entries)
+    counts, held = plan.used, programs.prepare(rules.kinds, table)
+    ready = programs.ready(rules.kinds, programs.scratch(plan, 0, counts.batches))
+    windows = table.windows
+    left = [
+        type_rows(rule, windows.windows[rule.own].arena, used, flow, stretch, graph)
+        for rule in rules.rules
+        if rule.own >= 0 and rule.how is not None and rule.how.terms
+    ]
+    parameters = [rule.set for rule in rules.rules if table.bound[rule.kind].type.op is PARAMETER]
+    parts = flow.parts[: flow.n_parts.item(0)] if parameters else flow.parts[:0]
+    active = np.unique(parts["batch"][np.isin(parts["set"], parameters)])
+    batches = [batch[:3] for batch in graph.plan.batches[stretch.begin.batches :][active].tolist()]
+    itemsize = windows.layouts[at_roots.item(0)][1].itemsize
+    placed = place_rows(
+        rows, store.gradients.there(len(rows)), windows.of_gradients, graph.arenas.words[:, 1], itemsize
+    )
     # The flow's own columns are those of the next stretch soon.
-    requires, sets = (column[: graph.nodes.n] for column in flow.columns[:2])
-    planned = BackwardPlan(plan, chosen, ready, batches, at_rows, terms, parts, requires, sets, places)
-    return planned, held
+    requires, sets = flow.requires[: nodes.n], flow.sets[: nodes.n]
+    counted = plan, counts.batches, counts.integers
+    return BackwardPlan(stretch, rules, *counted, ready, placed, left, batches, requires, sets, places), held
 
 
-class BackwardRun:
-    """The backward pass through a stretch of runs, the last batch first; gradients of the graph's values are filled in.
+def place_rows(
+    rows: np.ndarray, there: np.ndarray, of_gradients: list[bool], strides: np.ndarray, itemsize: int
+) -> PlacedRows:
+    """Place the rows of arenas side by side, those of gradients first.
 
     Args:
-        held: what is to be held meanwhile.
-        sets: see `FlowColumns`.
-
-    Attributes:
-        stretch: of runs.
+        rows: per arena, how many; there: whether it is to stay where it is; none: that is no arena.
+        strides: in bytes; itemsize: of an entry.
     """
+    if len(there):
+        rows = np.where(there, 0, rows)
+    present = rows.nonzero()[0].tolist()
+    chosen = [at for at in present if of_gradients[at]]
+    zeros = len(chosen)
+    chosen += [at for at in present if not of_gradients[at]]
+    counts, bytes_of = rows[chosen], strides[chosen]
+    sizes = -(counts * (bytes_of // itemsize) // -LINE) * LINE
+    ends = np.append(0, sizes.cumsum())
+    words = np.stack([ends[:-1] * itemsize, bytes_of, counts, counts], 1)
+    begins = dict(zip(chosen, ends.tolist(), strict=False))
+    return PlacedRows(np.array(chosen, np.int64), begins, words, ends.item(zeros), ends.item(-1))
 
-    def __init__(
-        self, stretch: Ran, planned: BackwardPlan, held: list[Any], graph: GraphState, gradients: GradientRows,
-        store: Store, sets: np.ndarray,
-    ) -> None:  # fmt: skip
-        self._held, self.stretch, self._plan, self._graph, self._gradients = held, stretch, planned, graph, gradients
-        self._store, self._sets, self._table = store, sets, graph.table
-        expect_unwritten(planned.chosen.reads, stretch.time)
-        gradients.claim(planned.rows)
 
-    def derived(self, nodes: np.ndarray) -> np.ndarray:
-        """Per node the number of its rule, if there is something to compute for it in this pass, else -1."""
-        rules, sets = rules_of(self._table).rules, self._sets[nodes]
-        of_sets = np.array([at if at >= 0 and rules[at].runs >= 0 else -1 for at in self._plan.chosen.of_sets.tolist()])
-        found = np.full(len(nodes), -1)
-        inside = (sets >= 0) & (sets < len(of_sets))
-        found[inside] = of_sets[sets[inside]]
-        return found
+def check_batch(planned: BackwardPlan, plan: Plan, number: int, graph: GraphState, gradients: GradientRows) -> None:
+    """Check a batch of derivatives, or of what flows to lists: an error that names the type if there is a NaN."""
+    kind, row, n, first, *_ = plan.batch(number)
+    rule = graph.table.rules.of_kinds.get(kind)
+    if rule is None:
+        return
+    if rule.own >= 0:
+        _check(gradients.array(rule.own)[row : row + n], rule, planned, graph)
+        return
+    assert rule.how is not None
+    computed = sum(place is not None and place.column >= 0 for place in rule.how.operands)
+    for operand in plan.operands_of(first + len(rule.how.given), computed):
+        _check(gradients.array(operand.window)[: operand.n], rule, planned, graph)
 
-    def run(self) -> None:
-        """Compute the gradients of values."""
-        planned, graph, store, backend = self._plan, self._graph, self._store, self._table.backend
-        plan, end = planned.plan, planned.batches
-        if not end:
-            return
-        integers = graph.integers.take(plan.integers[: plan.used.integers])
-        tables = plan, backend.lists(plan, integers), memory_of(graph, store, adds=True)
-        scratch, _ = store.scratch.take(planned.ready.scratch, _BYTES)
-        run_batches(graph, 0, end, tables, self._table.programs, scratch, lambda at: self._check_batch(plan.tables, at))
 
-    def add_to_parameters(self, gatherer: Gatherer = unless_frozen) -> None:
-        """Add what the batches have left, and the gradients of nodes that are parameters."""
-        table, stretch = self._table, self.stretch
-        for rule, arena, first, n in self._plan.terms:
-            assert rule.how is not None
-            computed = self._gradients.flat(arena, first, n).reshape(n, rule.how.width)
-            TypeRows(rule.how, computed, stretch, self._graph, self._sets, rule.set, rule.kind).add_terms(gatherer)
-        if not len(self._plan.parts):
-            return
-        batches = self._graph.plan.tables.batches[stretch.begin.batches : stretch.end.batches]
-        active = np.unique(self._plan.parts)
-        for kind, row, n, *_ in batches[active[table.is_source[batches["type"][active]]]].tolist():
-            type = table.bound[kind]
-            if type.type.op is PARAMETER:
-                found = self._gradients.of(type.window)[row : row + n]
-                parameter = gatherer(parameter_of(type.type.attributes[0][1]))
-                if parameter is not None:
-                    add_sum(parameter, found, table.backend)
-
-    def _check_batch(self, plan: Plan, number: int) -> None:
-        """Check a batch of derivatives, or of what flows to lists."""
-        kind, row, n, first, *_ = plan.batch(number)
-        rule = rules_of(self._table).of_kinds.get(kind)
-        if rule is None:
-            return
-        if rule.own >= 0:
-            self._check(self._gradients.array(rule.own)[row : row + n], rule)
-            return
-        assert rule.how is not None
-        computed = sum(place is not None and place.column >= 0 for place in rule.how.operands)
-        for operand in plan.operands_of(first + len(rule.how.given), computed):
-            self._check(self._gradients.array(operand.window)[: operand.n], rule)
-
-    def _check(self, computed: Any, rule: GradientRule) -> None:
-        bad = int(self._table.backend.to_host((computed != computed).any(axis=1)).sum())
-        if bad:
-            where = self._graph.lines(self._nodes_of(rule.kind))
-            type = self._table.bound[rule.kind].type
-            raise EdBatchError(f"NaN in the gradient of {type} ({bad} of {len(computed)} in its batch){where}")
-
-    def _nodes_of(self, kind: int) -> np.ndarray:
-        """The nodes of a type that gradients flow into; which of them a batch has, its tables do not say."""
-        nodes = self._graph.plan.nodes[self.stretch.begin.nodes : self.stretch.end.nodes]
-        nodes = nodes[self._sets[nodes] >= 0]
-        return nodes[self._graph.nodes.types[nodes] == kind]
+def _check(computed: Any, rule: GradientRule, planned: BackwardPlan, graph: GraphState) -> None:
+    bad = int(graph.table.backend.to_host((computed != computed).any(axis=1)).sum())
+    if bad:
+        # Nodes of the type that gradients flow into: which of them a batch has, its tables do not say.
+        nodes = graph.plan.nodes[planned.stretch.begin.nodes : planned.stretch.end.nodes]
+        nodes = nodes[planned.sets[nodes] >= 0]
+        where = graph.lines(nodes[graph.nodes.types[nodes] == rule.kind])
+        type = graph.table.bound[rule.kind].type
+        raise EdBatchError(f"NaN in the gradient of {type} ({bad} of {len(computed)} in its batch){where}")

@@ -9,23 +9,9 @@ import numpy as np
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.groups import group_rows
 from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, Segment
-from edbatch.memory.plan.growing import PlanTables, tables_in
+from edbatch.memory.plan.growing import PlanTables
 from edbatch.memory.plan.windows import GRADIENT
-
-
-class Targets(NamedTuple):
-    """What is to be known of what is added to.
-
-    Attributes:
-        windows, stopped: see `RuleTables`.
-        grouped: whether rows that occur several times in a list have to be known before they are added up. Then they
-            are given as an operand of several windows: where in `indices` offsets, members and rows of the groups
-            follow one another, and the number of groups in place of that of segments.
-    """
-
-    windows: np.ndarray
-    stopped: np.ndarray
-    grouped: bool
+from edbatch.runtime.backward.rules import WindowTables
 
 
 class Added(NamedTuple):
@@ -43,22 +29,6 @@ class Added(NamedTuple):
     row: int
     positions: int
     task: int
-
-
-@compiled(small=True)
-def batches_in(first: int, stop: int, first_node: int, plan: np.ndarray) -> PlanTables:
-    """The same of what is in use, with the batches from `first` up to `stop`, and the nodes, which begin there."""
-    found = tables_in(plan)
-    used = found.used[0]
-    return PlanTables(
-        found.batches[first:stop],
-        found.operands[: used["operands"]],
-        found.segments[: used["segments"]],
-        found.indices[: used["indices"]],
-        found.integers[: used["integers"]],
-        found.nodes[first_node : used["nodes"]],
-        found.used,
-    )
 
 
 @compiled(small=True)
@@ -132,18 +102,18 @@ def select(one: np.ndarray, chosen: np.ndarray, out: PlanTables) -> None:
 
 
 @compiled(small=True)
-def add_rows(one: np.ndarray, added: Added, out: PlanTables, targets: Targets, seen: np.ndarray) -> None:
+def add_rows(one: np.ndarray, added: Added, out: PlanTables, shown: WindowTables, seen: np.ndarray) -> None:
     """Add rows to an operand.
 
     Args:
         one: the operand, and nothing else.
-        seen: for `group_rows`.
+        seen: for `group_rows`; without entries: rows that occur several times in a list need not be known.
     """
     operand, lists, owners = one[0], out.indices, added.positions
     access, window, first, count = operand["access"], operand["window"], operand["first"], operand["n"]
-    if access != GATHER_MANY and targets.stopped[window]:
+    if access != GATHER_MANY and shown.stopped[window]:
         return
-    as_list = access == SHARED and (owners >= 0 or (targets.grouped and targets.windows[window]["scattered"] >= 0))
+    as_list = access == SHARED and (owners >= 0 or (seen.size and shown.windows[window]["scattered"] >= 0))
     if access <= STRIDED and not as_list:
         append_batch(out, added.task, 0, count, 0, owners)
         append_operand(out, access, window + GRADIENT, first, operand["distance"], 0, count)
@@ -152,24 +122,24 @@ def add_rows(one: np.ndarray, added: Added, out: PlanTables, targets: Targets, s
     if access == SHARED:
         first = append(out, np.full(count, first, np.int32))
     if access != GATHER_MANY:
-        _add_to_rows(Segment(window, first, owners, count), added, out, targets, seen)
+        _add_to_rows(Segment(window, first, owners, count), added, out, seen)
         return
     for at in range(first, first + operand["segments"]):
         segment = out.segments[at]
         places, n = segment["positions"], segment["n"]
-        if targets.stopped[segment["window"]]:
+        if shown.stopped[segment["window"]]:
             continue
         if owners >= 0:
             places = append(out, lists[owners : owners + count][lists[places : places + n]])
-        _add_to_rows(Segment(segment["window"], segment["rows"], places, n), added, out, targets, seen)
+        _add_to_rows(Segment(segment["window"], segment["rows"], places, n), added, out, seen)
 
 
 @compiled(small=True)
-def _add_to_rows(to: Segment, added: Added, out: PlanTables, targets: Targets, seen: np.ndarray) -> None:
+def _add_to_rows(to: Segment, added: Added, out: PlanTables, seen: np.ndarray) -> None:
     """Add rows, in the order of the segment's positions, to the listed rows of its window."""
-    lists, shown = out.indices, to.window + GRADIENT
+    lists, target = out.indices, to.window + GRADIENT
     rows, n, positions = to.rows, to.n, to.positions
-    if targets.grouped:
+    if seen.size:
         # Each list is followed by a batch: how many there are tells lists apart.
         found, offsets, members = group_rows(lists[rows : rows + n], seen, out.used[0]["batches"])
         if len(found) < n:
@@ -179,9 +149,9 @@ def _add_to_rows(to: Segment, added: Added, out: PlanTables, targets: Targets, s
             append(out, members)
             append(out, found)
             append_batch(out, added.task, 0, n, 0, -1)
-            append_operand(out, GATHER_MANY, shown, groups, 0, len(found), n)
+            append_operand(out, GATHER_MANY, target, groups, 0, len(found), n)
             append_operand(out, SLICE, added.window, added.row, 1, 0, n)
             return
     append_batch(out, added.task, 0, n, 0, positions)
-    append_operand(out, GATHER, shown, rows, 0, 0, n)
+    append_operand(out, GATHER, target, rows, 0, 0, n)
     append_operand(out, SLICE, added.window, added.row, 1, 0, n)

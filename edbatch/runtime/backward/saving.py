@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.growing import Used
 from edbatch.runtime.compile.derivatives import Saving, has_body, saving
-from edbatch.runtime.store import Store
 from edbatch.runtime.type_columns import BoundType
-from edbatch.runtime.type_table import TypeTable
+
+if TYPE_CHECKING:
+    from edbatch.runtime.store import Store
+    from edbatch.runtime.type_table import TypeTable
 
 
 class Saved(NamedTuple):
