@@ -12,9 +12,9 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.block import one_node
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
-from edbatch.graph.expression_list import ExpressionList, listed
+from edbatch.graph.expression_list import listed
 from edbatch.graph.many_numbers import note_numbers
-from edbatch.graph.node_type import node_type
+from edbatch.graph.node_type import NodeType, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.record import graph_of, to_node, to_operand
 from edbatch.graph.recorder import LIST, caller
@@ -52,83 +52,37 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
 def over(
     op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]] = lambda single, argument: {}
 ) -> Callable[..., Expression]:
-    """The fast way for ops of two lists of one length, of an operand before them, if the op has one, and of arguments.
+    """The caller of ops of two lists of one length, of an operand before them, if the op has one, and of arguments.
 
-    What is called takes the operand, or None, the lists, the arguments in a tuple and their `kinds`.
+    What is called takes the operand, or None, the lists, the arguments in a tuple and their `kinds`. It raises an
+    `EdBatchError` if lists are empty or of several lengths, or operands do not fit.
 
     Args:
         attributes_of: (operand before the lists, arguments) -> the op's attributes.
     """
-    entries: dict[Any, tuple[int, Any]] = {}
+    known: dict[Any, NodeType] = {}
 
     def call(single: Any, one: Any, other: Any, argument: tuple[Any, ...] = (), kinds: Any = ()) -> Expression:
-        if one.__class__ is not ExpressionList or other.__class__ is not ExpressionList:
-            one, other = _read(op.name, single, one, other)
-        graph, ids = one.graph, one.ids
-        before = getattr(single, "spec", None)
-        key = argument, kinds, before, one.spec_of_each, other.spec_of_each
+        first = listed(op.name, one, single.graph if isinstance(single, Expression) else None)
+        graph = first.graph
+        second = first if other is one else listed(op.name, other, graph)
+        if len(first) != len(second):
+            raise EdBatchError(f"{op.name}: expected lists of one length, got {len(first)} and {len(second)}")
+        if op.singles and not (single.__class__ is Expression and single.graph is graph):
+            attributes_of(single, argument)  # or raise an error about what was given
+            graph_of(op.name, (single, first[0], second[0]))
+            single = to_node(graph, to_operand(op.name, graph, single))
+        before = (single,) if op.singles else ()
+        specs = *(x.spec for x in before), first.spec_of_each, second.spec_of_each
+        key = argument, kinds, specs
         try:
-            type_id, spec = entries[key]
+            type = known[key]
         except (KeyError, TypeError):
-            is_known = False
-        else:
-            is_known = other.graph is graph and len(other) == len(ids)
-        if not is_known or (before is not None and single.graph is not graph):
-            attributes = tuple(attributes_of(single, argument).items())
-            singles = (single,) if op.singles else ()
-            out = over_lists(op, singles, (one, other), attributes)
-            if is_told(argument) and all(isinstance(x, Expression) for x in singles):
-                specs = *(x.spec for x in singles), one.spec_of_each, other.spec_of_each
-                made = node_type(op, attributes, specs)
-                entries[key] = made.id, made.out
-            return out
-        operands = graph.operands
-        if before is None:
-            operands.append(2 * len(ids))
-        else:
-            operands += (1 + 2 * len(ids), single.id)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        operands += ids
-        operands += other.ids
-        expression = graph.expression_class
-        return expression(graph, node, spec)
+            attributes = attributes_of(single, argument)
+            note_numbers(graph, op, attributes)
+            type = node_type(op, tuple(attributes.items()), specs)
+            if is_told(argument):
+                known[key] = type
+        return graph.add(type, [len(before) + 2 * len(first), *(x.id for x in before), *first.ids, *second.ids])
 
     return call
-
-
-def _read(name: str, single: Any, one: Any, other: Any) -> tuple[ExpressionList, ExpressionList]:
-    """Both lists, checked, of the graph of the operand before them; one that is given twice is read once."""
-    first = listed(name, one, single.graph if isinstance(single, Expression) else None)
-    return first, first if other is one else listed(name, other, first.graph)
-
-
-def over_lists(
-    op: Op, singles: tuple[Any, ...], lists: tuple[Iterable[Any], ...], attributes: tuple[tuple[str, Any], ...] = ()
-) -> Expression:
-    """Record an op over lists.
-
-    Args:
-        singles: its operands before the lists.
-        lists: all of one length.
-        attributes: of the type.
-
-    Raises:
-        EdBatchError: lists are empty or of several lengths, or operands do not fit.
-    """
-    expressions = [x for x in singles if isinstance(x, Expression)]
-    graph = expressions[0].graph if expressions else None
-    read = [listed(op.name, xs, graph) for xs in lists]
-    graph = read[0].graph
-    if any(len(xs) != len(read[0]) for xs in read):
-        lengths = " and ".join(str(len(xs)) for xs in read)
-        raise EdBatchError(f"{op.name}: expected lists of one length, got {lengths}")
-    graph_of(op.name, (*expressions, *(xs[0] for xs in read)))
-    note_numbers(graph, op, dict(attributes))
-    nodes = [to_node(graph, to_operand(op.name, graph, x)) for x in singles]
-    type = node_type(op, attributes, (*(x.spec for x in nodes), *(xs.spec_of_each for xs in read)))
-    operands = [len(nodes) + len(read) * len(read[0]), *(x.id for x in nodes)]
-    for xs in read:
-        operands += xs.ids
-    return graph.add(type, operands)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -127,13 +127,26 @@ def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:
     return tuple([spec if spec.__class__ is ParameterSpec else next(values) for spec in specs])
 
 
-def with_nodes(body: Body, numbers: Sequence[int], instead: Mapping[int, int] | None = None) -> Body:
-    """The body with nodes of these numbers only; `instead`: which of them stand for others."""
+def with_nodes(body: Body, numbers: Sequence[int]) -> Body:
+    """The body with nodes of these numbers only."""
     if len(numbers) == len(body.nodes):
         return body
     new = {number: position for position, number in enumerate(numbers)}
-    new |= {number: new[other] for number, other in (instead or {}).items()}
     return rebuilt(body, [body.nodes[number].moved(new) for number in numbers], new)
+
+
+def rewritten(body: Body, change: Callable[[Nodes, int, Node], Value | None]) -> Body:
+    """The body with other nodes in the places of some.
+
+    Args:
+        change: from the nodes made so far, to which it adds, a node's number before, and the node, whose operands are
+            among them, to the node that stands for it now; None: it stays.
+    """
+    nodes, new = Nodes(), dict[int, int]()
+    for number, old in enumerate(body.nodes):
+        node = old.moved(new)
+        new[number] = (change(nodes, number, node) or nodes.add(node)).node
+    return rebuilt(body, nodes, new)
 
 
 def rebuilt(body: Body, nodes: Iterable[Node], new: dict[int, int]) -> Body:

@@ -20,7 +20,7 @@ from edbatch.errors import EdBatchError, warn
 from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
 from edbatch.graph.attributes import CELL_PREFIX
-from edbatch.graph.cell.entry import CellTrace, GuardedTrace, Traces
+from edbatch.graph.cell.entry import CellTrace, Traces
 from edbatch.graph.cell.inline_cache import MOST, InlineCache, caller_in_python, returned
 from edbatch.graph.cell.keywords import keyword_key, text_of
 from edbatch.graph.cell.made_anew import note_cell
@@ -330,16 +330,15 @@ class Cell:
         key = (shapes, named, graph.dtype, graph.options.variant, static)
         owner = given.owner[0] if given.owner else self
         roots = owner, given.objects
-        right = traces.right(key, graph, roots) or self._traced(traces, key, given, graph, roots)
-        graph.note(right.guard, *roots)
-        found = right.trace
+        found = traces.right(key, graph, roots) or self._traced(traces, key, given, graph, roots)
+        graph.note(found.guard, *roots)
         if graph.options.check:
             expect_same(self.name, self.function, given, graph, found)
         elif not (named or found.enlarging) and (not static or len(traces) < VERY_MANY):
             with suppress(KeyError, IndexError):  # each text that is given has a last call
                 name = self.last_names[len(given.operands)] + text_of(given.static)
-                kept[name] = InlineCache(right, graph, self._watched(right.guard, owner))
-                graph.note(right.guard, *roots, right.guard.looks)
+                kept[name] = InlineCache(found, graph, self._watched(found.guard, owner))
+                graph.note(found.guard, *roots, found.guard.looks)
         return found
 
     def _watched(self, guard: Guard, owner: Any) -> tuple[Any, ...]:
@@ -353,9 +352,7 @@ class Cell:
         guard.looks = frozenset(watched)
         return tuple(own.get(name, MISSING) for name in watched)
 
-    def _traced(
-        self, traces: Traces, key: Any, given: Arguments, graph: Columns, roots: tuple[Any, Any]
-    ) -> GuardedTrace:
+    def _traced(self, traces: Traces, key: Any, given: Arguments, graph: Columns, roots: tuple[Any, Any]) -> CellTrace:
         """A new trace, the first of its key from now on."""
         with lock:  # tracing may stack parameters
             right = traces.right(key, graph, roots)  # by another thread
@@ -370,7 +367,7 @@ class Cell:
             self._warn_of_many(traces, key, known, roots)
         return made
 
-    def _warn_of_many(self, traces: Traces, key: Any, known: tuple[GuardedTrace, ...], roots: tuple[Any, Any]) -> None:
+    def _warn_of_many(self, traces: Traces, key: Any, known: tuple[CellTrace, ...], roots: tuple[Any, Any]) -> None:
         """Say so if a cell is traced again and again, and what for."""
         *alike, static = key
         values = [other[-1] for other in traces if other[:-1] == tuple(alike) and other[-1] != static]

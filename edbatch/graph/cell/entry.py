@@ -55,15 +55,17 @@ def _inferred(*_: Any) -> Any:
     raise AssertionError("a cell's result comes from its trace and its kernel from the runtime")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class CellTrace:
-    """What a call records, for one tuple of argument specs.
+    """What a call records, for one tuple of argument specs, and while it is right.
 
     Args:
         specs: per argument its spec; for an integer, the size that it indexes.
         draws: how many integers a call draws, for what is random in it; they follow those it is given.
         outs: per returned expression the step from the node's id to the expression's, and its spec.
         body: as it was traced.
+        guard, expression_class: what it is right for.
+        serial: of the graph in which it last was.
         mixed, labels: positions of integers that index things of different sizes, and that are labels.
         enlarging: see `Trace`.
     """
@@ -74,6 +76,9 @@ class CellTrace:
     outs: tuple[tuple[int, Spec], ...]
     tree: TreeDef
     body: Body
+    guard: Guard
+    expression_class: type[Expression]
+    serial: int
     mixed: tuple[int, ...] = ()
     labels: tuple[int, ...] = ()
     enlarging: frozenset[Shape] = frozenset()
@@ -93,25 +98,15 @@ class CellTrace:
         graph.integers += graph.take_draws(self.draws)
         return self.tree.build([graph.expression_class(graph, node + step, spec) for step, spec in self.outs])
 
-
-_PAIR = flatten((0, 0))[1]
-
-
-@dataclass
-class GuardedTrace:
-    """A trace, and what it is right for; `serial` is that of the graph in which it last was."""
-
-    trace: CellTrace
-    guard: Guard
-    expression_class: type[Expression]
-    serial: int
-
     def holds(self, graph: Columns, *roots: Any) -> bool:
         """Whether the function would record the same in a graph."""
         return self.expression_class is class_of_one(graph) and self.guard.holds(*roots)
 
 
-class Traces(dict[Any, tuple[GuardedTrace, ...]]):
+_PAIR = flatten((0, 0))[1]
+
+
+class Traces(dict[Any, tuple[CellTrace, ...]]):
     """The traces that an owner keeps, by specs and keywords, the latest first; copies of the owner start anew.
 
     Attributes:
@@ -122,7 +117,7 @@ class Traces(dict[Any, tuple[GuardedTrace, ...]]):
     warned = False
     gone = 0
 
-    def right(self, key: Any, graph: Columns, roots: tuple[Any, Any]) -> GuardedTrace | None:
+    def right(self, key: Any, graph: Columns, roots: tuple[Any, Any]) -> CellTrace | None:
         """The trace of a key that is right now; it becomes the first."""
         known = self.get(key, ())
         found = next((one for one in known if one.holds(graph, *roots)), None)

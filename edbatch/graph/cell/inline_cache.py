@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edbatch.graph.cell.entry import GuardedTrace
+from edbatch.graph.cell.entry import CellTrace
 from edbatch.graph.cell.keywords import text_of
 from edbatch.graph.cell.tree import flatten
 from edbatch.graph.columns import Columns
@@ -41,11 +41,11 @@ class InlineCache:
     __slots__ = ("call", "found", "variant")
 
     def __init__(self, found: Any = None, graph: Any = None, watched: tuple[Any, ...] = ()) -> None:
-        self.found: GuardedTrace | None = found
+        self.found: CellTrace | None = found
         self.call: tuple[Any, ...] = ()
         self.variant = ""
         if found is not None:
-            self.call = *found.trace.specs, *found.trace.node, graph.dtype, found.serial, *watched
+            self.call = *found.specs, *found.node, graph.dtype, found.serial, *watched
             self.variant = graph.options.variant
 
     def holds(self, owner: Any, graph: Columns) -> bool:
@@ -66,57 +66,58 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
 
     The caller in C does the same for most calls, and asks this one otherwise.
     """
-    top, names, function, own, slow = graphs.top.get, cell.last_names, cell.function, vars(cell), cell.call
+    top, names, own, slow = graphs.top.get, cell.last_names, vars(cell), cell.call
 
     def call(*args: Any, **static: Any) -> Any:
-        given, n = (args[1:], len(args) - 1) if cell.is_method else (args, len(args))
         graph: Any = None
-        for x in given:
-            if isinstance(x, Expression):
-                graph = x.graph
-                break
-        graph = graph or top().value
-        if graph is None:
-            return slow(args, static)
-        if graph.careful:
-            if graph.inlines and _ARRAYS.isdisjoint(map(type, given)):
-                return returned(graph, function(*args, **static))
-            return slow(args, static)
+        known: Any = ()
+        n = at = 0
+        watched = cell.watched
         try:
-            name = names[n] + text_of(static) if static else names[n]
-            kept = own
+            given, kept = args, own
             if cell.is_method:
-                kept = cell.kept_apart[id(args[0])] if isinstance(args[0], type) else args[0].__dict__
-            known, watched = kept[name].call, cell.watched
-            if known[n + 3] is not graph.dtype or len(known) != n + 5 + len(watched):
-                return slow(args, static)
-        except (AttributeError, KeyError, IndexError):  # of an owner that was copied, it is empty
+                given, owner = args[1:], args[0]
+                kept = cell.kept_apart[id(owner)] if isinstance(owner, type) else owner.__dict__
+            n = len(given)
+            name = names[n] + text_of(static) if static else names[n]
+            known = kept[name].call
+            ids, numbers = [], []
+            for x in given:  # `zip` takes longer than what is done here
+                want = known[at]
+                at += 1
+                if want.__class__ is int:
+                    numbers.append(x if x.__class__ is int and 0 <= x < want else _index_below(want, x))
+                elif x.spec is want and (x.graph is graph or graph is None):
+                    graph = x.graph
+                    ids.append(x.id)
+                else:
+                    known = ()
+                    break
+            at = n + 5
+            type_id, form, out, _, serial = known[n:at]
+        except (AttributeError, LookupError, ValueError):  # of an owner that was copied, the call is empty
+            known = ()
+        graph = graph or top().value
+        if not known or graph is None or graph.careful or len(known) != at + len(watched):
             return slow(args, static)
-        if known[n + 4] is not graph.serial:
+        if serial is not graph.serial:
             if not kept[name].holds(args[0] if cell.is_method else cell, graph):
                 return slow(args, static)
-            kept[name] = InlineCache(kept[name].found, graph, known[n + 5 :])
+            kept[name] = InlineCache(kept[name].found, graph, known[at:])
             return cell.fast(*args, **static)
-        ids, numbers = [], []
-        for at, x in enumerate(given):
-            if isinstance(x, Expression):
-                if x.spec is not known[at] or x.graph is not graph:
-                    return slow(args, static)
-                ids.append(x.id)
-            elif (index := _index_below(known[at], x, graph)) is not None:
-                numbers.append(index)
-            else:
-                return slow(args, static)
-        for at, attribute in enumerate(watched, n + 5):
+        for attribute in watched:
             if kept.get(attribute, MISSING) is not known[at]:
                 return slow(args, static)
-        type_id, form, out = known[n : n + 3]
+            at += 1
+        if numbers:
+            for x in numbers:
+                if x.__class__ is Integers and x.count != getattr(graph, "count", -1):
+                    return slow(args, static)
+            graph.integers += numbers
         node = graph.n
         graph.n = node + 1
         graph.types.append(type_id)
         graph.operands += ids
-        if numbers:
-            graph.integers += numbers
         expression = graph.expression_class
         if form == 1:
             return expression(graph, node, out)
@@ -128,14 +129,18 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
     return call
 
 
-def _index_below(size: Any, x: Any, graph: Any) -> Any:
-    """Return an integer, or an array of some, as a node has it; None if it is none, or out of range."""
-    index = x if x.__class__ is int else integers(x)
-    if size.__class__ is not int:
-        return None
-    if index.__class__ is Integers:
-        return index if index.largest < size and index.count == getattr(graph, "count", -1) else None
-    return index if index.__class__ is int and 0 <= index < size else None
+def _index_below(size: int, x: Any) -> Any:
+    """Return an integer, or an array of some, as a node has it.
+
+    Raises:
+        ValueError: it is none, or one is out of range.
+    """
+    index = integers(x)
+    if index.__class__ is int and 0 <= index < size:
+        return index
+    if index.__class__ is Integers and index.largest < size:
+        return index
+    raise ValueError
 
 
 def returned(graph: Columns, found: Any) -> Any:

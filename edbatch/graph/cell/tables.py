@@ -105,8 +105,7 @@ def compiled_traces(cell: Cell, owner: Any = None) -> list[tuple[str, Compiled]]
         traces = [found for reference in cell.traces if (found := reference()) is not None]
     else:
         traces = [found for found in [cell.kept((owner,)).get(cell.attribute + "_all")] if found]
-    known = [one.trace for of in traces for several in list(of.values()) for one in several]
-    types = dict.fromkeys(one.type for one in known)
+    types = dict.fromkeys(one.type for of in traces for several in list(of.values()) for one in several)
     if not types:
         raise EdBatchError(f"cell {cell.name} has not been traced yet; call it once, then ask for its layout")
     return [(type.name, type.op.compiled) for type in types]  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import class_of_one
 from edbatch.graph.cell.body import Body, body_of, row_of
-from edbatch.graph.cell.entry import CellTrace, GuardedTrace, cell_op
+from edbatch.graph.cell.entry import CellTrace, cell_op
 from edbatch.graph.cell.keywords import may_change
 from edbatch.graph.cell.passes.split_stages import may_split
 from edbatch.graph.cell.trace import Payload, Trace, traced
@@ -22,8 +22,9 @@ from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.function_state import function_state
 from edbatch.graph.integers import Integers
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.node_type import intern
+from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.record import to_node, to_operand
+from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS
 
 
@@ -68,9 +69,9 @@ def is_integer(x: Any) -> bool:
 
 
 def trace_cell(
-    name: str, function: Callable[..., Any], given: Arguments, graph: Columns, known: tuple[GuardedTrace, ...]
-) -> GuardedTrace:
-    """Trace a call twice; one of `known` that computes the same gives its trace."""
+    name: str, function: Callable[..., Any], given: Arguments, graph: Columns, known: tuple[CellTrace, ...]
+) -> CellTrace:
+    """Trace a call twice; where one of `known` computes the same, it records what that does."""
     roots = given.owner[0] if given.owner else None, given.objects
     try:
         body, tree, trace = run(name, function, given, graph)
@@ -97,31 +98,27 @@ def trace_cell(
         joint = " " if text.startswith("keeps state") else ": "
         named = EdBatchError(text if text.startswith(prefix) else f"{prefix}{joint}{text}")
         raise named.with_traceback(error.__traceback__) from None  # which shows the line in the function
-    made = _known(trace, given, body, tree, known) or _compiled(name, given, graph, trace, body, tree)
-    return GuardedTrace(made, guard, class_of_one(graph), graph.serial)
-
-
-def _specs(given: Arguments, trace: Trace) -> tuple[Any, ...]:
     payloads = iter(trace.payloads)
-    return tuple([next(payloads).limit if is_integer(x) else x.spec for x in given.operands])
-
-
-def _known(
-    trace: Trace, given: Arguments, body: Body, tree: TreeDef, known: tuple[GuardedTrace, ...]
-) -> CellTrace | None:
-    """A trace that computes the same."""
-    specs, enlarging = _specs(given, trace), frozenset(trace.enlarging)
-    for found in [one.trace for one in known]:
-        if same(found.body, body) and (found.tree, found.specs, found.enlarging) == (tree, specs, enlarging):
-            return found
-    return None
-
-
-def _compiled(name: str, given: Arguments, graph: Columns, trace: Trace, body: Body, tree: TreeDef) -> CellTrace:
-    """A body compiled, as an op."""
+    specs = tuple([next(payloads).limit if is_integer(x) else x.spec for x in given.operands])
+    enlarging, right = frozenset(trace.enlarging), {"expression_class": class_of_one(graph), "serial": graph.serial}
+    for one in known:
+        if same(one.body, body) and (one.tree, one.specs, one.enlarging) == (tree, specs, enlarging):
+            return replace(one, guard=guard, **right)
     integers = [at for at, x in enumerate(given.operands) if is_integer(x)]
-    payloads = dict(zip(integers, trace.payloads, strict=False))  # others are drawn
+    of_integers = dict(zip(integers, trace.payloads, strict=False))  # others are drawn
+    mixed = tuple([at for at, x in of_integers.items() if not x.is_alike])
+    labels = tuple([at for at, x in of_integers.items() if x.is_label])
     draws = len(trace.payloads) - len(integers)
+    type, outs = _compiled(name, given, graph, body, draws)
+    return CellTrace(
+        specs, type, draws, outs, tree, body, guard, **right, mixed=mixed, labels=labels, enlarging=enlarging
+    )
+
+
+def _compiled(
+    name: str, given: Arguments, graph: Columns, body: Body, draws: int
+) -> tuple[NodeType, tuple[tuple[int, Spec], ...]]:
+    """The type of a body, compiled, and what it returns, see `CellTrace`."""
     arguments = given.chosen(is_expression)
     compiled = graph.compile(body, arguments)
     columns, row, outs = row_of(compiled.body, graph.dtype)
@@ -135,10 +132,7 @@ def _compiled(name: str, given: Arguments, graph: Columns, trace: Trace, body: B
         names=(*arguments, *given.chosen(is_integer), *["mask"] * draws),
         **dict(zip(("has_early", "has_late", "looks_up"), splits, strict=True)),
     )
-    mixed = tuple(at for at, x in payloads.items() if not x.is_alike)
-    labels = tuple(at for at, x in payloads.items() if x.is_label)
-    type, enlarging = intern(op, (), compiled.body.arguments, row), frozenset(trace.enlarging)
-    return CellTrace(_specs(given, trace), type, draws, outs, tree, body, mixed, labels, enlarging)
+    return intern(op, (), compiled.body.arguments, row), outs
 
 
 def run(name: str, function: Callable[..., Any], given: Arguments, graph: Columns) -> tuple[Body, TreeDef, Trace]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any
@@ -17,10 +16,8 @@ from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.replay.recording import ReplayGraph
-from edbatch.graph.replay.sample import Sample, in_slots, is_python
+from edbatch.graph.replay.sample import Sample, is_python
 from edbatch.graph.spec import Spec
-
-MOST = 1000  # objects that are looked at to find out whether one is a model
 
 
 class Arguments:
@@ -108,22 +105,7 @@ def is_model(x: Any) -> bool:
         return True
     if not is_python(type(x)) or isinstance(x, type | Parameter | Expression):
         return False
-    waiting, seen = deque([x]), {id(x): x}
-    while waiting and len(seen) < MOST:
-        held = waiting.popleft()
-        if isinstance(held, dict):
-            parts = list(held.values())
-        elif isinstance(held, list | tuple):
-            parts = list(held[:MOST])
-        else:
-            parts = [*getattr(held, "__dict__", {}).values(), *in_slots(held)]
-        for part in parts:
-            if isinstance(part, Parameter | ParameterCollection):
-                return True
-            if id(part) not in seen and (isinstance(part, dict | list | tuple) or is_python(type(part))):
-                seen[id(part)] = part
-                waiting.append(part)
-    return False
+    return Sample((x,), "", strict=False).holds_parameters
 
 
 def _placeholder(x: Expression, graph: ReplayGraph) -> Expression:

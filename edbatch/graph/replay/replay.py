@@ -19,7 +19,6 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.function_state import function_state
 from edbatch.graph.guard import Held, by_owner
 from edbatch.graph.opened import graphs
-from edbatch.graph.place import place
 from edbatch.graph.record import graph_of
 from edbatch.graph.replay.arguments import Arguments, is_model
 from edbatch.graph.replay.recording import Recording, ReplayGraph
@@ -99,10 +98,7 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
         if one.parts and not unchanged(one.parts):
             return made.call(args, keywords)
         one.used = True
-        if one.recording.single is None:
-            return one.recording.append(graph, [])
-        blocks, id_, spec = one.recording.single
-        return graph.expression_class(graph, place(graph, blocks, (), 0, None) + id_, spec)
+        return one.recording.append(graph, [])
 
     return update_wrapper(call, function)
 

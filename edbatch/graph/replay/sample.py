@@ -10,7 +10,7 @@ from __future__ import annotations
 import marshal
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from enum import Enum
 from hashlib import blake2b
@@ -48,6 +48,7 @@ class Sample:
         parts: what can change of it.
         bytes: that it takes, about.
         holds_expressions: whether there are some in it, which each call gives anew.
+        holds_parameters: whether there are some in it.
         classes: of its objects.
     """
 
@@ -59,7 +60,7 @@ class Sample:
         self._parts: list[Part] = []
         self._classes: set[type] = set()
         self.bytes = 0
-        self.holds_expressions = False
+        self.holds_expressions = self.holds_parameters = False
         self._values(values)
         while self._waiting:
             self._value(self._waiting.pop())
@@ -100,9 +101,11 @@ class Sample:
             self._found.append(repr(value))
         elif isinstance(value, Parameter | type | ModuleType | np.dtype):
             self._found.append(id(value))
+            self.holds_parameters = self.holds_parameters or isinstance(value, Parameter)
         elif isinstance(value, Expression):
             self.holds_expressions = True
         elif isinstance(value, ParameterCollection):
+            self.holds_parameters = True
             self._refuse(value, "which belongs to a model; expected a model as the first argument")
         elif isinstance(value, tuple | frozenset):
             self._values(tuple(value))
@@ -213,12 +216,8 @@ def _number_of_tensor(value: Any) -> Any:
 
 def _attributes_of(value: Any) -> tuple[Any, ...]:
     own = {name: held for name, held in getattr(value, "__dict__", {}).items() if not name.startswith(CELL_PREFIX)}
-    return (*own, *own.values(), *in_slots(value))
-
-
-def in_slots(value: Any) -> Iterator[Any]:
-    """What is in the slots of an object."""
-    return (getattr(value, name, None) for name in slots_of(type(value)))
+    in_slots = [getattr(value, name, None) for name in slots_of(type(value))]
+    return (*own, *own.values(), *in_slots)
 
 
 def is_python(kind: type) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from edbatch.base.context_stack import OpenContext
 from edbatch.graph.cell.cell import Cell
-from edbatch.graph.cell.entry import CellTrace, GuardedTrace
+from edbatch.graph.cell.entry import CellTrace
 from edbatch.graph.cell.inline_cache import InlineCache
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
@@ -98,7 +98,7 @@ class Forgetting:
 # What holds no expression of a program, and much else. A function is reached without its globals.
 _ENDS = (ModuleType, type, CodeType, BuiltinFunctionType, Columns, OpenContext, Parameter, ParameterCollection)
 # What leads to all types of the process.
-_OF_CELLS = (CellTrace, GuardedTrace, InlineCache, NodeType, Op)
+_OF_CELLS = (CellTrace, InlineCache, NodeType, Op)
 _PLAIN = frozenset([int, float, str, bytes, bool, complex, type(None), range])
 
 

@@ -202,17 +202,13 @@ def _made_of(body: Body, run: Run, stores: Sequence[int], known: Sequence[int] =
 
 def _words(body: Body, run: Run) -> int:
     """How many words the kernel of a run is given, at most; see `kernels.language.given`."""
-    inside = set(run.nodes)
     accesses: set[Any] = set(run.stores)
-    more = 3 + len(run.sizes) + 5  # a place with all numbers; and the number of rows and scratch, among others
-    for number in run.nodes:
-        node = body.nodes[number]
+    for (number, slot), at in reads(body, run)[1].items():
         through = run.through[number]
-        for operand, first, strides in zip(operands_of(node), through.firsts, through.strides, strict=True):
-            if not (isinstance(operand, Value) and operand.node in inside):
-                accesses.add((operand, first, strides, node.payload))
-        if node.payload or node.type.op.picks:
-            more += 4  # an integer or its number, how many may be picked, and how far apart these are
+        accesses.add((at, through.firsts[slot], through.strides[slot], body.nodes[number].payload))
+    numbered = [number for number in run.nodes if body.nodes[number].payload or body.nodes[number].type.op.picks]
+    more = 3 + len(run.sizes) + 5  # a place with all numbers; and the number of rows and scratch, among others
+    more += 4 * len(numbered)  # an integer or its number, how many may be picked, and how far apart these are
     return more + len(accesses) * (3 + 1 + len(run.sizes))  # a place, a column, and strides
 
 
@@ -241,11 +237,7 @@ def reads(body: Body, run: Run) -> tuple[list[Value | ParameterSpec], dict[tuple
     places: dict[tuple[int, int], int] = {}
     inside = set(run.nodes)
     for number in run.nodes:
-        node = body.nodes[number]
-        values = iter(node.operands)
-        for slot, spec in enumerate(node.type.operands):
-            operand: Value | ParameterSpec = spec if isinstance(spec, ParameterSpec) else next(values)
-            if isinstance(operand, Value) and operand.node in inside:
-                continue
-            places[number, slot] = found.setdefault(operand, len(found))
+        for slot, operand in enumerate(operands_of(body.nodes[number])):
+            if not (isinstance(operand, Value) and operand.node in inside):
+                places[number, slot] = found.setdefault(operand, len(found))
     return list(found), places

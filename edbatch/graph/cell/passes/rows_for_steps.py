@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of, rewritten
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.passes.fuse import is_contiguous
 from edbatch.graph.cell.trace import ARGUMENT
@@ -28,25 +28,30 @@ def rows_for_steps(body: Body) -> Body:
     copies = any(_may_copy(node) for node in body.nodes)
     if not copies and all(is_contiguous(body.nodes, value) for value in body.outputs):
         return body
-    made = _Copies()
-    for number, node in enumerate(body.nodes):
+    copies: dict[Value, Value] = {}
+
+    def change(nodes: Nodes, _: int, node: Node) -> Value | None:
+        made = _Rows(nodes, copies)
         name, specs = node.type.op.name, node.type.operands
         operands: list[Operand] = [x if isinstance(x, ParameterSpec) else made.readable(x) for x in operands_of(node)]
         ranks = [len(spec.shape) for spec in specs]
         if name == "affine" and not (isinstance(specs[0], ParameterSpec) and ranks[:2] == [2, 1]):
             product = made.new("matmul", made.factors(operands[:2]))
-            made.add(number, made.node("add", [product, operands[2]]))
-        elif name in ("matmul", "affine"):
-            made.add(number, made.node(name, made.factors(operands), node.cuts))
-        elif name == "matmul_stack":
-            made.add(number, made.node(name, [made.rows(x) for x in operands]))
-        elif node.type.op.call is not None:
-            made.add(number, node.of(tuple([made.rows(x) for x in operands])))
-        else:
-            given = tuple(x for x in operands if isinstance(x, Value))
-            made.add(number, node.of(given) if given else node)
-    outputs = [made.row(made.readable(value)) for value in body.outputs]
-    return body._replace(nodes=tuple(made.nodes), outputs=tuple(outputs))
+            return made.new("add", [product, operands[2]])
+        if name in ("matmul", "affine"):
+            return made.new(name, made.factors(operands), node.cuts)
+        if name == "matmul_stack":
+            return made.new(name, [made.rows(x) for x in operands])
+        if node.type.op.call is not None:
+            return nodes.add(node.of(tuple([made.rows(x) for x in operands])))
+        given = tuple(x for x in operands if isinstance(x, Value))
+        return nodes.add(node.of(given) if given else node)
+
+    found = rewritten(body, change)
+    nodes = Nodes(found.nodes)
+    made = _Rows(nodes, copies)
+    outputs = [made.row(made.readable(value)) for value in found.outputs]
+    return found._replace(nodes=tuple(nodes), outputs=tuple(outputs))
 
 
 def with_own_outputs(body: Body) -> Body:
@@ -83,31 +88,17 @@ def parameter_matrix(nodes: Sequence[Node], operand: Operand) -> tuple[Parameter
     return node.type.attributes[0][1], len(operand.steps) % 2 == 1
 
 
-class _Copies:
-    """The body as it grows.
+class _Rows:
+    """Makes nodes, and copies, of what is in a body as it grows."""
 
-    Attributes:
-        nodes: of the new body.
-    """
+    def __init__(self, nodes: Nodes, copies: dict[Value, Value]) -> None:
+        self.nodes, self._copies = nodes, copies
 
-    def __init__(self) -> None:
-        self.nodes = Nodes()
-        self._new: dict[int, int] = {}
-        self._copies: dict[Value, Value] = {}
-
-    def add(self, number: int, node: Node) -> None:
-        """A node of the old body, with operands in the new one."""
-        self._new[number] = len(self.nodes)
-        self.nodes.append(node)
-
-    def node(self, op: str, operands: Sequence[Operand], cuts: tuple[int, ...] = ()) -> Node:
-        """A node of an op without attributes."""
+    def new(self, op: str, operands: Sequence[Operand], cuts: tuple[int, ...] = ()) -> Value:
+        """The value of a new node of an op without attributes."""
         specs = tuple(x if isinstance(x, ParameterSpec) else self.nodes.spec(x) for x in operands)
-        return Node(node_type(OPS[op], (), specs), tuple(x for x in operands if isinstance(x, Value)), cuts=cuts)
-
-    def new(self, op: str, operands: Sequence[Operand]) -> Value:
-        """The value of a new node."""
-        return self.nodes.add(self.node(op, operands))
+        values = tuple(x for x in operands if isinstance(x, Value))
+        return self.nodes.add(Node(node_type(OPS[op], (), specs), values, cuts=cuts))
 
     def factors(self, operands: Sequence[Operand]) -> list[Operand]:
         """Of a product, and its bias: one matrix that is a parameter, the others as rows."""
@@ -131,13 +122,12 @@ class _Copies:
         out = spec_of(spec.shape, spec.dtype)
         return self.nodes.add(Node(intern(PARAMETER, (("parameter", spec),), (), out), ()))
 
-    def readable(self, old: Value) -> Value:
-        """What a value of the old body is in the new one, where runs can read it."""
-        value = old.moved(self._new)
+    def readable(self, value: Value) -> Value:
+        """A value where runs can read it."""
         type = self.nodes[value.node].type
         is_matrix = type.op is PARAMETER and len(type.out.shape) == 2
-        if is_matrix and any(op is RESHAPE for op, _ in old.steps):
-            return Value(self._copy(Value(value.node)).node, old.view)
+        if is_matrix and any(op is RESHAPE for op, _ in value.steps):
+            return Value(self._copy(Value(value.node)).node, value.view)
         return value
 
     def row(self, value: Value, fixed: bool = False) -> Value:

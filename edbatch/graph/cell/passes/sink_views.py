@@ -7,6 +7,8 @@ stays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, rebuilt, spec_of_value
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.node_type import node_type
@@ -20,41 +22,27 @@ def sink_views(body: Body, named: bool = False) -> Body:
     Args:
         named: each result keeps its gradient, see `prepare_for_batching`: what is read of it is read there.
     """
-    read = [value for node in body.nodes for value in node.operands]
-    if not any(value.view is not None and body.nodes[value.node].type.op.elementwise for value in read):
-        return body
     returned = {value.node for value in body.outputs} if named else set()
-    nodes = Nodes()
+    below: list[dict[Value, list[Value]]] = [{} for _ in body.nodes]  # of views of nodes, what they become views of
+    for number in range(len(body.nodes) - 1, -1, -1):
+        for operands in (body.nodes[number].operands, *below[number].values()):
+            for value in operands:
+                read = None if value.node in returned else _views_of_operands(body, value)
+                if read is not None:
+                    below[value.node][value] = read
+    sunk: dict[Value, Value] = {}
     new: dict[int, int] = {}
-    below: dict[Value, list[Value] | None] = {}  # the views of operands that views of results become; None: it stays
-    found: dict[Value, Value] = {}
+    nodes = Nodes()
 
-    def moved(value: Value) -> Value:
-        todo = [value]  # no recursion: there may be thousands of ops on the way down
-        while todo:
-            top = todo[-1]
-            if top not in below:
-                below[top] = None if top.node in returned else _views_of_operands(body, top)
-            operands = below[top]
-            missing = [operand for operand in operands or () if operand not in found]
-            todo += reversed(missing)
-            if missing:
-                continue
-            todo.pop()
-            if top in found:
-                continue
-            if operands is None:
-                found[top] = top.moved(new)
-                continue
-            assert top.view is not None
-            node = body.nodes[top.node]
-            type = node_type(node.type.op, node.type.attributes, (top.view.out,) * len(operands))
-            read = tuple(found[operand] for operand in operands)
-            found[top] = nodes.add(Node(type, read, node.payload, cuts=_cuts(node, top.view)))
-        return found[value]
+    def moved(values: Sequence[Value]) -> tuple[Value, ...]:
+        return tuple([sunk[value] if value in sunk else value.moved(new) for value in values])
 
     for number, node in enumerate(body.nodes):
-        new[number] = nodes.add(node.of(tuple([moved(value) for value in node.operands]))).node
+        new[number] = nodes.add(node.of(moved(node.operands))).node
+        for value, operands in below[number].items():
+            assert value.view is not None
+            type = node_type(node.type.op, node.type.attributes, (value.view.out,) * len(operands))
+            sunk[value] = nodes.add(Node(type, moved(operands), node.payload, cuts=_cuts(node, value.view)))
     return rebuilt(body, nodes, new)
 
 

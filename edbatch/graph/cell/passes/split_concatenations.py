@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from itertools import groupby
+from typing import Any
 
-from edbatch.graph.cell.body import Body, Node, Nodes, Value, rebuilt, spec_of_value
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, rewritten
 from edbatch.graph.cell.stacking import column_range
-from edbatch.graph.node_type import node_type
+from edbatch.graph.node_type import Attributes, node_type
 from edbatch.graph.op import OPS
-from edbatch.graph.spec import ParameterSpec, spec_of
+from edbatch.graph.spec import ParameterSpec, Spec
 
 
 def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) -> Body:
@@ -19,37 +20,33 @@ def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) ->
         ready: per node, whether it is ready early.
         chosen: the products that this is done with.
     """
-    nodes = Nodes()
-    new: dict[int, int] = {}
 
-    def add(op: str, specs: list, operands: list[Value], attributes: tuple = (), cuts: tuple = ()) -> Value:
-        return nodes.add(Node(node_type(OPS[op], attributes, tuple(specs)), tuple(operands), cuts=cuts))
+    def change(nodes: Nodes, number: int, node: Node) -> Value | None:
+        vectors = concatenated(body, body.nodes[number]) if number in chosen else ()
+        if len({ready[value.node] for value in vectors}) < 2:
+            return None
 
-    for number, node in enumerate(body.nodes):
-        vectors = concatenated(body, node) if number in chosen else []
-        runs = [list(run) for _, run in groupby(vectors, lambda value: ready[value.node])]
-        if len(runs) < 2:
-            new[number] = nodes.add(node.moved(new)).node
-            continue
+        def add(
+            op: str, specs: list[Spec], operands: list[Value], attributes: Attributes = (), cuts: Any = ()
+        ) -> Value:
+            return nodes.add(Node(node_type(OPS[op], attributes, tuple(specs)), tuple(operands), cuts=cuts))
+
+        moved = iter(nodes[node.operands[0].node].operands)
         weight, _, *bias = node.type.operands
         assert isinstance(weight, ParameterSpec)
-        begin = 0
-        products: list[Value] = []
-        for run in runs:
-            specs = [spec_of_value(body, value) for value in run]
-            size = sum(spec.size for spec in specs)
-            moved = [value.moved(new) for value in run]
-            x = moved[0] if len(run) == 1 else add("concatenate", specs, moved, (("axis", 0),))
-            specs = [column_range(weight, begin, begin + size), spec_of((size,), node.type.out.dtype)]
-            with_bias = bool(bias) and ready[run[0].node]
-            products.append(add("affine" if with_bias else "matmul", specs + bias * with_bias, [x], cuts=node.cuts))
-            bias = [] if with_bias else bias
-            begin += size
-        total = products[0]
-        for product in products[1:]:
-            total = add("add", [node.type.out] * 2, [total, product], cuts=node.cuts)
-        new[number] = total.node
-    return rebuilt(body, nodes, new)
+        begin, total = 0, None
+        for is_ready, run in groupby(vectors, lambda value: ready[value.node]):
+            values = [next(moved) for _ in run]
+            parts = [nodes.spec(value) for value in values]
+            end = begin + sum(spec.size for spec in parts)
+            x = values[0] if len(values) == 1 else add("concatenate", parts, values, (("axis", 0),))
+            specs = [column_range(weight, begin, end), nodes.spec(x), *bias * is_ready]
+            product = add("matmul" if len(specs) == 2 else "affine", specs, [x], cuts=node.cuts)
+            total = product if total is None else add("add", [node.type.out] * 2, [total, product], cuts=node.cuts)
+            bias, begin = bias * (not is_ready), end
+        return total
+
+    return rewritten(body, change)
 
 
 def concatenated(body: Body, node: Node) -> tuple[Value, ...]:
