@@ -18,7 +18,7 @@ from edbatch.graph.op import Kind
 from edbatch.graph.record import array_input
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.vertices.vertex import Form, Vertex
-from edbatch.vertices.vertex_graph import Constant, InputIndex, InputLeaf, Source, VertexGraph
+from edbatch.vertices.vertex_graph import Constant, Input, Source, VertexGraph
 
 
 class VertexRecording(NamedTuple):
@@ -88,7 +88,7 @@ class _Writer(BlockWriter):
         """Of an input, the input."""
         if isinstance(x, Integers):
             raise EdBatchError(f"{type}: an array of integers; of each vertex it is one that it pulls")
-        return (0, x) if isinstance(x, InputIndex) else super().integer(type, int(x))
+        return (0, x) if isinstance(x, Input) else super().integer(type, int(x))
 
     def elsewhere(self, id: int) -> tuple[int, Any]:
         """What a placeholder stands for."""
@@ -97,7 +97,7 @@ class _Writer(BlockWriter):
         more = id - node - ((source.view or 0) << NODE_BITS)
         if more and source.view is None:
             self.looks = True
-            self.looks_at_input = self.looks_at_input or isinstance(source.of, InputLeaf)
+            self.looks_at_input = self.looks_at_input or isinstance(source.of, Input)
         return source.id + more, source.of
 
 
@@ -113,7 +113,7 @@ def recording_of(graph: VertexGraph, vertex: Vertex, views: bool) -> VertexRecor
         given[name] = Form(tree, tuple(x.spec for x in found), codes if is_told else (), len(results))
         results += [writer.operand(x.id) for x in found]
         sources = [graph.sources.get(x.id & NODE_MASK) for x in found]
-        open = any(x is not None and isinstance(x.of, InputLeaf) and x.view is None for x in sources)
+        open = any(x is not None and isinstance(x.of, Input) and x.view is None for x in sources)
         is_viewed = is_viewed or (name == "scatter" and (open or any(codes)))
     block = writer.block(results, (), graph.drawn, graph.types.lines if isinstance(graph.types, LinedTypes) else [])
     of_graph = writer.arguments, graph.made, given, writer.looks, is_viewed, frozenset(graph.refusable)

@@ -19,7 +19,7 @@ from edbatch.vertices.input_graph import InputGraph
 from edbatch.vertices.kept import Stores, VertexState
 from edbatch.vertices.recording import VertexRecording, recording_of
 from edbatch.vertices.vertex import Form, Vertex
-from edbatch.vertices.vertex_graph import Constant, InputIndex, InputLeaf, VertexGraph
+from edbatch.vertices.vertex_graph import Constant, Input, VertexGraph
 
 
 class _NotKept(Exception):
@@ -120,23 +120,22 @@ class Run(NamedTuple):
             leaves = flatten(self.inputs[one.kind])[0]
             constants = [make(self.base, *of).id for make, *of in one.constants]
             for of in one.arguments:
-                if isinstance(of, InputLeaf):
-                    columns.append(leaves[of.number].values)
-                elif isinstance(of, InputIndex):
-                    columns.append(self._used(one, of_vertices, at, of, leaves[of.input.number]))
+                if isinstance(of, Input):
+                    given = leaves[of.number]
+                    columns.append(self._used(one, of_vertices, at, of, given) if of.size else given.values)
                 elif isinstance(of, Constant):
                     columns.append(constants[of.number])
         draws = sum([count * block.n_draws for count, block in zip(counts, blocks, strict=True)])
         width = max([len(block.results) // 16 for block in blocks], default=0)
         results = np.empty((len(of_vertices), width), np.int64)
         order, offsets, children = self.graph._structure
-        given = order if len(order) else None
-        instances = Instances(counts, of_vertices, self.ranks, given, offsets, children, results)
+        in_order = order if len(order) else None
+        instances = Instances(counts, of_vertices, self.ranks, in_order, offsets, children, results)
         self.base.place(tuple(blocks), columns, draws, instances)
         return results
 
     def _used(
-        self, recording: VertexRecording, of_vertices: np.ndarray, at: int, index: InputIndex, given: Any
+        self, recording: VertexRecording, of_vertices: np.ndarray, at: int, index: Input, given: Any
     ) -> np.ndarray:
         """The integers that vertices pull, none below 0; an error names the vertex of one out of range."""
         values, size = given.values, index.size

@@ -11,7 +11,7 @@ from edbatch.graph.integers import Integers
 from edbatch.graph.record import to_own_node
 from edbatch.graph.spec import Spec
 from edbatch.vertices.column import Column
-from edbatch.vertices.vertex_graph import IndexArgument, InputLeaf, Source, VertexGraph
+from edbatch.vertices.vertex_graph import IndexArgument, Input, Source, VertexGraph
 
 
 class Form(NamedTuple):
@@ -40,7 +40,7 @@ class Vertex:
         self._forms = forms
         self._inputs = inputs
         self._gathered: dict[int, Any] = {}
-        self._pulled: dict[InputLeaf, Any] = {}
+        self._pulled: dict[Input, Any] = {}
         self._results: dict[str, tuple[list[Expression], TreeDef]] = {}
 
     @property
@@ -97,7 +97,7 @@ class Vertex:
                 "pull(): there is no input of such vertices; expected it behind the input graph, in the order of kinds"
             )
         leaves, tree = flatten(self._inputs)
-        return tree.build([self._input(InputLeaf(at), x) for at, x in enumerate(leaves)])
+        return tree.build([self._input(Input(at), x) for at, x in enumerate(leaves)])
 
     def scatter(self, *results: Any) -> None:
         """Give something to those that gather the vertex: an expression, or several, or nestings of them.
@@ -111,7 +111,7 @@ class Vertex:
         """Give something to the caller of the vertex function; as `scatter`."""
         self._give("push", results)
 
-    def _input(self, leaf: InputLeaf, x: Any) -> Any:
+    def _input(self, leaf: Input, x: Any) -> Any:
         if not isinstance(x, Column | Integers):
             return to_own_node("pull()", self._graph, x)
         found = self._pulled.get(leaf)

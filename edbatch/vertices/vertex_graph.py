@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from edbatch.errors import EdBatchError
@@ -16,15 +15,21 @@ from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS
 
 
-@dataclass(frozen=True, slots=True)
-class InputLeaf:
-    """The number of an input of a kind."""
+class Input(NamedTuple):
+    """The number of an input of a kind.
+
+    Attributes:
+        size: of an integer in a node: it is an index below it, or a label, which is not negative; 0: an expression.
+        place: of an integer, for errors.
+    """
 
     number: int
+    size: int = 0
+    is_label: bool = False
+    place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(NamedTuple):
     """The number of a constant, which is the same for all vertices of all graphs."""
 
     number: int
@@ -38,18 +43,9 @@ class Source(NamedTuple):
         view: that it is seen through; None where vertices may differ in it.
     """
 
-    of: tuple[int, int] | InputLeaf | Constant | int
+    of: tuple[int, int] | Input | Constant | int
     id: int = 0
     view: int | None = 0
-
-
-class InputIndex(NamedTuple):
-    """An integer input in a node: an index below `size`, or a label, which is not negative; `place`: for errors."""
-
-    input: InputLeaf
-    size: int
-    is_label: bool
-    place: str
 
 
 class IndexArgument(Payload):
@@ -60,7 +56,7 @@ class IndexArgument(Payload):
     graph: VertexGraph
     largest = 1 << 63  # of all sizes: whoever uses it asks `used_in`
 
-    def __init__(self, graph: VertexGraph, input: InputLeaf, values: Integers) -> None:
+    def __init__(self, graph: VertexGraph, input: Input, values: Integers) -> None:
         super().__init__(graph.name, 0, "pull()")
         self.graph = graph
         self.input = input
@@ -72,13 +68,13 @@ class IndexArgument(Payload):
         self.graph.is_kept = False
         return self.values.has_negative
 
-    def used_in(self, size: int, place: str) -> InputIndex:
+    def used_in(self, size: int, place: str) -> Input:
         """What stands for it among a node's integers."""
-        return InputIndex(self.input, size, False, place)
+        return self.input._replace(size=size, place=place)
 
-    def used_as_label(self, classes: int, place: str) -> InputIndex:
+    def used_as_label(self, classes: int, place: str) -> Input:
         """The same of a label."""
-        return InputIndex(self.input, classes, True, place)
+        return Input(self.input.number, classes, True, place)
 
     def refused(self, use: str = "") -> EdBatchError:
         """The error about any other use."""

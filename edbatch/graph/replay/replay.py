@@ -89,9 +89,9 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
         graph: Any = top().value
         try:  # one sample, which may be known by its `id`, after a model or alone
             sample = args[-1]
-            serial, known = own.live if len(args) == 1 else stores[id(args[0])].live
-            one = known[id(sample)]
-            if serial != graph.serial or len(args) > 2 or keywords:
+            serial, state = own.live if len(args) == 1 else stores[id(args[0])].live
+            one = state.by_object[id(sample)]
+            if serial != graph.serial or graph.careful or len(args) > 2 or keywords:
                 return made.call(args, keywords)
         except (AttributeError, IndexError, KeyError):  # no graph, or what is new
             return made.call(args, keywords)
@@ -152,8 +152,6 @@ class Replay:
             given, one = self._new(given, told, models, graph, store, state)
         elif graph.options.check:
             self._expect_same(one.recording, self._recorded(given, models, graph)[0], "recorded once more")
-        if not isinstance(graph, ReplayGraph) and not graph.options.check:
-            store.live = graph.serial, state.by_object
         one.used = True
         return one.recording.append(graph, given.operands)
 

@@ -15,7 +15,6 @@ from edbatch.graph.replay.recording import Recording
 from edbatch.graph.replay.sample import Part
 
 MOST_STATES = 16  # of what recordings depend on
-MOST_GRAPHS = 16  # whose state is remembered
 
 
 @dataclass(slots=True, eq=False)
@@ -56,22 +55,21 @@ class State(GuardedState):
 
 
 class Store:
-    """All recordings of an owner; `live`: the serial of the last graph, and what is known by object there."""
+    """All recordings of an owner; `live`: the serial of the last graph, and the state that holds there."""
 
     def __init__(self, owner: Callable[[], Any], most: int) -> None:
         self.owner = owner
         self.bytes = 0
-        self.live: tuple[int, dict[Any, KeptRecording]] = -1, {}
-        self._graphs: dict[int, State] = {}
+        self.live = -1, State()
         self._most = most
         self._states: dict[Any, list[State]] = {}
         self._kept: OrderedDict[int, tuple[State, KeptRecording]] = OrderedDict()
 
     def state(self, graph: Columns) -> State:
         """What holds now, looked for once for each graph."""
-        found = self._graphs.get(graph.serial)
-        if found is not None:
-            return found
+        serial, live = self.live
+        if serial == graph.serial:
+            return live
         with lock:
             states = self._states.setdefault(graph_kind(graph), [])
             found = holding(states)
@@ -82,9 +80,7 @@ class Store:
                 states.remove(old)
                 for one in list(old.by_content.values()):
                     self._forget(old, one)
-            if len(self._graphs) >= MOST_GRAPHS:
-                del self._graphs[next(iter(self._graphs))]
-            self._graphs[graph.serial] = found
+            self.live = graph.serial, found
         found.note(graph, frozenset())  # what is known by its object is appended without a look at anything else
         return found
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from edbatch.graph.cell.body import Body, Node, Value, operands_of
 from edbatch.graph.cell.passes.entries import Strides, along, breaks, broadcast, by_rows, seen, shown, with_gaps
@@ -18,10 +20,11 @@ Operand = Value | ParameterSpec
 LENGTH = 2**61 - 1
 
 
+@dataclass(eq=False)
 class GoesThrough:
     """How a node goes through its operands.
 
-    Attributes:
+    Args:
         shape: the axes that it goes along; the first of `LENGTH`, if it reads elements of lists.
         reduced: per axis, whether it makes one number of the entries along it.
         strides: per operand, where its entries lie along these axes.
@@ -29,22 +32,27 @@ class GoesThrough:
         numbers: strides of what else tells entries apart: "index", their number on the first axis, "position", that of
             all.
         along: of an op that picks, the distance between what it may show.
-        size: entries that it goes through.
         is_plain: whether it is known to go through all operands entry by entry, as these are numbered.
     """
 
-    __slots__ = ("along", "breaks", "firsts", "is_plain", "numbers", "reduced", "shape", "size", "strides")
+    shape: Shape
+    reduced: tuple[bool, ...]
+    strides: tuple[Strides, ...]
+    firsts: tuple[int, ...]
+    numbers: dict[str, Strides]
+    along: int = 0
+    is_plain: bool = False
 
-    def __init__(
-        self, shape: Shape, reduced: tuple[bool, ...], strides: tuple[Strides, ...], firsts: tuple[int, ...],
-        numbers: dict[str, Strides], along: int = 0, is_plain: bool = False,
-    ) -> None:  # fmt: skip
-        self.shape, self.reduced, self.strides, self.firsts = shape, reduced, strides, firsts
-        self.numbers, self.along, self.size = numbers, along, math.prod(shape)
-        self.is_plain, self.breaks = is_plain, [] if is_plain else self._breaks()
+    @cached_property
+    def size(self) -> int:
+        """Entries that it goes through."""
+        return math.prod(self.shape)
 
-    def _breaks(self) -> list[int]:
+    @cached_property
+    def breaks(self) -> list[int]:
         """Where axes have to be told apart; see `entries.breaks`."""
+        if self.is_plain:
+            return []
         told = [*self.strides, *self.numbers.values()]
         found = breaks(self.shape, [*told, self._kept] if any(self.reduced) else told)
         rest = self.size // LENGTH  # elements do not lie evenly
