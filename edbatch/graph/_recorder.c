@@ -1333,22 +1333,39 @@ static uint64_t version_of(PyObject *own) {
 #endif
 }
 
+// The name of the last call with n arguments and these keywords, as `keywords.text_of` makes it, a new reference; NULL,
+// and perhaps an error, if one is neither a number nor a text.
+static PyObject *name_with(Cell *c, int n, PyObject *const *values, PyObject *names) {
+    PyObject *given = PyDict_New(), *text = NULL, *name = NULL;
+    int plain = given != NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names) && plain; i++) {
+        PyObject *x = values[i];
+        plain = x == Py_None || PyBool_Check(x) || PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyUnicode_CheckExact(x);
+        plain = plain && PyDict_SetItem(given, PyTuple_GET_ITEM(names, i), x) == 0;
+    }
+    if (plain && (text = PyObject_Str(given)) != NULL) name = PyUnicode_Concat(PyTuple_GET_ITEM(c->names, n), text);
+    Py_XDECREF(given);
+    Py_XDECREF(text);
+    return name;
+}
+
 // The last call with n arguments, if its owner is as it was, a new reference: (specs, type, form, out, dtype, serial,
-// watched); else NULL.
-static PyObject *last_call(Cell *c, PyObject *owner, int n) {
+// watched); else NULL. `name`: that it has with keywords, or NULL.
+static PyObject *last_call(Cell *c, PyObject *owner, int n, PyObject *name) {
     PyObject *own = c->kept != Py_None ? Py_NewRef(c->kept) : PyObject_GenericGetDict(owner, NULL);
     if (own == NULL) {
         PyErr_Clear();
         return NULL;
     }
     int is_plain = PyDict_CheckExact(own);
-    uint64_t version = is_plain ? version_of(own) : 0;
+    uint64_t version = is_plain && name == NULL ? version_of(own) : 0;
     int slot = ((uintptr_t)own / 64 + n) % OWNERS;
     if (version != 0 && version == c->seen[slot].version && n == c->seen[slot].n) {
         Py_DECREF(own);
         return Py_NewRef(c->seen[slot].call);
     }
-    PyObject *last = is_plain ? PyDict_GetItemWithError(own, PyTuple_GET_ITEM(c->names, n)) : NULL, *call = NULL;
+    if (name == NULL) name = PyTuple_GET_ITEM(c->names, n);
+    PyObject *last = is_plain ? PyDict_GetItemWithError(own, name) : NULL, *call = NULL;
     if (last != NULL && (call = PyObject_GetAttr(last, S.last_call)) == NULL) PyErr_Clear();
     int like = call != NULL && PyTuple_CheckExact(call);
     Py_ssize_t at = n + 5, watched = PyTuple_GET_SIZE(c->watched);
@@ -1358,28 +1375,31 @@ static PyObject *last_call(Cell *c, PyObject *owner, int n) {
         like = (found == NULL ? c->missing : found) == PyTuple_GET_ITEM(call, at + i);
     }
     Py_DECREF(own);
-    if (like) {
+    if (like && version != 0) {
         c->seen[slot].version = version;
         c->seen[slot].call = call;
         c->seen[slot].n = n;
-        return call;
     }
+    if (like) return call;
     Py_XDECREF(call);
     return NULL;
 }
 
 static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObject *names) {
     int first = c->is_method, n = (int)PyVectorcall_NARGS(flags) - first;
-    if (n < 0 || n >= PyTuple_GET_SIZE(c->names) || names != NULL) return slowly(c->slow, args, flags, names);
+    if (n < 0 || n >= PyTuple_GET_SIZE(c->names)) return slowly(c->slow, args, flags, names);
     PyObject *const *given = args + first;
-    PyObject *graph = NULL, *call, *found = NULL;
+    PyObject *graph = NULL, *call = NULL, *found = NULL, *name = NULL;
     int64_t ids[MOST], integers[MOST];
     int n_ids = 0, n_integers = 0, like = 1;
     for (int i = 0; i < n && graph == NULL; i++)
         if (is_handle(given[i])) graph = Py_NewRef(((Handle *)given[i])->graph);
     if (graph == NULL && (graph = current_graph()) == NULL) return NULL;
     Builder *g = builder_of(graph);
-    if (g == NULL || g->careful || (call = last_call(c, first ? args[0] : NULL, n)) == NULL) {
+    int is_known = g != NULL && !g->careful && (names == NULL || (name = name_with(c, n, given + n, names)) != NULL);
+    if (is_known) call = last_call(c, first ? args[0] : NULL, n, name);
+    Py_XDECREF(name);
+    if (call == NULL) {
         Py_DECREF(graph);
         return PyErr_Occurred() ? NULL : slowly(c->slow, args, flags, names);
     }

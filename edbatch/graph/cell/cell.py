@@ -193,9 +193,7 @@ class Cell:
         if graph.base is not None:
             self._check_arrays(args, graph)
         if graph.inlines:
-            if graph.base is not None:
-                return self._inlined(tuple(taken), keywords, graph)
-            return returned(graph, self.function(*args, **keywords))
+            return self._inlined(tuple(taken), keywords, graph)
         owner, args = self._owner_of(tuple(taken))
         operands = tuple([self.operand(x, at, graph) for at, x in enumerate(args)])
         if not all(map(is_, operands, args)):

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from edbatch.graph.cell.entry import CellTrace
 from edbatch.graph.cell.keywords import text_of
 from edbatch.graph.cell.tree import flatten
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
 from edbatch.graph.opened import graphs
 from edbatch.graph.record import to_node, to_operand
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
 
 #: Arguments of a call that is recorded in C, at most.
 MOST = 16
-
-_ARRAYS = frozenset([ExpressionArray, Integers, np.ndarray])  # which may give each entry its own
 
 
 class InlineCache:

@@ -49,11 +49,10 @@ def text_of(given: dict[str, Any]) -> str:
     Raises:
         KeyError: it is something else than truth values, numbers and texts.
     """
-    if not given:
-        return ""
-    if not _PLAIN.issuperset(map(type, given.values())):
-        raise KeyError
-    return str(given)
+    for value in given.values():
+        if value.__class__ not in _PLAIN:
+            raise KeyError
+    return str(given) if given else ""
 
 
 def may_change(value: Any) -> bool:
