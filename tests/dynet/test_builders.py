@@ -52,21 +52,6 @@ class TestAll:
         with pytest.raises(RuntimeError):
             state.set_h([dy.zeros(4)])
 
-    def test_mini_batches_are_rows(self, model, make):
-        builder = make(1, 3, 4, model)
-        arrays = np.sin(np.arange(24.0)).reshape(2, 3, 4)
-        batched = builder.initial_state().transduce([dy.inputTensor(array, batched=True) for array in arrays])[-1]
-        assert batched.dim() == ((4,), 4)
-        for k in range(4):
-            alone = builder.initial_state().transduce([dy.inputVector(array[:, k]) for array in arrays])[-1]
-            np.testing.assert_allclose(batched.npvalue()[:, k], alone.npvalue(), rtol=1e-5, atol=1e-6)
-
-    def test_as_constants(self, model, make):
-        builder = make(1, 3, 4, model)
-        output = builder.initial_state(update=False).transduce(inputs())[-1]
-        dy.sum_elems(output).backward()
-        assert not any(x.has_grad for x in model)
-
     def test_dropout(self, model, make):
         builder, xs = make(1, 3, 4, model), inputs()
         plain = builder.initial_state().transduce(xs)[-1].value()
@@ -75,14 +60,6 @@ class TestAll:
         assert len(seen) > 5
         builder.disable_dropout()
         assert builder.initial_state().transduce(xs)[-1].value() == plain
-
-    def test_masks_of_a_mini_batch(self, model, make):
-        builder = make(1, 3, 4, model)
-        builder.set_dropout(0.5)
-        state = builder.initial_state()
-        builder.set_dropout_masks(batch_size=8)
-        values = state.transduce([dy.ones(3, batch_size=8)] * 2)[-1].npvalue()
-        assert len({tuple(column) for column in values.T.tolist()}) > 3
 
     def test_parameters(self, model, make):
         builder = make(2, 3, 4, model)
@@ -106,14 +83,6 @@ class TestBoth:
             assert output.value() == [*f.value(), *b.value()]
             assert state_f.output().value() == f.value()
             assert state_b.output().value() == b.value()
-
-    def test_dropout(self, model):
-        builder, xs = dy.BiRNNBuilder(2, 3, 4, model, dy.LSTMBuilder), inputs()
-        plain = builder.transduce(xs)[0].value()
-        builder.set_dropout(0.5)
-        assert builder.transduce(xs)[0].value() != plain
-        builder.disable_dropout()
-        assert builder.transduce(xs)[0].value() == plain
 
     def test_odd_sizes_are_refused(self, model):
         with pytest.raises(AssertionError, match="even"):

@@ -68,17 +68,6 @@ def test_ends_of_the_range(name, edges):
         np.testing.assert_allclose(found, value(np.array(edges, float)), rtol=1e-6, atol=off(1e-6))
 
 
-def test_argmax():
-    where = np.array([0.5, -2.5, 9.0, 2.0])
-    for mode, slope in (("zero_gradient", 0.0), ("straight_through_gradient", 1.0)):
-        dy.renew_cg()
-        x = dy.inputVector(where)
-        y = dy.argmax(x, mode)
-        dy.dot_product(y, dy.inputVector(np.arange(4))).backward()
-        assert y.value() == [0.0, 0.0, 1.0, 0.0]
-        assert x.gradient().tolist() == (slope * np.arange(4)).tolist()
-
-
 LAZY = [
     *((lambda x, name=name: getattr(dy, name)(x)) for name in CASES),
     dy.sparsemax, lambda x: dy.constrained_softmax(x, x * 0.0 + 0.4),
@@ -101,16 +90,6 @@ def test_nothing_runs_before_it_is_read_and_set_inputs_reach_it(call):
     alone = call(dy.inputVector([0.3, 0.2, 0.8])).npvalue()
     np.testing.assert_allclose(second, alone, rtol=1e-6)
     assert not np.array_equal(first, second)
-
-
-def test_inside_a_cell():
-    @eb.cell
-    def f(x):
-        return dy.atan(x) + dy.lgamma(x)
-
-    with eb.Graph():
-        found = f(eb.input([0.5, 3.0])).value()
-    np.testing.assert_allclose(found, np.arctan([0.5, 3.0]) + special.gammaln([0.5, 3.0]), rtol=off(1e-6))
 
 
 def test_a_cell_is_given_expressions_of_the_implicit_graph():

@@ -12,18 +12,6 @@ def seed():
 
 
 class TestArrays:
-    def test_mini_batches(self):
-        array = np.arange(12.0).reshape(2, 3, 2)
-        x = dy.inputTensor(array, batched=True)
-        assert x.dim() == ((2, 3), 2)
-        assert np.array_equal(x.npvalue(), array)
-        assert dy.inputTensor(np.arange(3.0), batched=True).dim() == ((1,), 3)
-        assert dy.inputTensor(np.ones((2, 1)), batched=True).dim() == ((2,), 1)
-
-    def test_lists_and_integers(self):
-        assert dy.inputTensor([[1, 2], [3, 4]]).value().tolist() == [[1.0, 2.0], [3.0, 4.0]]
-        assert dy.inputVector(np.array([1, 2])).value() == [1.0, 2.0]
-
     def test_sparse_ones(self):
         x = dy.sparse_inputTensor([[0, 1], [1, 2]], [3.0, 4.0], (2, 3))
         assert x.value().tolist() == [[0, 3, 0], [0, 0, 4]]

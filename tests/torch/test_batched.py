@@ -59,29 +59,6 @@ class WithCells(TreeLSTM):
         return torch.tanh(h), c
 
 
-class Tagger(nn.Module):
-    """Two LSTM cells over a sentence, with rows [1, size], and a loss."""
-
-    def __init__(self):
-        super().__init__()
-        self.embed = nn.Embedding(WORDS, SIZE, padding_idx=0, **FLOAT)
-        self.forwards, self.backwards = (nn.LSTMCell(SIZE, SIZE, **FLOAT) for _ in range(2))
-        self.classify = nn.Linear(2 * SIZE, CLASSES, **FLOAT)
-
-    def forward(self, sentence):
-        xs = self.embed(sentence)
-        found = []
-        for cell, order in ((self.forwards, 1), (self.backwards, -1)):
-            h, c = torch.zeros(1, SIZE, **FLOAT), torch.zeros(1, SIZE, **FLOAT)
-            states = []
-            for at in range(len(sentence))[::order]:
-                h, c = cell(xs[at].unsqueeze(0), (h, c))
-                states.append(h)
-            found.append(torch.cat(states[::order]))
-        scores = self.classify(torch.cat(found, 1))
-        return F.cross_entropy(scores, sentence % CLASSES)
-
-
 class Modules(nn.Module):
     """Chooses submodules by sample."""
 
@@ -106,102 +83,9 @@ class Modules(nn.Module):
         return {"total": total, "stack": stack}
 
 
-class Attention(nn.Module):
-    """Each step attends to the states before."""
-
-    def __init__(self):
-        super().__init__()
-        self.step = nn.GRUCell(SIZE, SIZE, **FLOAT)
-        self.query = nn.Linear(SIZE, SIZE, bias=False, **FLOAT)
-        self.start = nn.Parameter(torch.randn(SIZE, **FLOAT))
-
-    def forward(self, xs):
-        states = [self.start]
-        for x in xs:
-            keys = torch.stack(states)
-            weights = F.softmax(keys @ self.query(x), dim=0)
-            context = (weights.unsqueeze(1) * keys).sum(0)
-            states.append(self.step(context + x, states[-1]))
-        return states[-1], torch.stack(states).max(0).values
-
-
-class Autoencoder(nn.Module):
-    """Merges the neighbours whose reconstruction is best, which reads the errors."""
-
-    def __init__(self):
-        super().__init__()
-        self.embed = nn.Embedding(WORDS, SIZE, **FLOAT)
-        self.encode, self.decode = nn.Linear(2 * SIZE, SIZE, **FLOAT), nn.Linear(SIZE, 2 * SIZE, **FLOAT)
-
-    def forward(self, words):
-        nodes, loss = [self.embed(torch.tensor(word)) for word in words], 0.0
-        while len(nodes) > 1:
-            pairs = [torch.cat(nodes[at : at + 2]) for at in range(len(nodes) - 1)]
-            codes = [torch.tanh(self.encode(pair)) for pair in pairs]
-            errors = torch.stack([F.mse_loss(self.decode(code), pair) for code, pair in zip(codes, pairs, strict=True)])
-            best = errors.argmin().item()
-            loss = loss + errors[best]
-            nodes[best : best + 2] = [codes[best]]
-        return loss
-
-
-class Layers(nn.Module):
-    """Recurrent layers of PyTorch, whole."""
-
-    def __init__(self, kind, **options):
-        super().__init__()
-        self.rnn = getattr(nn, kind)(SIZE, SIZE, **options, **FLOAT)
-
-    def forward(self, xs):
-        outputs, states = self.rnn(xs)
-        return outputs.sum(0), states
-
-
-class Images(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv2d(1, 2, 3, **FLOAT),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(0),
-            nn.Dropout(0.0),
-            nn.Linear(8, 3, **FLOAT),
-        )
-
-    def forward(self, image):
-        return self.layers(image)
-
-
-def sentences(*lengths):
-    rng = np.random.default_rng(0)
-    return [torch.from_numpy(rng.integers(0, WORDS, length)) for length in lengths]
-
-
 def rows(*lengths):
     torch.manual_seed(1)
     return [torch.randn(length, SIZE, **FLOAT) for length in lengths]
-
-
-NETWORKS = {
-    "trees": (TreeLSTM, trees(0, 7)),
-    "trees with cells": (WithCells, trees(0, 7)),
-    "tagger": (Tagger, sentences(3, 1, 5)),
-    "modules": (Modules, [("a",), ("a", "b", "and"), ("b", "a", "a", "and", "and")]),
-    "attention": (Attention, rows(2, 4, 1)),
-    "autoencoder": (Autoencoder, [list(map(int, one)) for one in sentences(3, 2, 5)]),
-    "lstm": (lambda: Layers("LSTM", num_layers=2, bidirectional=True), rows(3, 1)),
-    "gru": (lambda: Layers("GRU", bias=False), rows(3, 2)),
-    "rnn": (lambda: Layers("RNN", nonlinearity="relu"), rows(1, 4)),
-    "images": (Images, list(torch.randn(3, 1, 6, 6, **FLOAT))),
-}
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_networks(name):
-    make, samples = NETWORKS[name]
-    torch.manual_seed(0)
-    compared(make(), samples)
 
 
 def both_losses(model, samples, module=None):
@@ -237,17 +121,6 @@ def test_indices_that_are_put_together_are_not_read():
     module = Batched(Code(lambda self, h: (torch.stack([h.argmax(), h.argmin()]), torch.cat([h > 0, h < 0]))))
     module(POINTS * 20)
     assert module.last.report().batches < 12
-
-
-def test_trees_run_in_batches():
-    model = TreeLSTM()
-    module = Batched(model, stack=True)
-    samples = trees(3, 20)
-    assert module(samples).shape == (20, CLASSES)
-    assert module.last.report().batches < 120
-    cells = Batched(WithCells(), stack=True)
-    cells(samples)
-    assert cells.last.report().nodes * 4 < module.last.report().nodes
 
 
 def write_in_place(model):
@@ -300,10 +173,9 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("kind", [TreeLSTM, WithCells])
-def test_models_may_be_changed_between_calls(kind, change):
+def test_models_may_be_changed_between_calls(change):
     torch.manual_seed(0)
-    model = kind()
+    model = WithCells()
     module = Batched(model)
     for seed in range(2):
         both_losses(model, trees(seed, 4), module)
@@ -320,23 +192,6 @@ def test_copies_are_modules_of_their_own(copy_of):
     both_losses(other.model, trees(0, 3), other)
     both_losses(module.model, trees(0, 3), module)
     assert not torch.equal(other.model.gates.weight, module.model.gates.weight)
-
-
-def test_training():
-    torch.manual_seed(0)
-    ours = TreeLSTM()
-    theirs = copy.deepcopy(ours)
-    for step in range(4):
-        for model in (ours, theirs):
-            optimizer = torch.optim.SGD(model.parameters(), 0.5)
-            samples = trees(step, 6)
-            scores = Batched(model)(samples) if model is ours else [model(one) for one in samples]
-            optimizer.zero_grad()
-            F.cross_entropy(torch.stack(scores), torch.arange(6) % CLASSES).backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 0.3)
-            optimizer.step()
-    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
-        torch.testing.assert_close(a, b)
 
 
 def test_dtypes():
@@ -857,40 +712,6 @@ def test_cells_are_kept_where_calls_leave_their_tensors():
     assert counts[1] == counts[-1] < 2 * counts[0] + 1
 
 
-def test_cells_are_given_tuples_and_lists():
-    """As LSTMs have it, and lattices: of each length it is another cell."""
-
-    class Chain(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.gates = nn.Linear(2 * SIZE, 2 * SIZE, **FLOAT)
-
-        def step(self, x, state, others):
-            (h, c), total = state, x
-            for one in others:
-                total = total + one.sin()
-            f, u = self.gates(torch.cat([total, h])).chunk(2)
-            c = f.sigmoid() * c + u.tanh()
-            return c.cos(), c
-
-        def forward(self, xs):
-            state = torch.zeros(SIZE, **FLOAT), torch.zeros(SIZE, **FLOAT)
-            for at, x in enumerate(xs):
-                state = self.step(x, state, list(xs[: at % 3]))
-            return state
-
-    class Marked(Chain):
-        step = edbatch.torch.cell(Chain.step)
-
-    torch.manual_seed(0)
-    compared(Marked(), rows(2, 5, 1))
-    modules = [Batched(Marked()), Batched(Chain())]
-    for module in modules:
-        module(rows(2, 5, 1))
-    marked, unmarked = (module.last.report().nodes for module in modules)
-    assert marked * 3 < unmarked
-
-
 def test_what_cells_were_given_is_not_written_to():
     class Same(Code):
         @edbatch.torch.cell
@@ -910,20 +731,6 @@ def test_what_cells_were_given_is_not_written_to():
         with pytest.raises(eb.EdBatchError, match="or is of a cell, of a lazy tensor is not supported; write x = f"):
             Batched(Same(written(at)))(POINTS)
     compared(Same(lambda self, h: self.same(h)), POINTS)
-
-
-def test_cells_know_the_mode_of_gradients():
-    class Mode(Code):
-        @edbatch.torch.cell
-        def step(self, h):
-            return torch.tanh(self.layer(h))
-
-    def both(self, h):
-        with torch.no_grad():
-            a = self.step(h)
-        return a * self.step(h)
-
-    compared(Mode(both), POINTS)
 
 
 class Halving(nn.Module):

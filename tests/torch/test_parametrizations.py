@@ -2,7 +2,6 @@
 
 import copy
 import random
-import threading
 
 import pytest
 import torch
@@ -116,23 +115,3 @@ def test_parts_of_users_with_parametrizations_are_looked_into():
         random.seed(0)
         found.append(leaves_and_gradients(model, run(model)(POINTS)))
     torch.testing.assert_close(*found)
-
-
-def test_threads_share_a_model_in_inference():
-    model = Chain(parametrizations.weight_norm)
-    module, wanted, failures = Batched(model, stack=True), torch.stack([model(x) for x in POINTS]).detach(), []
-
-    def run():
-        try:
-            for _ in range(20):
-                with torch.no_grad():
-                    torch.testing.assert_close(module(POINTS), wanted)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures

@@ -162,13 +162,3 @@ class CaseOfRows(Case):
 @pytest.mark.parametrize("code", [code for code in CASES if re.search(r"\b[mnktu]\b", code)])
 def test_cases_of_rows(code):
     compared(CaseOfRows(code), [1.0, -0.7])
-
-
-def test_what_is_written_to_by_functions():
-    def function(m, x, y, w):
-        x, y = x * 1, torch.stack([one * 2 for one in y])
-        F.relu(x, inplace=True)
-        y.mul_(3)
-        return x[0], y.sum(0), list(x)[-1], torch.tanh(y)
-
-    compared(Rows(function), sentences(*LENGTHS))

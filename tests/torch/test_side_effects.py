@@ -302,30 +302,6 @@ def test_copies_of_models_with_states_of_their_own(copied):
     assert "_compiled_call_impl" not in vars(model)
 
 
-def test_recurrent_layers_are_replayed_while_they_are_trained():
-    class Counted(nn.Module):
-        calls = iter(range(10**6))
-
-        def __init__(self):
-            super().__init__()
-            self.rnn = nn.GRU(SIZE, SIZE, **FLOAT)
-
-        def forward(self, x):
-            next(self.calls)
-            return self.rnn(x)[0].sum(0)
-
-    model = Counted()
-    module, optimizer = Batched(model, replay=True), torch.optim.SGD(model.parameters(), 0.1)
-    for _ in range(4):
-        found = module(POINTS_OF_WORDS)
-        sum(y.sum() for y in found).backward()
-        optimizer.step()
-    assert next(Counted.calls) == 2 * len(POINTS_OF_WORDS)
-
-
-POINTS_OF_WORDS = [torch.randn(length, SIZE, **FLOAT) for length in (2, 3, 5)]
-
-
 def test_a_mode_that_an_interrupt_left_does_nothing():
     """As one does that comes while PyTorch ends a block: nobody takes the mode off its stack then."""
     modes = []

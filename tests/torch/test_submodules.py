@@ -169,24 +169,6 @@ def test_what_cannot_be_a_cell_is_recorded_as_it_is(of_part):
     assert len(SEEN) == (4 * len(POINTS) if of_part is noting else 0)
 
 
-def test_parts_of_other_kinds():
-    class Steps(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.lstm, self.gru = nn.LSTMCell(SIZE, SIZE, **FLOAT), nn.GRUCell(SIZE, SIZE, **FLOAT)
-            self.score = nn.Sequential(nn.Linear(SIZE, 3, **FLOAT), nn.ReLU(), nn.Linear(3, 2, **FLOAT))
-
-        def forward(self, x):
-            state, h = (torch.zeros(SIZE, **FLOAT),) * 2, torch.zeros(1, SIZE, **FLOAT)
-            for _ in range(3):
-                state = self.lstm(x, state)
-                h = self.gru(state[0][None], h)
-            return self.score(h), state
-
-    compared(Steps(), POINTS)
-    assert batches_of(Steps()) < 5 * 20
-
-
 def test_marked_cells_only():
     model = Whole(lambda self, h: torch.tanh(self.layer(h)) * h)
     unmarked = Batched(model, cells="marked")

@@ -1,7 +1,5 @@
 """PyTorch's own functions of lazy tensors: one call for each batch, wherever a module calls them."""
 
-import threading
-
 import pytest
 import torch
 from torch import nn
@@ -63,25 +61,6 @@ def test_where_they_are_called(how):
         replayed = Batched(module.model, replay=True)
         for _ in range(3):
             compared(module.model, POINTS, batched=replayed)
-
-
-def test_threads():
-    model = Network("plain")
-    wanted, wrong = torch.stack([model(x).detach() for x in POINTS]), []
-
-    def infer():
-        for _ in range(5):
-            with torch.no_grad():
-                wrong.append(float((torch.stack(module(POINTS)) - wanted).abs().max()))
-
-    module = Batched(model)
-    threads = [threading.Thread(target=infer) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(wrong) == 20
-    assert max(wrong) < 1e-12
 
 
 def test_axes_are_those_of_one_sample():
