@@ -6,7 +6,7 @@ import pytest
 import edbatch as eb
 from edbatch.data.programs import Step, random_programs
 from edbatch.models import ModuleNetwork
-from tests.models.against_torch import check, check_training, new_model
+from tests.models.against_torch import check, new_model
 
 PROGRAMS = [program.steps for program in random_programs(5, seed=4)]
 PROGRAMS.append([Step("scene", (), ()), Step("scene", (), ()), Step("union", (0, 1), ()), Step("count", (2,), ())])
@@ -44,23 +44,6 @@ def test_values_and_gradients():
         return found
 
     check(model, build, wanted)
-
-
-def test_training_and_batches():
-    programs = [program.steps for program in random_programs(12, seed=1)]
-    model = new_model()
-    network = ModuleNetwork(model, ModuleNetwork.modules_of(programs), **SIZES)
-    pictures = np.random.default_rng(1).normal(size=(12, 3, 4, 4))
-
-    def loss():
-        return eb.sum(
-            [
-                network.cross_entropy(network.hidden(steps, eb.input(x)), at % 3)
-                for at, (steps, x) in enumerate(zip(programs, pictures, strict=True))
-            ]
-        )
-
-    check_training(model, loss, steps=40, part=0.8)
 
 
 def test_errors():

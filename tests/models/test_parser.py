@@ -25,8 +25,7 @@ def made(dtype="float64", dim=8):
     return model, TransitionParser(model, len(WORDS), len(RELATIONS), dim)
 
 
-@pytest.mark.parametrize("policy", ["sufficient", "depth", "none"])
-@pytest.mark.parametrize("explore", [0.0, 0.7])
+@pytest.mark.parametrize(("policy", "explore"), [("sufficient", 0.7), ("none", 0.0)])
 def test_losses_and_gradients_are_those_of_one_by_one(policy, explore):
     model, parser = made()
     found = []
@@ -53,21 +52,6 @@ def test_trees_are_those_of_one_by_one():
         assert len(heads) == len(relations) == len(sentence)
         assert all(0 <= head <= len(sentence) for head in heads)
         assert all(0 <= relation < len(RELATIONS) for relation in relations)
-
-
-def test_it_learns():
-    model, parser = made("float32", 24)
-    trainer = eb.Adam(model, lr=0.01)
-    for step in range(40):
-        with eb.Graph(policy="sufficient"):
-            losses = eb.run([parser.loss(*numbered(s), 0.1, Random(step * 100 + k)) for k, s in enumerate(SENTENCES)])
-            loss = eb.sum([one for of_sentence in losses for one in of_sentence])
-        loss.backward()
-        trainer.update()
-    with eb.Graph(policy="sufficient"):
-        found = eb.run([parser.parse(numbered(s)[0]) for s in SENTENCES])
-    pairs = [(a, b) for s, x in zip(SENTENCES, found, strict=True) for a, b in zip(numbered(s)[1], x[0], strict=True)]
-    assert sum(a == b for a, b in pairs) / len(pairs) > 0.95
 
 
 def test_an_empty_sentence():

@@ -54,12 +54,6 @@ def test_stacked_and_bidirectional():
     check(model, lambda: [y for xs in SEQUENCES for y in both.transduce(list(map(eb.input, xs)))], wanted)
 
 
-def test_wrong_initial_state():
-    made = LSTM(eb.ParameterCollection(), IN, DIM)
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"cell LSTM.step: .*\[5\]"):
-        made.initial_state(eb.zeros(4), eb.zeros(5)).add_input(eb.zeros(IN))
-
-
 def test_a_chain_of_cells_gathers_nothing_in_the_recurrence():
     made = LSTM(eb.ParameterCollection(), IN, DIM)
     with eb.Graph(policy="sufficient") as graph:

@@ -149,9 +149,3 @@ def test_cells_and_evaluation(name):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     assert of_evaluation == nodes
     assert abs(dropped[0] - plain[0]) > 1e-4
-
-
-@pytest.mark.parametrize("rate", [-0.1, 1, float("nan"), "0.5", None])
-def test_bad_rates(rate):
-    with pytest.raises(eb.EdBatchError, match=r"LSTM: recurrent_dropout=.*expected a number in \[0, 1\)"):
-        LSTM(eb.ParameterCollection(), IN, DIM, recurrent_dropout=rate)

@@ -12,9 +12,8 @@ from edbatch.models import (
     LanguageModel,
     LatticeGRU,
     LatticeLSTM,
-    generation,
 )
-from tests.models.against_torch import check, check_training, cross_entropies, gru, lstm, new_model, outputs
+from tests.models.against_torch import check, cross_entropies, gru, lstm, new_model, outputs
 
 DIM = 4
 SENTENCES = [[5, 6, 7, 3], [4], [], [3, 3, 8]]
@@ -34,14 +33,6 @@ def test_language_model():
 
     report = check(model, lambda: [network.loss(words) for words in SENTENCES], wanted)
     assert report.batches < report.nodes / 2
-
-
-def test_a_language_model_learns_its_sentence_and_says_it():
-    network = LanguageModel(model := new_model(), words=9, dim=12)
-    check_training(model, lambda: eb.sum([network.loss([5, 6, 7, 3]) for _ in range(2)]), steps=40, part=0.1)
-    with eb.Graph(dtype="float64"):
-        (words,) = eb.run([generation.greedy(network, [], longest=6)])
-    assert list(words)[:4] == [5, 6, 7, 3]
 
 
 def test_dropout_only_in_training():
@@ -139,12 +130,6 @@ def test_tagger(characters):
         assert report.batches == report.lower_bound
 
 
-def test_words_that_cannot_be_read():
-    tagger = BiLSTMTagger(eb.ParameterCollection(), words=4, tags=2, dim=2)
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match="expected a parameter of at least one axis, got None"):
-        tagger.hidden([3, [1, 2]])
-
-
 NETWORKS = {LatticeLSTM: lstm, LatticeGRU: gru}
 
 
@@ -181,11 +166,10 @@ def lattice_of_all_words(nodes, seed):
     return Lattice([0, *(ends[-1][1] % 3 for ends in arcs[1:])], arcs)
 
 
-@pytest.mark.parametrize("kind", NETWORKS)
-def test_the_defaults_of_lattices_train(kind):
+def test_the_defaults_of_lattices_train():
     """Long lattices with many words, as real ones are; with sums, gradients are infinite after 1 to 30 updates."""
     lattices = [lattice_of_all_words(60, seed) for seed in range(4)]
-    made = kind(model := eb.ParameterCollection(seed=0), *sizes(lattices), 64)
+    made = LatticeLSTM(model := eb.ParameterCollection(seed=0), *sizes(lattices), 64)
     trainer = eb.Adam(model, lr=1e-2)  # raises where a gradient is not finite
     losses = []
     for _ in range(40):

@@ -96,8 +96,3 @@ def test_defaults_are_pytorchs(model, optimizer, own, formula, name, theirs):
     defaults = getattr(torch.optim, name)(p).defaults
     for argument in ("lr", "weight_decay", *own) if optimizer not in (eb.SGD, eb.Momentum) else ("weight_decay",):
         assert getattr(made, argument) == defaults[argument]
-
-
-@pytest.mark.parametrize("kind", [eb.SGD, eb.Momentum, eb.Adagrad, eb.RMSProp, eb.Adadelta, eb.Adam, eb.AdamW])
-def test_the_smallest_weight_decay_is_one(model, kind):
-    kind(model, lr=0.0, weight_decay=1e-30)

@@ -261,18 +261,6 @@ def test_one_loss_for_a_mini_batch_and_no_evaluation(dtype, tmp_path):
     assert 0.5 < figures["loss"] < 2
 
 
-def test_losses_as_an_array_are_those_of_a_list(tmp_path):
-    def as_array(samples):
-        return eb.array(net.losses(samples))
-
-    eb.seed(5)
-    net = Net()
-    (as_list,) = started(tmp_path / "list", net, policy="depth").epochs(1)
-    eb.seed(5)
-    net = Net()
-    assert list(started(tmp_path / "array", net, losses=as_array, policy="depth").epochs(1)) == [as_list]
-
-
 @pytest.mark.parametrize(("count", "panels"), [(0, 1), (3, 2), (12, 2)])
 def test_pictures_of_none_and_of_many_figures(tmp_path, monkeypatch, count, panels):
     figure = pytest.importorskip("matplotlib.figure", reason="the extra plot")

@@ -6,8 +6,7 @@ import pytest
 import edbatch as eb
 from edbatch.graph.cell.tree import flatten
 from edbatch.models import TreeLSTM
-from tests.graph.array_uses import BITS, POLICIES, USES, Model
-from tests.graph.test_array_uses import total
+from tests.graph.array_uses import BITS, POLICIES, Model
 from tests.vertices.structures import STRUCTURES, dags, tree, walk
 
 SIZE = 8
@@ -106,10 +105,10 @@ class Random:
         return [x for v in walk(self.functions(2), graph, *self.inputs(graph)) for x in v.pushed]
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_random_functions(name, dtype, seed):
+def test_random_functions(name, seed):
+    dtype = ("float32", "float64")[seed % 2]
     graph, random = STRUCTURES[name](np.random.default_rng(seed)), Random(seed, dtype)
     found = ran(random.model.all, lambda: random.by_arrays(graph), dtype=dtype)
     assert_alike(found, ran(random.model.all, lambda: random.by_walking(graph), dtype=dtype), dtype)
@@ -120,34 +119,11 @@ WAYS = [{"policy": policy} for policy in POLICIES] + [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [100, 101])
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_all_policies_and_options(way, seed):
-    graph, random = dags(np.random.default_rng(seed)), Random(seed, "float64")
+def test_all_policies_and_options(way):
+    graph, random = dags(np.random.default_rng(100)), Random(100, "float64")
     found = ran(random.model.all, lambda: random.by_arrays(graph), **way)
     assert_alike(found, ran(random.model.all, lambda: random.by_walking(graph), **way))
-
-
-@pytest.mark.filterwarnings("ignore:backward")
-@pytest.mark.parametrize("name", USES)
-def test_every_function(name):
-    graph, model = eb.InputGraph.of_chains([3, 1, 2]), Model()
-    X, k = np.random.default_rng(0).uniform(0.05, 0.95, (6, SIZE)), np.arange(6)
-
-    def of_vertex(v):
-        x, k = v.pull()
-        y = v.gather(0) if v.n_children else x
-        v.scatter(y * 0.5 + x * 0.25)
-        v.push(*total(flatten(USES[name](x, y, k, model))[0]))
-
-    def by_arrays():
-        return [x for row in zip(*flatten(eb.vertex(of_vertex)(graph, (X, k)).pushed)[0], strict=True) for x in row]
-
-    def by_walking():
-        return [x for v in walk([of_vertex], graph, (X, k)) for x in flatten(v.pushed)[0]]
-
-    found, expected = ran(model.all, by_arrays), ran(model.all, by_walking)
-    assert_alike(found, expected)
 
 
 def test_models_written_as_recursion():

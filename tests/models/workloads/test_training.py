@@ -54,17 +54,17 @@ def test_what_is_right(name, sample, expected):
     assert (found if found is None else list(found)) == expected
 
 
-@pytest.mark.parametrize("sentence", get_workload("parser").generate(20, 3))
-def test_right_transitions_make_the_arcs_of_the_sentence(sentence):
-    configuration, relations = eb.models.parser.Configuration(len(sentence)), {}
-    for action in get_workload("parser").right(sentence):
-        move, _, relation = action.partition("-")
-        if relation:
-            relations[configuration.stack[-1]] = relation
-        configuration.apply(eb.models.parser.Move[move.upper()])
-    assert configuration.is_over
-    assert configuration.heads == sentence.heads
-    assert [relations[word] for word in range(1, 1 + len(sentence))] == sentence.relations
+def test_right_transitions_make_the_arcs_of_the_sentence():
+    for sentence in get_workload("parser").generate(20, 3):
+        configuration, relations = eb.models.parser.Configuration(len(sentence)), {}
+        for action in get_workload("parser").right(sentence):
+            move, _, relation = action.partition("-")
+            if relation:
+                relations[configuration.stack[-1]] = relation
+            configuration.apply(eb.models.parser.Move[move.upper()])
+        assert configuration.is_over
+        assert configuration.heads == sentence.heads
+        assert [relations[word] for word in range(1, 1 + len(sentence))] == sentence.relations
 
 
 @pytest.mark.parametrize("name", TRAINABLE)

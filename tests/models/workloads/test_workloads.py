@@ -116,38 +116,6 @@ def test_other_files_than_it_reads(tmp_path, name):
         workload.read(*paths)
 
 
-def tree_gru(network, words, children):
-    hs = []
-    for word, below in zip(words, children, strict=True):
-        leaf = word is not None
-        hs.append(network.layer.leaf(network.embed[word]) if leaf else network.layer.compose(*(hs[at] for at in below)))
-    return hs
-
-
-def child_sum(network, words, children):
-    states = []
-    for word, below in zip(words, children, strict=True):
-        x = eb.zeros(DIM) if word is None else network.embed[word]
-        states.append(network.layer.node(x, [states[child] for child in below]))
-    return [h for h, _ in states]
-
-
-def tree_fc(network, words):
-    return [network.layer.root([network.embed[word] for word in words])]
-
-
-LAYERS = {"tree-gru": tree_gru, "child-sum": child_sum, "tree-fc": tree_fc}
-
-
-@pytest.mark.parametrize("name", LAYERS)
-def test_layers_over_words(name):
-    network, samples, _, p = made(name)
-    for sample, found in zip(samples, outputs(name, network, samples), strict=True):
-        with eb.Graph(dtype="float64", policy="none"):
-            hidden = eb.forward(LAYERS[name](network, *sample))
-        np.testing.assert_allclose(found, [softmax(p["W_out"] @ h + p["b_out"]) for h in hidden], rtol=1e-9)
-
-
 def test_questions_have_the_answers_of_clevr():
     network, samples, labels, _ = made("module-network")
     assert len(labels) == 28
