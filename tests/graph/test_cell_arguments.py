@@ -176,7 +176,7 @@ INDICES = {
 
 
 @pytest.mark.parametrize("name", INDICES)
-@pytest.mark.parametrize("k", [0, 2, -1, -3])
+@pytest.mark.parametrize("k", [2, -3])
 def test_an_integer_argument_is_an_index(name, k, model):
     W = model.add_parameters((3, 3), name="W")
     values = np.random.default_rng(0).normal(size=(3, 3))

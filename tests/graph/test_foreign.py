@@ -169,9 +169,10 @@ def counted(differentiable=True):
     return doubled, calls
 
 
-@pytest.mark.parametrize("in_cell", [False, True])
-@pytest.mark.parametrize("options", [{}, {"recompute": True}, {"compile": "plain"}], ids=str)
-@pytest.mark.parametrize("read", [False, True])
+@pytest.mark.parametrize(
+    ("in_cell", "options", "read"),
+    [(False, {}, True), (True, {}, False), (True, {"recompute": True}, True), (True, {"compile": "plain"}, True)],
+)
 def test_called_once_for_each_batch(in_cell, options, read):
     """Whatever sample its nodes are of; not again by the way back; with the nodes alone that gradients flow through."""
     doubled, calls = counted()

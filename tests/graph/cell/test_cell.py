@@ -12,7 +12,6 @@ import pytest
 
 import edbatch as eb
 
-POLICIES = ["none", "agenda", "sufficient"]
 Pair = namedtuple("Pair", "h c")
 
 
@@ -50,8 +49,7 @@ def chains(policy, cells, dtype="float64", dim=5):
         return eb.forward(out)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("policy", "dtype"), [("agenda", "float32"), ("sufficient", "float64")])
 def test_a_cell_gives_the_numbers_of_its_body(policy, dtype):
     got, want = chains(policy, True, dtype), chains("none", False, dtype)
     for value, other in zip(got, want, strict=True):
@@ -309,8 +307,7 @@ def part_of(parameter, axes, key, x):
     return eb.transpose(eb.parameter(parameter), axes)[key], x * 2
 
 
-@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4), (2, 3, 5), (3, 4, 4)])
-@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize(("shape", "share"), [((4, 3), False), ((3, 4), True), ((2, 3, 5), False)])
 def test_parts_of_parameters_are_returned(share, shape):
     """Of every k-th entry, in every order of the axes, however the parameter lies: by columns, or by rows."""
     values = np.arange(float(np.prod(shape))).reshape(shape)

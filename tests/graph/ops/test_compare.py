@@ -14,8 +14,7 @@ NAMES = ["greater", "greater_equal", "less", "less_equal", "equal", "not_equal"]
 OPERATORS = {"greater": operator.gt, "greater_equal": operator.ge, "less": operator.lt, "less_equal": operator.le}
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("cells", [False, True])
+@pytest.mark.parametrize(("cells", "dtype"), [(False, "float64"), (True, "float32")])
 @pytest.mark.parametrize("name", NAMES)
 def test_comparisons_are_numpys(name, cells, dtype):
     compare = eb.cell(lambda a, b: getattr(eb, name)(a, b)) if cells else getattr(eb, name)

@@ -25,8 +25,7 @@ OPS = {
 
 
 @pytest.mark.parametrize("name", OPS)
-@pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("cells", "dtype"), [(False, "float64"), (True, "float32")], ids=["ops", "cell"])
 def test_equal_entries(name, cells, dtype):
     ours, theirs = OPS[name]
     a, b = (torch.tensor(x, dtype=getattr(torch, dtype), requires_grad=True) for x in (A, B))
@@ -62,15 +61,15 @@ def _backward(call, operands, gradient, cells):
 
 @pytest.mark.parametrize("name", GATES)
 @pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
-@pytest.mark.parametrize("g", [1.0, np.inf, -np.inf, np.nan])
-def test_what_is_shut_lets_nothing_through(name, cells, g):
+def test_what_is_shut_lets_nothing_through(name, cells):
     """Not even an infinite gradient, whose product with zero would be NaN; and NaN entries are as open as PyTorch's."""
     ours, theirs = GATES[name]
-    gradient = np.full(SPECIAL.shape, g)
-    x = torch.tensor(SPECIAL, requires_grad=True)
-    theirs(x).backward(torch.tensor(gradient))
-    (found,) = _backward(ours, [SPECIAL], gradient, cells)
-    np.testing.assert_array_equal(found, x.grad.numpy())
+    for g in (1.0, np.inf, -np.inf, np.nan):
+        gradient = np.full(SPECIAL.shape, g)
+        x = torch.tensor(SPECIAL, requires_grad=True)
+        theirs(x).backward(torch.tensor(gradient))
+        (found,) = _backward(ours, [SPECIAL], gradient, cells)
+        np.testing.assert_array_equal(found, x.grad.numpy())
 
 
 PAIRS = {"maximum": (np.maximum, eb.maximum), "minimum": (np.minimum, eb.minimum)}
@@ -79,7 +78,7 @@ PAIRS = {"maximum": (np.maximum, eb.maximum), "minimum": (np.minimum, eb.minimum
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("how", ["two", "list", "axis"])
 @pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
-@pytest.mark.parametrize("g", [1.0, np.inf, -np.inf])
+@pytest.mark.parametrize("g", [1.0, -np.inf])
 def test_the_gradient_goes_to_what_is_the_result(name, how, cells, g):
     of_two, ours = PAIRS[name]
     a, b = (x.ravel() for x in np.meshgrid(SPECIAL, SPECIAL))

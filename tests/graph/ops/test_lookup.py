@@ -5,8 +5,7 @@ import pytest
 
 import edbatch as eb
 
-SHAPES = [(5,), (5, 3), (1, 4), (5, 2, 3), (70, 40)]
-DTYPES = ["float32", "float64"]
+SHAPES = [((5,), "float32"), ((5, 3), "float64"), ((1, 4), "float64"), ((5, 2, 3), "float64"), ((70, 40), "float32")]
 
 
 def of_row(row):
@@ -33,8 +32,7 @@ def ways(W):
     }
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "dtype"), SHAPES)
 @pytest.mark.parametrize("way", list(ways(None)))
 def test_rows_and_gradients(way, shape, dtype):
     W, _ = made(shape, dtype)

@@ -11,8 +11,7 @@ SCORES, SOFT = random.normal(size=(7, 5)), random.dirichlet(np.ones(5), 7)
 LABELS = random.integers(0, 5, 7)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0, 1])
+@pytest.mark.parametrize(("dtype", "smoothing"), [("float64", 0.0), ("float32", 0.1), ("float64", 1)])
 @pytest.mark.parametrize("soft", [False, True], ids=["labels", "distributions"])
 @pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
 def test_cross_entropy_is_pytorchs(dtype, smoothing, soft, cells):
@@ -39,8 +38,7 @@ def test_cross_entropy_is_pytorchs(dtype, smoothing, soft, cells):
     assert graph.report().batches < 16  # however many samples
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
+@pytest.mark.parametrize(("dtype", "cells"), [("float64", False), ("float32", True)], ids=["ops", "cell"])
 @pytest.mark.parametrize("loss", ["label", "smoothed", "distribution", "both"])
 def test_large_scores_lose_nothing(dtype, cells, loss):
     soft, smoothing = loss in ("distribution", "both"), 0.1 if loss in ("smoothed", "both") else 0.0
@@ -81,7 +79,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("label", [-1, -3, np.int64(-1), np.array(-2), -4, 3])
+@pytest.mark.parametrize("label", [-1, np.int64(-1), np.array(-2), 3])
 def test_a_label_is_never_negative(name, label):
     with eb.Graph(policy="none") as graph:
         x = eb.ones(3)
@@ -101,8 +99,7 @@ def test_small_hinges_are_not_lost_in_the_margin(cells):
     assert y.value() == 2.0**-20 + 2.0**-24
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("p", [0.0, 1e-40, 0.3, 1.0])
+@pytest.mark.parametrize(("dtype", "p"), [("float32", 0.0), ("float64", 1e-40), ("float32", 0.3), ("float64", 1.0)])
 def test_gradients_of_targets_are_the_slopes_of_the_loss_that_is_cut_off(dtype, p):
     with eb.Graph(policy="sufficient", dtype=dtype):
         given, target = eb.scalar(p), eb.scalar(0.5)
