@@ -1,7 +1,6 @@
 """What docs/extending.md shows: ops of every sort pass all tests of the op table, the rest does what it should."""
 
 import importlib
-import itertools
 import json
 import os
 import re
@@ -19,7 +18,7 @@ from edbatch.graph.op import OPS, Op, declare
 from edbatch.models.workloads import WORKLOADS
 from tests import reviews
 from tests.graph import test_gradients, test_ops
-from tests.graph.test_ops import OPERANDS, cases_of
+from tests.graph.test_ops import cases_of
 from tests.kernels.cuda import test_ops as test_on_gpu
 from tests.oracle import ORACLE
 from tests.runtime import test_edges
@@ -41,7 +40,7 @@ def read():
 extensions, MADE_UP = read()
 CASES = cases_of(MADE_UP.values())
 TOLERANCES = {"float32": (2e-4, 2e-5), "float64": (1e-6, 1e-7)}  # of gradients
-WAYS = [("rows", "float64"), *zip(OPERANDS, itertools.cycle(TOLERANCES), strict=False)]
+WAYS = [("rows", "float64"), ("mixed", "float64"), ("shuffled", "float32")]
 
 
 def additive_attention(query, gain, *both):

@@ -130,12 +130,12 @@ def test_an_interrupt_at_many_bytecodes(scenario):
 IN_PYTHON = {"OpenContext", "signals_deferred"}
 
 
-@pytest.mark.parametrize("path", sorted(Path(FOLDER).rglob("*.py")), ids=lambda path: path.stem)
-def test_blocks_are_left_by_what_an_interrupt_does_not_undo(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ClassDef) and node.name not in IN_PYTHON:
-            for one in node.body:
-                if isinstance(one, ast.FunctionDef) and one.name == "__exit__":
-                    assert [ast.unparse(by).split(".")[-1] for by in one.decorator_list] == ["leaving"], node.name
-        if isinstance(node, ast.ImportFrom) and node.module == "contextlib":
-            assert "contextmanager" not in [one.name for one in node.names]
+def test_blocks_are_left_by_what_an_interrupt_does_not_undo():
+    for path in sorted(Path(FOLDER).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and node.name not in IN_PYTHON:
+                for one in node.body:
+                    if isinstance(one, ast.FunctionDef) and one.name == "__exit__":
+                        assert [ast.unparse(by).split(".")[-1] for by in one.decorator_list] == ["leaving"], node.name
+            if isinstance(node, ast.ImportFrom) and node.module == "contextlib":
+                assert "contextmanager" not in [one.name for one in node.names], path

@@ -29,14 +29,13 @@ def reduced(place, reduce, rows, offsets):
         return np.array(eb.forward([reduce(xs[a:b]) for a, b in itertools.pairwise(offsets)]))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("reduce", ORACLE, ids=lambda reduce: reduce.__name__)
-def test_infinities_and_nan(place, reduce, dtype):
+def test_infinities_and_nan(place, reduce):
     inf, nan = np.inf, np.nan
     lists = [[inf], [-inf], [nan], [-inf, -inf], [inf, 1], [1, -inf], [inf, inf], [nan, inf], [-inf, nan, 3]]
     lists += [[inf, -inf], [1e4, 1e4], [-1e4, -1e4 + 1]]
     offsets = np.append(0, np.cumsum([len(one) for one in lists])).astype(np.int32)
-    rows = np.concatenate(lists).astype(dtype)[:, None]
+    rows = np.concatenate(lists).astype(np.float32)[:, None]
     out = reduced(place, reduce, rows, offsets)[:, 0]
     with np.errstate(invalid="ignore"):
         want = [ORACLE[reduce](np.array(one)) for one in lists]

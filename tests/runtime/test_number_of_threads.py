@@ -76,8 +76,9 @@ def steps_of(name, hidden, size, n_steps=2):
     return run
 
 
-@pytest.mark.parametrize("cells", [True, False])
-@pytest.mark.parametrize("name", ["tree-lstm", "tagger", "lattice-lstm", "mv-rnn"])
+@pytest.mark.parametrize(
+    ("name", "cells"), [("tree-lstm", True), ("tagger", False), ("lattice-lstm", True), ("mv-rnn", False)]
+)
 def test_models(name, cells):
     with eb.options(cells=cells):
         run = steps_of(name, 12 if name == "mv-rnn" else 128, 24)

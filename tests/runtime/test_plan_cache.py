@@ -96,8 +96,7 @@ def whole(net, function, samples, saving=False, policy="sufficient", after=()):
 FUNCTIONS = [Net.of_ops, Net.of_cells, Net.of_some]
 
 
-@pytest.mark.parametrize("policy", ["sufficient", None])
-@pytest.mark.parametrize("saving", [False, True])
+@pytest.mark.parametrize(("policy", "saving"), [("sufficient", False), (None, True)])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_other_words(plans, function, saving, policy):
     net = Net()

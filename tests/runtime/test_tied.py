@@ -59,9 +59,10 @@ def torchs(language, sentences=SENTENCES):
     return loss.item(), {name: tensor.grad.numpy() for name, tensor in at.items()}
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("policy", ["none", "sufficient", "agenda"])
-@pytest.mark.parametrize("step", ["op_by_op", "cell", "with_affine"])
+@pytest.mark.parametrize(
+    ("step", "policy", "dtype"),
+    [("op_by_op", "none", "float64"), ("cell", "sufficient", "float64"), ("with_affine", "agenda", "float32")],
+)
 def test_tied_embeddings(step, policy, dtype):
     language = Language(dtype)
     with eb.Graph(policy=policy, dtype=dtype):
@@ -89,10 +90,7 @@ def test_tied_embeddings(step, policy, dtype):
     ("optimizer", "name", "own"),
     [
         (eb.SGD, "SGD", {}),
-        (eb.Momentum, "SGD", {"momentum": 0.9}),
         (eb.Adam, "Adam", {}),
-        (eb.Adagrad, "Adagrad", {}),
-        (eb.RMSProp, "RMSprop", {}),
     ],
 )
 def test_updates_of_a_tied_table_are_pytorchs(optimizer, name, own):

@@ -8,7 +8,6 @@ import pytest
 import edbatch as eb
 from edbatch.runtime.backward import backward
 from tests.arrays import on_host
-from tests.gradients import compare, numeric_gradients
 
 pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 
@@ -155,13 +154,13 @@ def check_backward(seed, dtype="float64", rtol=1e-12, atol=1e-12, **options):
             np.testing.assert_allclose(one, other, rtol=rtol, atol=atol)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(15))
 def test_the_sum_of_the_products(seed):
     with eb.options(recompute=seed % 3 == 0, split=seed % 5 != 0, threads=1 + seed % 2):
         check_backward(seed, check_nan=seed % 7 == 0)
 
 
-@pytest.mark.parametrize("seed", range(40, 44))
+@pytest.mark.parametrize("seed", range(40, 42))
 def test_in_single_precision(seed):
     check_backward(seed, "float32", rtol=1e-4, atol=1e-4)
 
@@ -181,21 +180,6 @@ def test_in_threads():
     for thread in threads:
         thread.join()
     assert not failed
-
-
-def test_finite_differences():
-    model, rng = Model(), np.random.default_rng(1)
-    X, G = rng.standard_normal((2, 3, DIM)), rng.standard_normal((2, 3, DIM))
-
-    def recorded():
-        with eb.Graph(policy="sufficient", dtype="float64"):
-            return model.step(eb.array(X[0]), eb.array(X[1]))
-
-    eb.backward(recorded(), G)
-    compare(
-        model.model,
-        numeric_gradients(model.model, lambda: sum((x.value() * g).sum() for x, g in zip(recorded(), G, strict=True))),
-    )
 
 
 def test_gradients_add_up_where_a_root_is_read_shown_or_there_twice():
@@ -249,21 +233,6 @@ def test_graphs_of_one_structure_find_the_plan_of_their_outputs():
         total.backward()
         for one, other in zip(found, model.gradients(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
-
-
-def test_graphs_of_one_structure_find_the_plan_of_what_is_asked_for():
-    model = Model()
-    for number in range(12):
-        with eb.Graph(policy="sufficient", dtype="float64"):
-            x, y = eb.input(np.full(DIM, number / 10)), eb.input(np.ones(DIM))
-            h, c = model.step(x, y)
-        of = [[], [x], [y, h], [model.W]][number % 4]
-        found = eb.gradients([h, c], of, [np.ones(DIM)] * 2)
-        eb.backward([h, c], [np.ones(DIM)] * 2)
-        for one, other in zip(found, of, strict=True):
-            want = on_host(other.grad()) if other is model.W else other.gradient()
-            np.testing.assert_array_equal(one, want)
-        model.model.zero_grad()
 
 
 def test_an_output_without_a_gradient_is_none():
@@ -482,32 +451,3 @@ def test_what_no_output_depends_on():
         np.testing.assert_array_equal(found[0], np.ones(DIM))
         np.testing.assert_array_equal(found[3], used.value())
         assert all(g is not None for g in eb.gradients([y, other], of, sparse=sparse, unused_as_none=True))
-
-
-@pytest.mark.parametrize("gates", [1, 2, 3])
-def test_matrices_of_which_a_split_cell_reads_columns(gates):
-    """In a recurrence, the columns for the input and those for the state are products of their own."""
-    model = eb.ParameterCollection(dtype="float64", seed=0)
-    weights = [model.add_parameters((3, 5), init="normal") for _ in range(gates)]
-    other = model.add_parameters(3, init="normal")
-    xs = np.random.default_rng(0).normal(size=(4, 2))
-
-    @eb.cell
-    def step(x, h):
-        both = eb.concatenate([x, h])
-        return eb.mean(eb.stack([eb.tanh(W @ both + other) for W in weights]), 0)
-
-    with eb.Graph(dtype="float64"):
-        h = eb.zeros(3)
-        for x in eb.array(xs):
-            h = step(x, h)
-        loss = eb.sum(eb.square(h))
-    loss.backward()
-    expected = [on_host(x.grad()).copy() for x in (*weights, other)]
-    assert all(gradient.any() for gradient in expected)
-    for asked in ([*weights, other], [other], [weights[-1]]):
-        found = eb.gradients(loss, asked, unused_as_none=True)
-        for x, gradient in zip(asked, found, strict=True):
-            np.testing.assert_allclose(gradient, expected[[*weights, other].index(x)], rtol=1e-12)
-    for x, gradient in zip((*weights, other), expected, strict=True):
-        np.testing.assert_array_equal(on_host(x.grad()), gradient)

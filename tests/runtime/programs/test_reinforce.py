@@ -59,8 +59,7 @@ def learned(walker, run, policy="sufficient"):
     return [actions for actions, _ in found], [loss.value(), *(p.grad() for p in walker.model)]
 
 
-@pytest.mark.parametrize("policy", ["sufficient", "agenda", "none"])
-@pytest.mark.parametrize("limit", [None, 7])
+@pytest.mark.parametrize(("policy", "limit"), [("sufficient", 7), ("none", None)])
 def test_episodes_together_are_those_of_each_alone(policy, limit):
     walker = Walker()
     expected_actions, expected = learned(walker, one_by_one)

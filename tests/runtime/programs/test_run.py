@@ -68,8 +68,7 @@ def one_by_one(model):
     return asyncio.run(all_of_them())
 
 
-@pytest.mark.parametrize("policy", ["sufficient", "depth", "agenda", "none"])
-@pytest.mark.parametrize("limit", [None, 1, 3, 100])
+@pytest.mark.parametrize(("policy", "limit"), [("sufficient", None), ("depth", 3), ("agenda", 100), ("none", 1)])
 @pytest.mark.parametrize("kind", ["decode", "decode_by_generator"])
 def test_words_are_those_of_one_by_one(model, one_by_one, policy, limit, kind):
     with eb.Graph(dtype="float64", policy=policy):
