@@ -1,7 +1,5 @@
 """`with` blocks of graphs, options and devices that end in any order: each takes itself out, and no other."""
 
-import gc
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 
@@ -102,36 +100,6 @@ def test_a_block_that_another_thread_enters_meanwhile_is_not_taken_for_it():
     assert left == [own]
     assert owner._entered == [others]
     assert blocks.innermost() is None
-
-
-def test_blocks_that_follow_each_other_leave_nothing():
-    """Each begins before the one before it ends, as where mini-batches are prefetched."""
-    blocks = ContextStack("test")
-    before = blocks.block(0)
-    before.__enter__()
-    for number in range(1, 100):
-        block = blocks.block(number)
-        block.__enter__()
-        before.__exit__()
-        before = block
-        assert [one.value for one in blocks] == [number, None]
-    before.__exit__()
-    assert [one.value for one in blocks] == [None]
-
-
-def test_a_graph_ends_with_its_last_reference():
-    first, second = held(one := eb.Graph()), held(other := eb.Graph())
-    kept = [weakref.ref(one), weakref.ref(other)]
-    next(first)
-    next(second)
-    first.close()
-    second.close()
-    gc.disable()
-    try:
-        del one, other, first, second
-        assert [found() for found in kept] == [None, None]
-    finally:
-        gc.enable()
 
 
 def with_block(make):

@@ -29,18 +29,6 @@ def test_a_learned_policy_is_a_table(edbatch, policy):
     assert lines[7].split() == ["0", "I", "O", "I", "-0.88"]
 
 
-def test_long_type_names_are_explained_in_a_second_table(edbatch, policy):
-    _, out, _ = edbatch("inspect", policy(names=("matmul(W[4,4], [4])", "O")))
-    assert ["0", "t0", "t1", "t0", "-0.88"] in [line.split() for line in out.splitlines()]
-    assert "t0    matmul(W[4,4], [4])\n" in out
-
-
-def test_the_phase_is_shown(edbatch, policy):
-    _, out, _ = edbatch("inspect", policy("phase"))
-    assert out.startswith("fsm-phase: ")
-    assert "I O @" in out
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_explained(edbatch, tmp_path, rule):
     path = tmp_path / "rule.json"
@@ -58,12 +46,6 @@ def test_svg(edbatch, policy, tmp_path):
     assert out.startswith("fsm-sort: 1 state over 2 types")
     assert out.endswith(f"\nwrote {tmp_path / 'machine.svg'}: a picture of this machine\n")
     assert "run I" in (tmp_path / "machine.svg").read_text()
-
-
-def test_a_rule_has_no_picture(edbatch, tmp_path):
-    status, _, err = edbatch("inspect", "depth", "--svg", tmp_path / "machine.svg")
-    assert status == 2
-    assert "the rule 'depth' has no states to draw" in err
 
 
 @pytest.mark.parametrize("length", [1, 20])

@@ -122,14 +122,6 @@ def test_learns_from_rounds_of_programs(edbatch, script, tmp_path):
     assert training.batches == training.bounds
 
 
-def test_several_sources(edbatch, script, chain, tmp_path):
-    policy = tmp_path / "policy.json"
-    given = ("learn", chain, f"{script}:batches", "-o", policy, "--encoding", "base", "--episodes", 100)
-    assert edbatch(*given)[0] == 0
-    assert eb.get_policy(policy).name == "fsm-base"
-    assert eb.get_policy(policy).training.graphs == 3
-
-
 @pytest.mark.parametrize(
     ("function", "line", "message"),
     [

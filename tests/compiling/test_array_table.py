@@ -33,20 +33,6 @@ def summed(entries):
     return total
 
 
-class Numbers(NamedTuple):
-    numbers: np.ndarray
-
-
-read_numbers = reader(Numbers, INT32)
-
-
-@compiled(small=True)
-def emptied(entries):
-    numbers = read_numbers(entries).numbers
-    numbers[: len(numbers)] = numbers
-    return len(numbers)
-
-
 @pytest.fixture(params=[in_python, at_once])
 def how(request):
     with request.param():
@@ -65,8 +51,3 @@ def test_what_is_read_only_has_an_address_too():
     array = np.arange(4)
     array.flags.writeable = False
     assert ArrayTable((array,)).entries[0].tolist() == [array.ctypes.data, 4]
-
-
-def test_nothing_is_written_to_tables_without_entries(how):
-    """As single operations on slices do; Python refused it where the table was of what is read only."""
-    assert emptied(ArrayTable((np.zeros(0, np.int32),)).entries) == 0

@@ -6,7 +6,6 @@ import pytest
 
 from edbatch import EdBatchError, EdBatchWarning
 from edbatch.data.dependencies import read_conllu
-from edbatch.data.files import lines
 from edbatch.data.lattices import random_lattices, read_lattices, write_lattices
 from edbatch.data.parallel import read_parallel
 from edbatch.data.programs import read_programs
@@ -159,12 +158,6 @@ def test_what_is_malformed_can_be_skipped(write, read, content, kept, said):
         assert list(map(str, read(path, skip_bad=True))) == kept
 
 
-def test_pairs_can_be_skipped(write):
-    with pytest.warns(EdBatchWarning, match="skipped 2 of 4 sentences"):
-        pairs = read_parallel(write("x\ny\nz\nv\n", "a"), write("u\n\nw\n", "b"), skip_bad=True)
-    assert pairs == [(["x"], ["u"]), (["z"], ["w"])]
-
-
 @pytest.mark.parametrize("change", ["a letter", "a line less", "a line more", "cut off", "no number of nodes"])
 def test_malformed_lattices_are_skipped_up_to_a_blank_line(tmp_path, change):
     path, made = tmp_path / "lattices.txt", random_lattices(4, seed=3)
@@ -186,23 +179,9 @@ def test_malformed_lattices_are_skipped_up_to_a_blank_line(tmp_path, change):
         assert read_lattices(path, skip_bad=True) == [*made[:at], *made[at + 1 :]]
 
 
-def test_nothing_but_malformed_lines(write):
-    with (
-        pytest.warns(EdBatchWarning, match=r"skipped 2 of 2 trees, malformed, the first: .*file.txt:1: column 1"),
-        pytest.raises(EdBatchError, match="no trees in it"),
-    ):
-        read_trees(write("x\ny\n"), skip_bad=True)
-
-
 def test_the_first_samples(write):
     path = write("(1 a)\n\n(2 b)\r\n(3 c)\n(4")
     assert list(map(str, read_trees(path, limit=2))) == ["(1 a)", "(2 b)"]  # what is malformed comes later
     assert len(read_trees(path, limit=3)) == 3
     with pytest.raises(EdBatchError, match=r"file.txt:5: column 3: expected a word"):
         read_trees(path, limit=4)
-
-
-def test_lines_know_their_place(write):
-    path = write("a\r\n \nb")
-    found = [(line.place, line.text, line.is_blank) for line in lines(path)]
-    assert found == [(f"{path}:1", "a", False), (f"{path}:2", " ", True), (f"{path}:3", "b", False)]

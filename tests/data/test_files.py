@@ -1,20 +1,16 @@
 """Files of every kind: what is written is read again, and files of others are read as they mean it."""
 
-from collections import Counter
-from itertools import chain
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edbatch.data.dependencies import DependencySentence, read_conllu, write_conllu
 from edbatch.data.lattices import Arc, Lattice, read_lattices, sizes, write_lattices
-from edbatch.data.parallel import SentencePair, read_parallel, write_parallel
+from edbatch.data.parallel import read_parallel
 from edbatch.data.programs import Program, Step, parse_program, read_programs, write_programs
-from edbatch.data.sentences import random_sentences, read_pieces, read_sentences, write_sentences
+from edbatch.data.sentences import read_sentences, write_sentences
 from edbatch.data.tagged import TaggedSentence, read_tagged, write_tagged
 from edbatch.data.trees import read_trees
-from edbatch.data.vocabulary import Vocabulary
 
 WORDS = st.text(st.characters(exclude_characters=" \t\n\r\f\v", exclude_categories=["Cs"]), min_size=1)
 SENTENCES = st.lists(WORDS, min_size=1, max_size=5)
@@ -70,13 +66,6 @@ def test_what_is_written_is_read_again(tmp_path_factory, kind, data):
     assert read(path) == made
 
 
-@given(st.lists(st.builds(SentencePair, SENTENCES, SENTENCES), min_size=1, max_size=4))
-def test_pairs_are_read_again(tmp_path_factory, pairs):
-    folder = tmp_path_factory.mktemp("parallel")
-    write_parallel(folder / "a", folder / "b", pairs)
-    assert read_parallel(folder / "a", folder / "b") == pairs
-
-
 def test_blank_lines_and_kinds_of_blanks(tmp_path):
     a, b = tmp_path / "a", tmp_path / "b"
     a.write_text("x y\r\n\nz\u00a0z")
@@ -122,16 +111,6 @@ def test_a_question_of_the_public_format():
     assert [step.inputs for step in program.steps] == [(), (0,), (0, 1)]
 
 
-def test_pieces_are_the_text_without_what_is_left(tmp_path):
-    path, sentences = tmp_path / "text.txt", random_sentences(50, seed=3)
-    write_sentences(path, sentences)
-    words = list(chain(*sentences))
-    for length in (1, 2, 7, 64, len(words)):
-        pieces = read_pieces(path, length)
-        assert set(map(len, pieces)) == {length}
-        assert list(chain(*pieces)) == words[: len(words) // length * length]
-
-
 def test_real_files(data_folder):
     train = read_lattices(data_folder / "lattice" / "train.txt")
     dev = read_lattices(data_folder / "lattice" / "dev.txt")
@@ -144,12 +123,3 @@ def test_real_files(data_folder):
     sentences = read_tagged(data_folder / "wikiner" / "train.txt")
     assert (len(sentences), sum(map(len, sentences))) == (1300, 30603)
     assert len(read_trees(data_folder / "sst" / "train.txt")) == 8544
-
-
-@given(st.lists(st.sampled_from("abcdef")), st.integers(1, 4))
-def test_words_are_numbered_as_they_first_occur(words, at_least):
-    vocabulary = Vocabulary(iter(words), at_least)
-    frequent = [word for word, count in Counter(words).items() if count >= at_least]
-    assert [vocabulary[word] for word in frequent] == list(range(1, len(vocabulary)))
-    assert {word for word in words if word in vocabulary} == set(frequent)
-    assert vocabulary["z"] == 0

@@ -3,36 +3,13 @@
 from collections import Counter, defaultdict
 from statistics import mean
 
-import pytest
-
 from edbatch.data.dependencies import random_dependencies, read_conllu
 from edbatch.data.files import SAMPLES
 from edbatch.data.lattices import random_lattices, read_lattices, sizes
 from edbatch.data.parallel import random_parallel, read_parallel
-from edbatch.data.programs import ATTRIBUTES, random_programs, read_programs
-from edbatch.data.random_points import random_labelled_points
-from edbatch.data.sentences import random_pieces, random_sentences
+from edbatch.data.programs import random_programs, read_programs
 from edbatch.data.tagged import random_tagged, read_tagged
 from edbatch.data.trees import parse_tree, random_trees, read_trees
-
-GENERATORS = [
-    random_dependencies,
-    random_lattices,
-    random_parallel,
-    random_labelled_points,
-    random_programs,
-    random_sentences,
-    random_tagged,
-    random_trees,
-    lambda n, seed: random_pieces(n, 64, seed),
-]
-
-
-@pytest.mark.parametrize("generate", GENERATORS)
-def test_fewer_are_the_first_of_more(generate):
-    assert generate(3, 4) == generate(30, 4)[:3]
-    assert generate(3, 4) != generate(3, 5)
-    assert generate(0, 4) == []
 
 
 def test_sample_files_are_what_the_generators_give():
@@ -106,24 +83,3 @@ def test_lattices_are_of_one_language_and_like_real_ones():
                 assert tag == 0
     assert len(spelled) == len({tuple(text) for text in spelled.values()}) == sizes(lattices).words - 1
     assert set(tags.values()) == {0, 1, 2, 3}
-
-
-def test_programs_are_like_real_ones():
-    programs = random_programs(1000, seed=1)
-    lengths = sorted(map(len, programs))
-    assert 5.4 < mean(lengths) < 6.2  # real ones: 5.8
-    assert (lengths[100], lengths[250], lengths[-1] < 16) == (3, 4, True)
-    for program in programs:
-        used = [at for step in program.steps for at in step.inputs]
-        assert sorted(set(used)) == list(range(len(program) - 1))  # everything is for the answer
-        assert all(step.values[0] in ATTRIBUTES[step.function[7:]] for step in program.steps if "filter" in step[0])
-
-
-def test_pairs_and_points():
-    pairs = random_parallel(500, seed=1)
-    assert all(" ".join(source)[::-1] == " ".join(target) for source, target in pairs)
-    assert {len(source) for source, _ in pairs} == set(range(1, 13))
-    assert len({word for source, _ in pairs for word in source}) == 60
-    (point,) = random_labelled_points(1, 0, dimensions=5, classes=3)
-    assert len(point.x) == 5
-    assert point.x[point.label] == max(point.x[:3])

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edbatch.data.trees import Tree, parse_tree, read_trees, write_trees
+from edbatch.data.trees import Tree, parse_tree
 
 WORDS = st.text(st.characters(exclude_characters="() \t\n\r\f\v", exclude_categories=["Cs"]), min_size=1)
 NODES = st.recursive(
@@ -43,29 +43,11 @@ def test_text_gives_the_same_tree_back(node):
 
 
 @given(NODES)
-def test_nodes_are_in_post_order(node):
-    tree = parse_tree(text_of(node))
-    below = {child for children in tree.children for child in children}
-    assert below == set(range(len(tree) - 1))
-    for at, children in enumerate(tree.children):
-        assert all(child < at for child in children)
-        assert bool(children) == (tree.words[at] is None)
-
-
-@given(NODES)
 def test_binarized_is_what_recursion_gives(node):
     binary = parse_tree(text_of(node)).binarized()
     assert str(binary) == text_of(reference(node))
     assert binary == parse_tree(str(binary))  # still in post-order
     assert binary.binarized() == binary
-
-
-@given(st.lists(NODES, min_size=1, max_size=5))
-def test_files_round_trip(tmp_path_factory, nodes):
-    path = tmp_path_factory.mktemp("trees") / "trees.txt"
-    trees = [parse_tree(text_of(node)) for node in nodes]
-    write_trees(path, trees)
-    assert read_trees(path) == trees
 
 
 def test_deep_trees_need_no_recursion():
@@ -80,7 +62,3 @@ def test_deep_trees_need_no_recursion():
 
 def test_words_keep_no_break_spaces_and_escapes():
     assert parse_tree("(2 8\u00a01\\/2)").words == ["8\u00a01\\/2"]
-
-
-def test_whitespace_is_free():
-    assert str(parse_tree("  (3(2 a)\n\t(2  b ) )  ")) == "(3 (2 a) (2 b))"

@@ -37,17 +37,6 @@ def test_two_trainings_and_a_mapping_in_turns(tmp_path):
     assert {name: os.environ.get(name) for name in before} == before
 
 
-def test_the_last_ends_ray(tmp_path):
-    first = train(started(tmp_path / "first"), 2, workers=1)
-    second = train(started(tmp_path / "second"), 2, workers=1)
-    next(first), next(second)
-    first.close()
-    with pytest.raises(EdBatchError, match=r"^train: address: expected None, which is in use, got '127.0.0.1:1'$"):
-        list(train(started(tmp_path / "third"), 1, address="127.0.0.1:1"))
-    assert len(list(second)) == 1
-    assert not ray.is_initialized()
-
-
 def test_too_few_processors(small_cluster, tmp_path, monkeypatch):
     """One error, in seconds; and who begins after others have ended has them."""
     monkeypatch.setattr(cluster, "PATIENCE", 2.0)
@@ -63,15 +52,6 @@ def test_too_few_processors(small_cluster, tmp_path, monkeypatch):
     assert len(list(train(run, 2, workers=2))) == 2
     with pytest.raises(EdBatchError, match=r"^train: 3 processors are needed, and . of the cluster's 2 are free"):
         list(train(run, 3, workers=3))
-
-
-def test_ray_is_shut_down_meanwhile(small_cluster, tmp_path):
-    training = train(started(tmp_path), 2, workers=1)
-    next(training)
-    ray.shutdown()
-    with pytest.raises(EdBatchError, match=r"^train: Ray was shut down meanwhile; expected it to run to the end"):
-        next(training)
-    assert not ray.is_initialized()
 
 
 LEFT = """

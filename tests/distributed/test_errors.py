@@ -8,7 +8,6 @@ import socket
 import sys
 import threading
 
-import numpy as np
 import pytest
 
 import edbatch as eb
@@ -19,7 +18,7 @@ from edbatch.distributed.mapping import Mapper
 from edbatch.distributed.team import Report, Team
 from edbatch.distributed.worker import Worker
 from edbatch.training.run import Doing
-from tests.distributed.nets import SAMPLES, Net, started
+from tests.distributed.nets import SAMPLES, started
 from tests.distributed.together import Together
 
 pytestmark = pytest.mark.cpu
@@ -218,22 +217,3 @@ def test_programs_that_are_none(program, message):
     with pytest.raises(EdBatchError, match=f"^map: {message}") as error:
         Mapper(pickle.dumps((program, {}))).run(2, [2, 3])
     assert "\n" not in error.value.args[0]
-
-
-def test_programs_that_have_begun_are_closed():
-    """No warning of a coroutine that was never awaited."""
-
-    def some(x):
-        return twice(x) if x < 2 else 1 / 0
-
-    mapper = Mapper((some, {}))
-    with pytest.raises(EdBatchError, match="the program of sample 2: ZeroDivisionError"):
-        mapper.run(0, [0, 1, 2])
-
-
-def test_losses_alone_are_as_before(tmp_path):
-    """One process raises what its functions raise."""
-    run = started(tmp_path, Net(), evaluate=lambda: {}[3])
-    with pytest.raises(KeyError):
-        next(run.epochs(1))
-    assert np.isfinite(run.curve.losses).all()

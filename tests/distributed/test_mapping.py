@@ -3,7 +3,6 @@
 import os
 import pickle
 import signal
-import threading
 
 import numpy as np
 import pytest
@@ -107,19 +106,3 @@ def test_a_worker_that_is_killed_is_replaced(one_cluster, tmp_path):
     assert list(eb.distributed.map(deadly_once, given, workers=2, batch=3, timeout=120)) == list(range(40))
     with pytest.raises(EdBatchError, match=r"^map: 3 times a worker was lost with samples 4 to 7 "):
         list(eb.distributed.map(deadly, range(40), workers=2, batch=4, timeout=120))
-
-
-@pytest.mark.slow
-def test_what_cannot_be_sent(one_cluster):
-    lock = threading.Lock()
-
-    async def locked(x):
-        with lock:
-            return x
-
-    with pytest.raises(EdBatchError, match=r"^map: the program, .* cannot be pickled, .*lock"):
-        list(eb.distributed.map(locked, [1]))
-    with pytest.raises(EdBatchError, match=r"^map: sample 0 cannot be pickled, to be sent .*lock"):
-        list(eb.distributed.map(twice, [lock]))
-    with pytest.raises(EdBatchError, match=r"^map: sample 0 cannot be read \(ZeroDivisionError"):
-        list(eb.distributed.map(twice, (1 // x for x in [0])))

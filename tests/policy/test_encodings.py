@@ -28,15 +28,6 @@ def test_types_are_ordered_by_letter_or_frequency(encoding, expected):
     assert state(encoding, [9, 1, 0, 4, 2], [8, 7, 9, 6, 5]) == (expected, 0)
 
 
-def test_equal_frequencies_are_ordered_by_letter():
-    assert state("sort", [2, 2, 2], [1, 2, 0]) == ([0, 1, 2], 0)
-    assert state("max", [2, 2, 2], [1, 2, 0]) == ([0, 1, 2], 0)
-
-
-def test_phase_counts_tenths_of_the_graph():
-    assert [state("phase", [1, 2], [0, 1], done)[1] for done in (0.0, 0.09, 0.1, 0.55, 0.99)] == [0, 0, 1, 5, 9]
-
-
 def test_critical_marks_types_whose_batch_lowers_the_bound():
     # type 0's longest chain starts at its own ready nodes only; type 1's also below those of type 0
     reach = [[3, 2, 5], [2, 2, 4]]

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.errors import EdBatchWarning
 from edbatch.policy import FSM, Heuristic, TypedGraph, learn, lower_bound
 from edbatch.policy.encodings import ENCODINGS
-from edbatch.policy.fsm import END
 from edbatch.policy.state_table import insert, new_table
 
 
@@ -26,13 +25,6 @@ TREE = TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])
 def test_the_table_decides():
     assert len(machine([([0, 1], 0)]).schedule(TREE)) == 3
     assert len(machine([([0, 1], 1)]).schedule(TREE)) == 4
-
-
-def test_types_are_matched_by_name():
-    renumbered = TypedGraph.from_lists(["O", "I", "O", "I"], [[1], [], [3], [1]])
-    assert renumbered.names == ("O", "I")
-    assert len(machine([([0, 1], 0)]).schedule(renumbered)) == 3
-    assert len(machine([([0, 1], 1)]).schedule(renumbered)) == 4
 
 
 def test_an_unseen_state_falls_back_to_the_rule_and_is_counted():
@@ -82,28 +74,6 @@ def test_unknown_types_are_named_as_a_person_calls_them():
         EdBatchWarning, match="with the types Net.step, tanh, exp, sin, cos and 1 more, in these shapes; where they are"
     ):
         machine([([0, 1], 0)]).schedule(graph)
-
-
-def test_unknown_types_that_stand_alone_are_no_matter():
-    graph = TypedGraph.from_lists(["I", "O", "I", "O", "loss"], [[], [0], [0], [2], [1, 3]])
-    fsm = machine([([0, 1], 0)])
-    assert len(fsm.schedule(graph)) == 4
-    assert fsm.fallbacks == 0
-
-
-def test_an_unknown_encoding_is_refused():
-    with pytest.raises(EdBatchError, match="no state encoding is named 'deep'"):
-        machine([], encoding="deep")
-
-
-def test_rows_and_transitions_for_inspection(tree):
-    graph = tree(5)
-    fsm = learn([graph], encoding="base", progress=False)
-    row = next(row for row in fsm.table() if row["state"] == "O I" or row["state"] == "I O")
-    assert row["choice"] == "I"
-    assert set(row) == {"number", "state", "choice", "q"}
-    assert fsm.transitions == fsm.observe([graph])
-    assert sum(count for (_, after), count in fsm.transitions.items() if after == END) == 1
 
 
 def test_observing_leaves_unknown_states_out_and_the_table_alone(random_graph):

@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -42,18 +40,6 @@ def test_learned_is_never_worse_than_the_best_heuristic(random_graph, seed, enco
         assert policy.fallbacks == 0  # every state on the way was met in training
 
 
-def test_where_a_heuristic_wins_the_policy_is_that_heuristic(random_graph):
-    found = None
-    for seed in range(300):
-        policy = learn([random_graph(seed, 40, 4)], encoding="base", episodes=0, progress=False)
-        if isinstance(policy, Heuristic):
-            found = policy
-            break
-    assert found is not None
-    assert found.training.heuristic == found.name
-    assert found.training.batches == found.training.heuristic_batches
-
-
 def test_learning_is_deterministic(random_graph):
     graphs = [random_graph(seed, 60, 5) for seed in (3, 4)]
     first, second = (learn(graphs, episodes=200, seed=7, progress=False) for _ in range(2))
@@ -62,12 +48,6 @@ def test_learning_is_deterministic(random_graph):
     if isinstance(first, FSM):
         assert first.table() == second.table()
         assert first.transitions == second.transitions
-
-
-@pytest.mark.parametrize("episodes", [1, 5, 9])
-def test_episodes_are_the_most_that_are_run(random_graph, episodes):
-    graphs = [random_graph(seed + 7, 40, 4) for seed in range(3)]
-    assert learn(graphs, encoding="sort", episodes=episodes, progress=False).training.episodes <= episodes
 
 
 def test_the_tree_of_figure_1_needs_no_episode(tree):
@@ -143,19 +123,6 @@ def test_no_graphs_and_cycles_are_refused():
     loop = TypedGraph(np.int32([0]), np.int64([0, 1]), np.int32([0]), ("a",))
     with pytest.raises(EdBatchError, match="cycle through node 0 -> 0"):
         learn([loop])
-
-
-def test_an_empty_graph_can_be_learned_from():
-    empty = TypedGraph.checked([], [0], [], [])
-    assert learn([empty]).training.batches == [0]
-
-
-def test_the_progress_bar_is_shown_on_request_only(random_graph, capsys):
-    graphs = [random_graph(seed, 60, 5) for seed in (1, 2)]
-    learn(graphs, episodes=100)
-    assert capsys.readouterr().err == ""  # under a second
-    learn(graphs, episodes=100, progress=True)
-    assert re.search(r"learning to batch", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("family", ["treenn", "mvrnn", "bilstm", "seq2seq"])

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
-from edbatch.policy import TypedGraph, read_graph, write_graph
+from edbatch.policy import read_graph, write_graph
 
 
 @settings(max_examples=30, deadline=None)
@@ -66,21 +66,3 @@ def test_each_fault_is_named_with_its_line(tmp_path, text, message):
         read_graph(path)
     assert str(error.value).startswith(str(path))
     assert message in str(error.value)
-
-
-@pytest.mark.parametrize("name", ["a\nb", "a\x85b", "", " ", "a "])
-def test_names_that_do_not_fit_on_a_line_are_refused(tmp_path, name):
-    graph = TypedGraph.from_lists([name], [[]])
-    with pytest.raises(EdBatchError, match="does not fit on a line"):
-        write_graph(tmp_path / "graph.txt", graph)
-
-
-@pytest.mark.parametrize("name", ["#", "# type 0 x", "a  b\tc", "3", "runs 1", "\ufeff\0"])
-def test_odd_names_are_read_back(tmp_path, name):
-    write_graph(tmp_path / "graph.txt", TypedGraph.from_lists([name, "b"], [[], []]))
-    assert read_graph(tmp_path / "graph.txt").names == (name, "b")
-
-
-def test_types_that_no_node_has_are_left_out(tmp_path):
-    write_graph(tmp_path / "graph.txt", TypedGraph.checked([1], [0, 0], [], ["a", "b"]))
-    assert read_graph(tmp_path / "graph.txt").names == ("b",)

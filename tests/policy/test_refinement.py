@@ -1,6 +1,6 @@
 import numpy as np
 
-from edbatch.policy.encodings import CRITICAL, PHASE, SORT
+from edbatch.policy.encodings import SORT
 from edbatch.policy.state_table import insert, new_table
 from edbatch.policy.trainer import changes
 
@@ -35,23 +35,3 @@ def test_pairs_are_told_apart_by_which_is_more():
     assert first == [([0, 1], [0, 0]), ([0, 1], [1, 2])]
     assert ([0, 1, 2], [0, 0, 1]) in found  # of 0 than of 2: everywhere
     assert all(len(states) < 3 or positions != [0, 0, 0] for states, positions in found)
-
-
-def test_pairs_of_very_many_types_are_not_tried():
-    assert not changes(table_of((*range(40), 0)), SORT, "pairs", {0: 1})
-
-
-def test_marks_follow_their_types():
-    # the type 0 is critical in the first two, wherever it stands
-    table = table_of((0, 1, 0b01), (1, 0, 0b10), (0, 1, 0b10))
-    every = {0: 1, 1: 1, 2: 1}
-    found = listed(changes(table, CRITICAL, "types", every))
-    assert found == [([0, 1], [0, 1]), ([0, 1], [1, 0]), ([2], [0]), ([2], [1])]
-    pairs = listed(changes(table, CRITICAL, "pairs", every))
-    assert [states for states, _ in pairs] == [[0], [0], [1], [1], [2], [2]]
-
-
-def test_phases_are_told_apart():
-    table = table_of((0, 1, 1), (1, 0, 1), (0, 1, 2))
-    found = listed(changes(table, PHASE, "types", {0: 1, 1: 1, 2: 3}))
-    assert found == [([2], [0]), ([2], [1]), ([0, 1], [0, 1]), ([0, 1], [1, 0])]

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,30 +20,8 @@ def test_successors_are_the_reversed_edges(random_graph):
         assert backward == forward
 
 
-def test_topological_order_puts_operands_first(random_graph):
-    for seed in range(50):
-        graph = random_graph(seed)
-        place = np.argsort(graph.topological)
-        users = np.repeat(np.arange(len(graph)), np.diff(graph.indptr))
-        assert (place[graph.operands] < place[users]).all()
-
-
-def test_an_empty_graph_is_a_graph():
-    graph = TypedGraph.checked([], [0], [], [])
-    assert len(graph) == len(TypedGraph.from_lists([], [])) == 0
-    assert len(graph.topological) == 0
-
-
 ENDLESS = []
 ENDLESS.append(ENDLESS)
-
-
-@pytest.mark.parametrize(
-    ("types", "operands"), [(["a"], [[], []]), (["a"], None), (["a"], [3]), ([1], [[]]), (3, []), (np.array("a"), [[]])]
-)
-def test_lists_are_of_one_name_and_one_list_for_each_node(types, operands):
-    with pytest.raises(EdBatchError, match="the name of a type and a list of operands for each node"):
-        TypedGraph.from_lists(types, operands)
 
 
 @pytest.mark.parametrize(
@@ -107,16 +84,3 @@ def brute_force(graph):
 def test_bounds_are_those_of_brute_force(random_graph, seed, types):
     graph = random_graph(seed, 14, types)
     assert lower_bound(graph) == brute_force(graph)
-
-
-def test_names_without_nodes_count_nothing():
-    graph = TypedGraph.checked([1], [0, 0], [], ["unused", "used"])
-    assert lower_bound(graph) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "bound"),
-    [("treenn-B64-G0", 28), ("bilstm-B64-G0", 324), ("lattice-B128-G0", 239), ("seq2seq-B64-G0", 110)],
-)
-def test_bounds_of_recorded_graphs(recorded, name, bound):
-    assert lower_bound(recorded(name)) == bound

@@ -40,16 +40,3 @@ def test_release_gives_buffers_back():
     arenas.release()
     assert arenas.bytes == 0
     assert pool.acquire(3000, F32) is flat
-
-
-def test_cleared_arenas_keep_their_buffers():
-    windows = Windows()
-    plain = windows.plain((3,), F32)
-    arenas = Arenas(windows, BufferPool())
-    reserve(arenas, plain, 1000)
-    flat, room = arenas.flats[0], arenas.room
-    arenas.clear()
-    assert (arenas.bytes, arenas.room) == (0, room)
-    reserve(arenas, plain, 10)
-    assert arenas.flats[0] is flat
-    assert arenas.bytes == 10 * 3 * 4

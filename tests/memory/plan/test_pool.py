@@ -27,20 +27,6 @@ def test_no_more_is_kept_than_the_limit():
     assert sum(any(new is old for old in buffers) for new in again) == 3
 
 
-def test_the_same_requests_get_the_same_buffers():
-    """In whatever order they were given back."""
-    pool = BufferPool()
-    sizes = [(1000, F32), (2000, F32), (900, F32), (1000, np.dtype("float64")), (1, F32)]
-    seen = []
-    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3], [1, 2, 3, 4, 0]):
-        buffers = [pool.acquire(*size) for size in sizes]
-        seen.append([buffer.ctypes.data for buffer in buffers])
-        for at in order:
-            pool.release(buffers[at])
-    assert sorted(seen[0]) == sorted(seen[1])
-    assert seen[1] == seen[2] == seen[3]
-
-
 def test_a_buffer_may_come_back_while_another_does():
     """As when the garbage collector, which may run anywhere, ends a graph."""
 

@@ -11,12 +11,6 @@ def windows():
     return Windows()
 
 
-def test_one_plain_window_for_each_layout(windows):
-    assert windows.plain((3,), F32) == windows.plain((3,), F32)
-    assert windows.plain((3,), F32) != windows.plain((3,), np.dtype("float64"))
-    assert windows.plain((3,), F32) != windows.plain((3, 1), F32)
-
-
 @pytest.mark.parametrize(
     ("view", "column", "contiguous"),
     [
