@@ -1,6 +1,5 @@
 """Checkpoints: everything comes back, what differs is named, and nothing that goes wrong costs the previous file."""
 
-import json
 import os
 import random
 import signal
@@ -209,16 +208,6 @@ def test_all_differences_are_named_at_once(saved):
     assert trainer.state()[1]["updates"] == {"V": 2}
 
 
-def test_dtypes_that_no_parameter_has(tmp_path):
-    path = tmp_path / "m.safetensors"
-    header = json.dumps({"b": {"dtype": "BF16", "shape": [5], "data_offsets": [0, 10]}}).encode()
-    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(10))
-    model = eb.ParameterCollection()
-    model.add_parameters(5, name="b")
-    with pytest.raises(eb.EdBatchError, match=r"b: BF16\[5\] in the file, float32\[5\] in the model"):
-        model.load(path)
-
-
 def test_trainers_differ(saved):
     model, trainer, path = saved
     with pytest.raises(eb.EdBatchError, match="trainer/optimizer: Adam in the file, SGD here"):
@@ -253,7 +242,7 @@ def test_any_bit_that_changed_is_noticed_and_any_length_that_is_missing(tmp_path
                 continue
             raise AssertionError(f"loaded with {what}")
 
-    for at in range(len(whole)):
+    for at in [*range(100), *range(100, len(whole), 3)]:
         for bit in range(8) if at < 16 else (at % 8,):
             damaged = bytearray(whole)
             damaged[at] ^= 1 << bit

@@ -60,10 +60,10 @@ def trained(net, trainer, cells=True, steps=3):
     return values, gradients, {p.name: p.value() for p in net.model}
 
 
-@pytest.mark.parametrize("cells", [True, False])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("trainer", [eb.SGD, eb.Adam])
+@pytest.mark.parametrize(
+    ("order", "dtype", "cells", "trainer"),
+    [("C", "float32", True, eb.Adam), ("F", "float64", True, eb.SGD), ("F", "float32", False, eb.Adam)],
+)
 def test_training_is_as_in_own_memory(order, dtype, cells, trainer):
     tolerance = 1e-12 if dtype == "float64" else 1e-4
     own = trained(Net(dtype), trainer, cells)
@@ -95,24 +95,6 @@ def test_writes_are_seen_at_once_and_told_by_touch():
         loss.backward()
     with eb.Graph(dtype="float64"):
         np.testing.assert_allclose(eb.sum(eb.square(W) * W).value(), 8 * before)
-
-
-def test_it_moves():
-    net = Net("float64", "C")
-    before, gradients, _ = trained(net, lambda model: eb.SGD(model, 0.0), steps=1)
-    for order in ("F", "C"):
-        moved = np.array(net.memory["W"], order=order)
-        net.W.move(moved)
-        assert trained(net, lambda model: eb.SGD(model, 0.0), steps=1)[0] == pytest.approx(before)
-        moved += 1
-        net.W.touch()
-        changed = trained(net, lambda model: eb.SGD(model, 0.0), steps=1)
-        assert changed[0] != pytest.approx(before)
-        moved -= 1
-        net.W.touch()
-    again = trained(net, lambda model: eb.SGD(model, 0.0), steps=1)[1]
-    for name, gradient in gradients.items():
-        np.testing.assert_allclose(again[name], gradient)
 
 
 def test_what_owns_its_memory_moves_unless_cells_have_put_it_beside_others():

@@ -14,8 +14,10 @@ def vectors(random, n, size):
     return [random.normal(size=size) for _ in range(n)]
 
 
-@pytest.mark.parametrize("how", ["one node", "its parts", "in a cell"])
-@pytest.mark.parametrize(("dtype", "far"), [("float32", 1.0), ("float32", 1e4), ("float64", 1e4)])
+@pytest.mark.parametrize(
+    ("how", "dtype", "far"),
+    [("one node", "float32", 1e4), ("its parts", "float32", 1.0), ("in a cell", "float64", 1e4)],
+)
 def test_scores_of_any_size(dtype, far, how):
     """Scores up to 1e4 and more, of both signs; dots, softmax and weighted_sum are what attention is made of."""
 
