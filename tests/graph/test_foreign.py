@@ -125,7 +125,7 @@ def of_trees(how, of_node, dtype="float32", policy="critical-path"):
 HOW = ["by op", "cell", "vertices", "replay", "coroutines", "grown", "twice"]
 
 
-@pytest.mark.parametrize(("how", "dtype"), zip(HOW, cycle(["float64", "float32"]), strict=False))
+@pytest.mark.parametrize(("how", "dtype"), [*zip(HOW, cycle(["float64", "float32"]), strict=False)])
 def test_as_by_ops(how, dtype):
     got, want = (of_trees(how, of_node, dtype)[0] for of_node in (of_foreign, of_ops))
     for mine, other in zip(got, want, strict=True):

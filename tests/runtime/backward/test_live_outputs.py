@@ -67,7 +67,7 @@ def test_what_is_not_read_has_no_gradient(name):
         assert x.gradient().tolist() == [2, 2]
 
 
-@pytest.mark.parametrize(("policy", "options"), zip(POLICIES, [*OPTIONS, {}], strict=True), ids=str)
+@pytest.mark.parametrize(("policy", "options"), [*zip(POLICIES, [*OPTIONS, {}], strict=True)], ids=str)
 def test_one_batch_in_which_some_read_it_and_others_do_not(where, policy, options):
     @eb.cell
     def both(x, y):
