@@ -45,15 +45,6 @@ def test_nodes_have_the_colours_of_their_batches(model):
     assert "matmul    matmul(W[3,3], [3])" in made.legend
 
 
-def test_before_anything_has_run(model, tmp_path):
-    with eb.Graph(policy="sufficient") as graph:
-        chains(model, [2])
-    graph.draw(tmp_path / "graph.png")
-    made = diagram(graph)
-    assert made.title == "7 nodes of 5 types; 7 have not run"
-    assert {box.colour for box in made.boxes} == {None}
-
-
 def test_of_many_nodes_the_batches_are_drawn(model):
     with eb.Graph(policy="sufficient") as graph:
         chains(model, [5] * 40).value()
@@ -62,19 +53,6 @@ def test_of_many_nodes_the_batches_are_drawn(model):
     assert made.boxes[0].text == "lookup 0\n40 nodes"
     assert [box.text for box in made.boxes][-1] == "sum_list 12\n1 nodes"
     assert [arrow.text for arrow in made.arrows] == ["40x"] * 12
-
-
-@pytest.mark.parametrize("options", [{"cells": False}, {"recompute": True}])
-def test_options(model, tmp_path, options):
-    network = eb.models.LSTM(model, 3, 3)
-    with eb.options(**options), eb.Graph() as graph:
-        h, c = eb.zeros(3), eb.zeros(3)
-        for word in (1, 2, 1, 2):
-            h, c = network.step(eb.lookup(model["E"], word), h, c)
-        loss = eb.sum(h)
-    loss.backward()
-    graph.draw(tmp_path / "graph.svg")
-    assert {box.colour for box in diagram(graph).boxes} == set(range(graph.report().batches))
 
 
 def test_graphs_that_cannot_be_drawn(tmp_path):

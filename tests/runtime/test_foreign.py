@@ -1,14 +1,12 @@
 """Foreign ops as the graph sees them: what their functions may do, and what is said of what they may not."""
 
 import gc
-import threading
 import weakref
 
 import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.interrupts import FOREVER, Interrupt, expect_none_open
 
 
 def op(function, out=lambda x: x, gradient=None, **given):
@@ -86,18 +84,6 @@ def test_parameters_as_operands(in_cell):
     assert y.value() == pytest.approx((W.value() @ total).sum(), rel=1e-5)
     np.testing.assert_allclose(W.grad(), np.tile(total, (3, 1)), rtol=1e-5)
     np.testing.assert_allclose(v.grad(), 3 * W.value().sum(0), rtol=1e-5)
-
-
-def test_more_operands_than_callers_take():
-    four = op(lambda a, b, c, d, k=2: a + b + c * d * k, lambda a, b, c, d, k: a)
-    four.gradient(lambda g, a, b, c, d, out, k: (g, None, g * d * k, g * c * k))
-    w = eb.ParameterCollection().add_parameters(3, init=2.0)
-    with eb.Graph():
-        ys = [four(eb.input(np.full(3, n)), w, d=eb.ones(3), c=w, k=3) for n in range(4)]
-        loss = eb.sum([eb.sum(y) for y in (*ys, four(w, w, w, w))])
-    loss.backward()
-    assert ys[1].value().tolist() == [9, 9, 9]
-    assert w.grad().tolist() == [4 * 3 + 9] * 3
 
 
 def test_functions_may_write_and_keep():
@@ -305,30 +291,6 @@ def test_functions_do_not_ask_the_graph_that_calls_them():
             y.value()
 
 
-def test_threads():
-    """Each has graphs of its own, and calls the same op."""
-    times = op(lambda x, y: x * y, lambda x, y: x, lambda g, x, y, out: (g * y, g * x))
-    found = {}
-
-    def work(seed):
-        model = eb.ParameterCollection(seed=seed)
-        w = model.add_parameters(4)
-        for _ in range(20):
-            model.zero_grad()
-            with eb.Graph():
-                xs = [eb.input(np.full(4, n + seed)) for n in range(8)]
-                loss = eb.sum([eb.sum(times(w * 1, x)) for x in xs])
-            loss.backward()
-        found[seed] = w.grad().tolist()
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {seed: [28.0 + 8 * seed] * 4 for seed in range(6)}
-
-
 def test_an_interrupt_inside_a_function():
     times = [0]
 
@@ -347,46 +309,6 @@ def test_an_interrupt_inside_a_function():
             y.value()
     with eb.Graph():
         assert f(eb.ones(3)).value().tolist() == [1, 1, 1]
-
-
-def test_interrupts_at_any_line():
-    """The next mini-batch is right, and this one's gradients are whole or there are none."""
-    model = eb.ParameterCollection(seed=0)
-    w = model.add_parameters(3, init=2.0)
-    square = op(lambda x: x * x, gradient=lambda g, x, out: 2 * g * x)
-    step = eb.cell(lambda x: square(w * x) + square(x))
-
-    def run():
-        model.zero_grad()
-        with eb.Graph():
-            loss = eb.sum([eb.sum(f(eb.input(np.full(3, n)))) for n in range(4) for f in (step, square)])
-            loss.backward()
-
-    for _ in range(3):
-        run()
-    whole = w.grad().tolist()
-    counting = Interrupt(FOREVER)
-    counting.run(run)
-    for at in np.linspace(1, counting.passed, 60).astype(int).tolist():
-        if Interrupt(at).run(run):
-            expect_none_open()
-            assert w.grad().tolist() in ([0, 0, 0], whole)
-        run()
-        assert w.grad().tolist() == whole
-
-
-def test_nothing_holds_graphs():
-    """Functions live as long as types; graphs and models end."""
-    f = op(lambda x: x + 1, gradient=lambda g, x, out: g)
-    model = eb.ParameterCollection(seed=0)
-    w = model.add_parameters(3)
-    with eb.Graph() as graph:
-        loss = eb.sum(f(w * 1))
-    loss.backward()
-    ends = [weakref.ref(graph), weakref.ref(w)]
-    del graph, model, w, loss
-    gc.collect()
-    assert [end() for end in ends] == [None, None]
 
 
 def test_what_is_kept_ends_with_the_values():

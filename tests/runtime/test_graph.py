@@ -112,54 +112,6 @@ def W(*shape, dtype="float32", keep=[]):  # noqa: B006 (alive as long as these t
     return keep[-1].add_parameters(shape, name="W")
 
 
-def of_another_graph():
-    with eb.Graph():
-        return eb.ones(1)
-
-
-@eb.cell
-def picked(x, index: int):
-    return eb.pick(x, index)
-
-
-# What is called in a graph, of x = [1, 2], and what is said of it.
-ERRORS = [
-    (lambda x: x + of_another_graph(), "another graph"),
-    (lambda x: eb.concatenate([x, of_another_graph()]), "another graph"),
-    (lambda x: eb.sum([x, of_another_graph()]), "another graph"),
-    (lambda x: eb.forward([x, of_another_graph()]), "value 1: an expression of another graph"),
-    (lambda x: W(5, 64) @ x, r"matmul\(W\[5,64\], \[2\]\): inner sizes differ: 64 .* 2 rows"),
-    (lambda x: x + eb.zeros(3), r"add\(\[2\], \[3\]\): shapes do not broadcast"),
-    (lambda x: eb.sum([x, eb.zeros(3)]), "one shape"),
-    (lambda x: W(2, 2, dtype="float64") @ x, "mix float32 and float64; expected the same dtype in"),
-    (lambda x: bool(eb.sum(x) > 1), "not known"),
-    *((lambda x, op=op: op([]), "at least one expression") for op in (eb.sum, eb.maximum, eb.logsumexp, eb.stack)),
-    *((lambda x, odd=odd: eb.tanh(odd), "expected") for odd in ("text", None, [1, 2])),
-    (lambda x: eb.ParameterCollection().add_lookup_parameters((3, 2))[3], "out of range"),
-    (lambda x: x[2], "out of range"),
-    (lambda x: eb.pick(x, -3), "out of range"),
-    (lambda x: eb.cross_entropy(x, 2), "out of range"),
-    (lambda x: eb.hinge(x, 5), "out of range"),
-    (lambda x: eb.pick(x, 0.5), "expected an integer"),
-    (lambda x: eb.cross_entropy(x, True), "expected an integer, got bool"),
-    (lambda x: eb.cross_entropy(x, True, label_smoothing=0.1), "expected an integer, got bool"),
-    (lambda x: eb.hinge(x, False), "expected an integer, got bool"),
-    (lambda x: eb.pick(x, True), "expected an integer, got bool"),
-    (lambda x: x[True], "expected an integer, got bool"),
-    (lambda x: picked(x, True), "expected an integer, got bool"),
-    (lambda x: x[1:1], "is empty"),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), ERRORS)
-def test_errors(call, message):
-    with eb.Graph():
-        x = eb.input([1.0, 2.0])
-        with pytest.raises(eb.EdBatchError, match=message):
-            call(x)
-        assert (x * 2).value().tolist() == [2, 4]
-
-
 def test_values_that_are_not_there():
     graph = eb.Graph()
     with suppress(KeyError), graph:

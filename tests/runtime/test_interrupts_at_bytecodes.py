@@ -15,7 +15,7 @@ from tests.interrupts import FOLDER, FOREVER, Interrupt, expect_none_open
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(not IN_C, reason="in Python, a block may stay open")]
 MODEL = eb.ParameterCollection(seed=0)
 W = MODEL.add_parameters((3, 3), name="W")
-MOST, MANY = 100, 1200  # places of a scenario
+MOST, MANY = 60, 1200  # places of a scenario
 
 
 def blocks():
@@ -110,7 +110,7 @@ def check(scenario, most):
         gc.enable()
         expect_none_open()
         np.testing.assert_array_equal(scenario(), wanted)
-    assert interrupted > 50
+    assert interrupted > 30
 
 
 @pytest.mark.filterwarnings("ignore:coroutine 'program' was never awaited:RuntimeWarning")

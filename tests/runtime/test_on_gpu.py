@@ -181,43 +181,6 @@ def both(cuda, build, dtype="float32"):
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-6)
 
 
-def test_graphs_that_grow(cuda):
-    """Values are read early; the arenas are moved, what is in them stays, and gradients go through all of it."""
-
-    def build(W, table):
-        values, hs = [], [eb.lookup(table, 0)]
-        for at in range(40):
-            hs.append(eb.tanh(W @ hs[-1] + hs[len(hs) // 2] + table[at % 6]))
-            if at % 7 == 3:
-                values.append(hs[-1].value())
-        more = [eb.tanh(W @ h) for h in hs * 30]
-        values += eb.forward(more[::100])
-        loss = eb.sum([eb.sum(h * h) for h in hs + more])
-        loss.backward()
-        return [*values, loss.value(), hs[3].gradient(), hs[0].gradient()]
-
-    def in_a_graph(W, table):
-        with eb.Graph(policy="sufficient"):
-            return build(W, table)
-
-    both(cuda, in_a_graph)
-
-
-def test_twice_and_gradients_of_inputs(cuda):
-    def build(W, table):
-        with eb.Graph(policy="sufficient"):
-            x, y = eb.input(np.arange(4.0)), eb.input(np.ones(4))
-            h = eb.tanh(W @ (x * y) + table[2])
-            loss, other = eb.sum(h), eb.sum(h * table[3])
-            loss.backward()
-            first = [x.gradient(), y.gradient(), h.gradient()]
-            other.backward()
-            other.backward()  # they add up
-            return first + [x.gradient(), y[1:3].gradient(), h.gradient()]
-
-    both(cuda, build)
-
-
 def test_batches_of_which_some_take_part(cuda):
     """Gradients flow into every third call of a batch only, and of a sum over lists."""
 

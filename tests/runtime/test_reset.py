@@ -23,14 +23,6 @@ def test_parameters_and_inputs_are_those_of_now():
         assert not graph.is_behind
 
 
-def test_before_anything_ran():
-    with eb.Graph() as graph:
-        x = eb.input([1.0, 2.0])
-        y = x + 1.0
-        graph.reset({})
-    assert y.value().tolist() == [2.0, 3.0]
-
-
 def test_runs_that_save_have_the_same_gradients():
     gradients = []
     for saving in (False, True):

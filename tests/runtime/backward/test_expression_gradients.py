@@ -16,43 +16,9 @@ def model():
     return made
 
 
-def weighted(expressions):
-    random = np.random.default_rng(1)
-    return eb.sum([eb.sum(x * eb.input(random.uniform(0.5, 1.5, x.shape))) for x in expressions])
-
-
 def compare(got, want):
     for number, (a, b) in enumerate(zip(got, want, strict=True)):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4, err_msg=f"gradient {number}")
-
-
-def recurrent(h, x, i, m):
-    e, p = m["W"] @ eb.lookup(m["E"], i), m["V"] @ x
-    n = eb.tanh(e + p + m["U"] @ eb.concatenate([h, x]))
-    r = eb.tanh(m["V"] @ n)
-    return n, e, p, r, eb.tanh(n), n[0:2] * n[2:4], eb.tanh(e), e[1:3] * 2, r * r
-
-
-def test_what_a_cell_returns_that_is_split(model):
-    def gradients(call, policy):
-        with eb.Graph(policy=policy):
-            h, x = eb.zeros(4), eb.input([0.1, 0.2, -0.3, 0.4])
-            found = []
-            for number in range(4):
-                results = call(h, x * (0.1 * number + 0.4), number % 3)
-                h = results[0]
-                found += results
-            weighted(found).backward()
-            return [z.gradient() for z in (*found, x, *(z[0] for z in found))]
-
-    @eb.cell
-    def call(h, x, i: int):
-        return recurrent(h, x, i, model)
-
-    want = gradients(lambda h, x, i: recurrent(h, x, i, model), "none")
-    for options in ({}, {"split": False}, {"recompute": True}):
-        with eb.options(**options):
-            compare(gradients(call, "sufficient"), want)
 
 
 def test_each_call_has_its_own_gradient_of_what_equal_lookups_share():

@@ -2,11 +2,9 @@
 
 import tracemalloc
 
-import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.arrays import on_host
 
 
 @pytest.mark.cpu
@@ -34,29 +32,3 @@ def test_no_node_makes_an_array_of_the_parameters_size(read):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 50 * 4096 * 64 * 4  # compiling takes some
-
-
-@pytest.mark.parametrize("shape", [(301, 40), (20_000,), (30, 7, 50), (3, 5000)])
-def test_picks_from_large_values(shape):
-    random = np.random.default_rng(0)
-    data = random.normal(size=shape)
-    rows = [0, -1, shape[0] - 2, *random.integers(-shape[0], shape[0], 20).tolist(), 1, 1]
-    weights = random.normal(size=(len(rows), *shape[1:]))
-    model = eb.ParameterCollection(dtype="float64")
-    P = model.add_parameters(shape, name="P", init=data)
-    with eb.Graph(policy="sufficient", dtype="float64") as graph:
-        x = eb.input(data)
-        picks = [[eb.pick(value, np.int64(i)) for i in rows] for value in (x, eb.parameter(P))]
-        loss = eb.sum([eb.sum(y * w) for of in picks for y, w in zip(of, weights, strict=True)])
-        loss.backward()
-    want = np.zeros(shape)
-    np.add.at(want, [i % shape[0] for i in rows], weights)
-    for of in picks:
-        for y, i, w in zip(of, rows, weights, strict=True):
-            np.testing.assert_array_equal(y.value(), data[i])
-            np.testing.assert_array_equal(y.gradient(), w)  # its own, without those of other picks of the row
-    np.testing.assert_allclose(x.gradient(), want)
-    np.testing.assert_allclose(on_host(P.grad()), want)
-    assert graph.report().batches <= 5  # all picks are one of them
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match=f"index {shape[0]} is out of range for {shape[0]} entries"):
-        eb.pick(eb.input(data), shape[0])

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edbatch as eb
@@ -71,20 +70,6 @@ def test_a_list_with_one_node_several_times(where):
     check(hs, want)
 
 
-def test_views_whose_entries_are_not_side_by_side(where):
-    """Between others that are."""
-    with where, eb.Graph(policy="sufficient"):
-        xs = inputs(4)
-        hs = [eb.tanh(x) for x in xs]
-        turned = [eb.square(h[::-1]) for h in hs]
-        weighted(turned[1:3]).backward()
-    h = np.tanh(values(4))
-    want = np.zeros((4, DIM))
-    want[1:3] = [2 * h[i] * w[::-1] for i, w in zip((1, 2), weights(2), strict=True)]
-    check(hs, want)
-    check(xs, want * (1 - h**2))
-
-
 def some(xs):
     """Half of them, at no constant distance."""
     return [x for at, x in enumerate(xs) if at % 5 in (1, 2)]
@@ -136,24 +121,3 @@ def test_some_lists_of_a_batch(where):
 
 
 lists = st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=4), min_size=1, max_size=8)
-
-
-@settings(max_examples=25)
-@given(lists)
-def test_any_lists(cuda, chosen):
-    """Sums over whatever there is by then, sums too: the same on both devices, and the same as NumPy's."""
-    found = []
-    for one in (cuda, device("cpu")):
-        with one, eb.Graph(policy="sufficient"):
-            xs = inputs(3)
-            nodes = [eb.tanh(x) for x in xs]
-            rows = [[at == node for at in range(3)] for node in range(3)]  # each a sum of the first three
-            for some in chosen:
-                picked = [at % len(nodes) for at in some]
-                nodes.append(eb.sum([nodes[at] for at in picked]))
-                rows.append(np.sum([rows[at] for at in picked], axis=0))
-            weighted(nodes).backward()
-            found.append([x.gradient() for x in nodes[:3]])
-    want = np.array(rows, float).T @ np.array(weights(len(rows)))
-    for got in found:
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * max(1, np.abs(want).max()))

@@ -7,18 +7,6 @@ import edbatch as eb
 from edbatch.graph.op import OPS
 from edbatch.graph.record import record
 
-N = 4  # entries of every vector
-
-
-def make_model():
-    model = eb.ParameterCollection(seed=1)
-    matrices = [model.add_parameters((N, N), name=f"W{i}") for i in range(3)]
-    wide = model.add_parameters((N, 2 * N), name="wide")
-    vectors = [model.add_parameters((N,), name=f"b{i}", init="uniform") for i in range(2)]
-    table = model.add_lookup_parameters((7, N), name="table")
-    small = [model.add_parameters((2, 2), name="S"), model.add_parameters((2, 3), name="T")]
-    return model, matrices, wide, vectors, table, small
-
 
 @pytest.mark.parametrize("n", [1, 128, 129, 700])
 def test_blocks(n):
@@ -44,46 +32,6 @@ def test_blocks(n):
     z = np.concatenate([np.tanh(x), y], axis=1) + np.concatenate([table.value()[picks[:, 1] % 9], x], axis=1)
     e = np.exp(z - z.max(axis=1, keepdims=True))
     np.testing.assert_allclose(got, e / e.sum(axis=1, keepdims=True), rtol=2e-5, atol=1e-8)
-
-
-def test_a_parameter_that_is_stacked_later_is_found_again():
-    _, (A, B, _), *_ = make_model()
-
-    @eb.cell
-    def one(x):
-        return A @ x
-
-    @eb.cell
-    def both(x):
-        return A @ x, B @ x
-
-    with eb.Graph(policy="sufficient"):
-        before = one(eb.ones(N)).value()
-        stacked = eb.forward(both(eb.ones(N)))
-        A.set_value(2 * A.value())
-        with eb.Graph(policy="sufficient"):
-            after = one(eb.ones(N)).value()
-    np.testing.assert_array_equal(before, stacked[0])
-    np.testing.assert_allclose(after, 2 * before, rtol=1e-6)
-
-
-def test_matrices_of_one_row_or_column_and_their_stacks():
-    model = eb.ParameterCollection(seed=0)
-    parts = [model.add_parameters((1, 3), name=name) for name in "ab"]
-    columns = [model.add_parameters((3, 1), name=name) for name in "cd"]
-
-    @eb.cell
-    def cell(x, y):
-        return parts[0] @ x, parts[1] @ x, columns[0] @ y, columns[1] @ y, x @ columns[0], y @ parts[1]
-
-    random = np.random.default_rng(0)
-    x, y = random.standard_normal((6, 3)).astype("f"), random.standard_normal((6, 1)).astype("f")
-    with eb.Graph(policy="sufficient"):
-        got = [eb.forward(cell(eb.input(a), eb.input(b))) for a, b in zip(x, y, strict=True)]
-    a, b, c, d = (p.value().astype(np.float64) for p in (*parts, *columns))
-    for values, u, v in zip(got, x, y, strict=True):
-        for value, want in zip(values, (a @ u, b @ u, c @ v, d @ v, u @ c, v @ b), strict=True):
-            np.testing.assert_allclose(value, want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("float32", 3), ("float64", 8), ("float64", 7)])

@@ -38,14 +38,8 @@ class Reader:
         return graph, found
 
 
-@pytest.fixture(scope="module")
-def lattices():
-    return Reader("lattice-lstm")
-
-
-@pytest.mark.parametrize("name", ["lattice-gru", "tree-lstm", "tagger-characters"])
-def test_what_was_learned_from_whole_graphs_is_no_worse_than_sufficient(name):
-    reader = Reader(name)
+def test_what_was_learned_from_whole_graphs_is_no_worse_than_sufficient():
+    reader = Reader("tree-lstm")
     policy = eb.learn([reader.whole(range(30))])
     for begin in (40, 100):
         learned, sufficient = (reader.rounds(one, begin)[0].report().batches for one in (policy, "critical-path"))
@@ -66,8 +60,8 @@ def test_the_better_of_two_is_chosen():
     assert choice.of(bad, chain).name == "critical-path"
 
 
-def test_runs_of_a_graph_are_what_was_scheduled(lattices):
-    graph, _ = lattices.rounds("critical-path", 40)
+def test_runs_of_a_graph_are_what_was_scheduled():
+    graph, _ = Reader("lattice-lstm").rounds("critical-path", 40)
     whole = graph.typed_graph()
     runs = whole.runs()
     report = graph.report()
@@ -78,9 +72,6 @@ def test_runs_of_a_graph_are_what_was_scheduled(lattices):
     assert sum(map(lower_bound, runs)) == report.lower_bound
     for run in runs:
         TypedGraph.checked(run.types, run.indptr, run.operands, run.names)
-    policy = eb.learn([whole])
-    assert policy.training.graphs == EACH
-    assert sum(policy.training.batches) <= report.batches
 
 
 @pytest.mark.parametrize(

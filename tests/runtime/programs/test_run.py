@@ -195,13 +195,6 @@ def test_an_exception_names_its_program():
     assert any(frame.name == "failing" for frame in raised.traceback)
 
 
-@pytest.mark.parametrize("limit", [None, 1, 2])
-def test_exceptions_in_the_place_of_results(limit):
-    found = eb.run([failing(k) for k in range(5)], limit=limit, return_exceptions=True)
-    assert isinstance(found[2], ValueError)
-    assert [x for x in found if not isinstance(x, ValueError)] == [0, 1, 3, 4]
-
-
 def test_what_a_part_raises_comes_out_of_what_waits_for_it():
     ended = []
 
@@ -280,15 +273,6 @@ def test_inside_asyncio_and_in_threads(model, one_by_one):
     assert asyncio.run(inside()) == one_by_one
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda _: run(), range(8))) == [one_by_one] * 8
-
-
-def test_a_run_inside_a_program(model, one_by_one):
-    async def outer(job):
-        await eb.scalar(1.0)
-        return eb.run([model.decode(*job)])[0]
-
-    with eb.Graph(dtype="float64", policy="sufficient"):
-        assert eb.run(map(outer, JOBS)) == one_by_one
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "generator"])
