@@ -69,7 +69,8 @@ def test_what_is_shut_lets_nothing_through(name, cells):
         x = torch.tensor(SPECIAL, requires_grad=True)
         theirs(x).backward(torch.tensor(gradient))
         (found,) = _backward(ours, [SPECIAL], gradient, cells)
-        np.testing.assert_array_equal(found, x.grad.numpy())
+        known = slice(name == "elu", None)  # of NaN, which is the first, PyTorch's depends on the processor
+        np.testing.assert_array_equal(found[known], x.grad.numpy()[known])
 
 
 PAIRS = {"maximum": (np.maximum, eb.maximum), "minimum": (np.minimum, eb.minimum)}

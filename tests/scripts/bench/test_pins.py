@@ -20,21 +20,9 @@ def test_a_checkout_beside_itself(tables_of):
     assert all(row["before"] > 0 and row["after / before, median"] > 0 for row in rows)
 
 
-def test_a_folder_without_a_checkout(tables_of, tmp_path):
-    with pytest.raises(SystemExit, match="no checkout"):
-        tables_of(main, "--before", str(tmp_path), "--after", str(tmp_path))
-
-
 def test_a_name_that_no_pin_has(tables_of):
     with pytest.raises(SystemExit, match="expected the beginning of one of record-op"):
         tables_of(main, "--before", ROOT, "--after", ROOT, "--pin", "no-such-pin")
-
-
-@pytest.mark.cpu
-def test_a_checkout_with_another_library(tables_of, tmp_path):
-    (tmp_path / "edbatch").mkdir()  # is none: what is installed would be imported
-    with pytest.raises(SystemExit, match="without an answer"):
-        tables_of(main, "--before", str(tmp_path), "--after", ROOT, "--pin", "record-op")
 
 
 def test_samples_are_those_of_a_seed():

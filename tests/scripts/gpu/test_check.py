@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra bench")
 
 from scripts.bench.contest import Task  # noqa: E402
-from scripts.gpu import check, correctness, measure  # noqa: E402
-from scripts.gpu.measure import Point  # noqa: E402
+from scripts.gpu import check, correctness  # noqa: E402
 
 SMALL = ["--json", "--device=cpu", "--tests=0", "--rounds=2", "--batch=3", "--hidden=8", "--model=tree-lstm"]
 
@@ -91,23 +89,6 @@ def test_what_was_measured_is_kept_when_the_run_is_ended(capsys, monkeypatch):
     assert found["Failed"] == [{"part": "all", "error": "interrupted"}]
 
 
-def test_the_papers_table():
-    given = SimpleNamespace(minutes=1, quick=False)
-    found = check.Check(given)
-    row = {"model": "tree-lstm", "mode": "forward", "batch": 20, "hidden": 512, "by": "EdBatch", "ms": 1.5}
-    found._keep([row, row | {"by": "PyTorch by hand"}, row | {"mode": "training"}, row | {"batch": 64}])
-    assert found.tables["The paper's table 5"] == [{"batch": 20, "hidden": 512, "ms": 1.5, "the paper's ms": 4.82}]
-
-
-def test_the_most_important_points_come_first():
-    given = SimpleNamespace(model=check.MODELS, batch=(64, 1), hidden=(256, 64), device="cuda")
-    first, others = check.points_of(given)
-    assert first[:3] == [Point(model, 64, 256) for model in check.MODELS]
-    assert first[-1] == Point("tree-lstm", 20, 512)
-    assert len({*first, *others}) == len(first) + len(others) == 6 + 4 + 12 + 18
-    assert {point.precision for point in others} == {"float32", "tf32", "bf16"}
-
-
 def test_a_gpu_that_is_missing_is_said():
     if not torch.cuda.is_available():
         with pytest.raises(SystemExit, match=r"no NVIDIA driver was found|finds no GPU"):
@@ -145,47 +126,3 @@ def test_wrong_results_are_found(cuda, monkeypatch):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_no_number_is_wrong(bad):
     assert correctness.difference(np.array([bad, 1.0]), np.array([1.0, 1.0])) == np.inf
-
-
-@pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
-def test_precision_is_put_back(precision):
-    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
-    with measure.torch_precision(precision):
-        assert torch.backends.cudnn.allow_tf32 == (precision != "float32")
-    assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == before
-
-
-def event(name, start, end, on_device=True):
-    kind = torch.autograd.DeviceType.CUDA if on_device else torch.autograd.DeviceType.CPU
-    return SimpleNamespace(name=name, time_range=SimpleNamespace(start=start, end=end), device_type=kind)
-
-
-def test_device_is_busy_while_anything_runs(monkeypatch):
-    wait = event("cudaStreamSynchronize", 60, 90, on_device=False)
-    events = [
-        event("gemm", 10, 20),
-        event("gemm", 15, 18),  # inside the first, on another stream
-        event("add", 19, 25),
-        event("Memcpy HtoD", 40, 41),
-        event("Memset", 50, 52),
-        event("cudaLaunchKernel", 0, 1, on_device=False),
-        wait,
-        event("cudaMalloc", 90, 91, on_device=False),
-        event("cudaHostAlloc", 91, 92, on_device=False),
-    ]
-    assert measure.summary(events) == (pytest.approx(18e-6), 3, 2, 1, 2)
-    measure._waits_of_the_profiler.cache_clear()  # those of the profiler itself do not count
-    runs = iter([[wait] * 5, [wait], [wait, *events]])
-    monkeypatch.setattr(measure, "_events", lambda run: next(runs))
-    assert measure.profile(lambda: None).waits == 1
-    measure._waits_of_the_profiler.cache_clear()
-
-
-def test_nobody_waits_between_preparation_and_run():
-    """What a side uploads may still be on its way when it begins."""
-    done = []
-    side = measure.Side(lambda number: done.append("prepare"), lambda _: done.append("run"))
-    found = measure._turn(side, lambda: done.append("wait"), 0)
-    measure._in_a_row(side, lambda: done.append("wait"), (1, 2))
-    assert done == ["wait", "prepare", "run", "wait", "wait", *["prepare", "run"] * 2, "wait"]
-    assert found["ms"] >= found["host ms"] >= 0
