@@ -29,14 +29,14 @@ from edbatch.runtime.lower import FEW, UNKNOWN, contract, decode, plan_batches, 
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
 from edbatch.runtime.split import split_nodes
-from edbatch.runtime.state import GraphState, Timed, outdated_nodes
+from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_table import TypeTable
 
 AT_ONCE = 8  # values from which on those seen through one window are copied at once: to group them takes 25 us
 NOTHING = Used(0, 0, 0, 0, 0, 0)
 
 
-class Evaluation:
+class Evaluation(GraphState):
     """What has become of the nodes that a graph recorded.
 
     Args:
@@ -45,11 +45,12 @@ class Evaluation:
 
     Attributes:
         policy: that was used last; fallbacks: steps at which one did not know the state.
-        arenas: the values.
-        nodes: those that were taken over; the first `done` have run.
-        plan, ran: what has run, and when.
-        clock: what takes how long; profile: see `GraphState`.
-        lines: by node where it was recorded, under `options(trace_lines=True)`.
+        done: how many nodes have run, the first.
+        ran: what has run, and when.
+        choice: of a policy for rounds.
+        clock: what takes how long.
+        is_scheduling: whether a policy is asked, which may ask for values.
+        foreign: whether foreign ops may be called, which may ask for values, and what they keep.
         key: under which the plan of what was taken over is to be kept, if it is; fixes_device: whether the device
             follows from the key.
     """
@@ -58,39 +59,33 @@ class Evaluation:
         self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, integers: np.ndarray,
         known: CachedPlan | None = None,
     ) -> None:  # fmt: skip
-        self.policy: Policy | None = None
-        self.table = table
+        self.table, self.check_nan, self.clock, self.known = table, check_nan, clock, known
+        self._splits = options.split
         self._store = store = table.stores.take()
         self.arenas = store.arenas
-        self.done = 0
-        self.is_scheduling = False  # a policy is asked, which may ask for values
-        self._foreign = ForeignRun()
-        self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
-        self.key: Hashable = None
-        self.fixes_device = False
+        self.integers = np.array(integers, np.int32)
+        self.recorded = {} if options.trace_lines else None
+        self.profile = [] if options.profile else None
         self.ran: list[Ran] = []
-        self._n_sources = 0
+        self.done = self._n_sources = 0
+        self.is_scheduling = self.fixes_device = False
+        self.foreign = ForeignRun()
+        self.key: Hashable = None
         self.choice: Choice | None = None
-        self._options = options
-        self.clock = clock
-        self.fallbacks = 0
-        self.lines: dict[int, str] = {}
-        records = store if known is None else known
-        self.nodes, self.plan = records.nodes, records.plan
-        recorded = self.lines if options.trace_lines else None
-        given = np.array(integers, np.int32)
-        self.profile: list[Timed] | None = [] if options.profile else None
-        self._n_integers = 0 if known is None else len(given)
-        kept = recorded, known, given, self.profile
-        self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, *kept)
-        self._backward: Any = None
-        if known is not None:
+        self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
+        self._backward: Backward | None = None
+        if known is None:
+            self.nodes, self.plan, self._n_integers = store.nodes, store.plan, 0
+            self.policy: Policy | None = None
+            self.fallbacks = 0
+        else:
+            self.nodes, self.plan, self._n_integers = known.nodes, known.plan, known.n_integers
             self.policy, self.fallbacks = known.policy, known.fallbacks
 
     def release(self, whole: bool) -> None:
         """Give all buffers back; the values are gone. `whole`: nothing failed, so the records may be used again."""
-        self._forget_way_back()
-        self._foreign.kept.clear()
+        self._forget_backward()
+        self.foreign.kept.clear()
         if whole:
             self.table.stores.give_back(self._store)
         else:
@@ -102,17 +97,17 @@ class Evaluation:
         Args:
             types, operands, integers: see `Columns`.
         """
-        if self._state.known is not None:
+        if self.known is not None:
             self._part_from_known()
         nodes, table = self.nodes, self.table
         first, base = nodes.n, nodes.n_args
         nodes.reserve(len(types), len(operands) + len(integers))
-        state, begin, end = self._state, self._n_integers, self._n_integers + len(integers)
-        if end > len(state.integers):
+        begin, end = self._n_integers, self._n_integers + len(integers)
+        if end > len(self.integers):
             grown = np.empty(2 * end, np.int32)
-            grown[:begin] = state.integers[:begin]
-            state.integers = grown
-        given = first, base, begin, types, operands, integers, state.integers
+            grown[:begin] = self.integers[:begin]
+            self.integers = grown
+        given = first, base, begin, types, operands, integers, self.integers
         read = decode(*given, nodes.directory, table.directory)
         while read == UNKNOWN:
             table.number(types)
@@ -122,13 +117,26 @@ class Evaluation:
             raise EdBatchError(DAMAGED)
         self._n_integers = end
 
+    def _part_from_known(self) -> None:
+        """Have records of its own, which may grow."""
+        store, nodes, plan = self._store, self.nodes, self.plan
+        if nodes is not store.nodes:
+            store.nodes.reserve(nodes.n, nodes.n_args)
+            store.nodes.put(nodes)
+            store.plan.reserve(nodes.n, nodes.n_args)
+            store.plan.put(plan)
+            self.nodes, self.plan = store.nodes, store.plan
+        self.known = None
+
     def split(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
-        if not self._options.split:
-            return self.nodes
         nodes = self.nodes.copy()  # the graph may grow, and then be split otherwise
-        split_nodes(nodes, self._state.integers[: self._n_integers], self.done, self.table)
+        self._split(nodes)
         return nodes
+
+    def _split(self, nodes: Nodes) -> None:
+        if self._splits:
+            split_nodes(nodes, self.integers[: self._n_integers], self.done, self.table)
 
     def typed_graph(
         self, nodes: Nodes, first: int, end: int | None = None
@@ -153,16 +161,6 @@ class Evaluation:
         graph.ends = tuple(dict.fromkeys(end for end in ends if 0 < end < len(graph)))
         return graph
 
-    def _part_from_known(self) -> None:
-        """Have records of its own, which may grow."""
-        store, state = self._store, self._state
-        if self.nodes is not store.nodes:
-            store.nodes.put(self.nodes)
-            store.plan.reserve(self.nodes.n, self.nodes.n_args)
-            store.plan.put(self.plan)
-            self.nodes, self.plan = state.nodes, state.plan = store.nodes, store.plan
-        state.known = None
-
     def run(self, policy: Policy | None, inputs: list[Any], saving: bool) -> None:
         """Run the nodes that were taken over last.
 
@@ -171,26 +169,27 @@ class Evaluation:
             inputs: arrays of the input nodes, found by payload.
             saving: keep what a backward run will read.
         """
-        nodes, clock, known = self.nodes, self.clock, self._state.known
-        begin = self.ran[-1].end if self.ran else NOTHING
+        known, clock = self.known, self.clock
         if known is not None:
-            n_sources = known.n_sources
+            begin, end, n_sources = NOTHING, known.end, known.n_sources
             self.arenas.put(known.used)
         else:
+            begin = self.ran[-1].end if self.ran else NOTHING
             n_sources = self._planned(policy)
+            end = self.plan.used
         clock.stop("planning")
-        self._execute(begin, self.plan.used, n_sources, inputs, saving)
+        self._execute(begin, end, n_sources, inputs, saving)
         self._n_sources += n_sources
         clock.stop("execution")
-        self.done = nodes.n
+        self.done = self.nodes.n
 
     def _planned(self, policy: Policy | None) -> int:
         """Plan what is pending; how many batches are of sources."""
         first, nodes, plan = self.done, self.nodes, self.plan
         n_sources, has_room, key = -1, True, self.key
-        if nodes.n - first <= FEW and (policy is None or is_known(policy)):
+        if nodes.n - first <= FEW and is_known(policy):
             plan.reserve(nodes.n, nodes.n_args)
-            n_sources, has_room = plan_few(self._options.split, first, *self._tables())
+            n_sources, has_room = plan_few(self._splits, first, *self._tables())
         if n_sources < 0:
             chosen, order, offsets = self._scheduled(policy)
             plan.reserve(nodes.n, nodes.n_args)
@@ -213,8 +212,7 @@ class Evaluation:
     def _scheduled(self, policy: Policy | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The pending nodes that have to be scheduled, and the batches that a policy makes of them."""
         clock = self.clock
-        if self._options.split:
-            split_nodes(self.nodes, self._state.integers[: self._n_integers], self.done, self.table)
+        self._split(self.nodes)
         _, chosen, graph = self.typed_graph(self.nodes, self.done)
         clock.stop("lowering")
         if not len(graph):
@@ -244,8 +242,8 @@ class Evaluation:
             batches = self.plan.batches[begin.batches : end.batches]
             if saving or table.has_calls[batches["type"]].any():  # a backward pass calls nothing once more
                 saved = claim_saved(table, self._store, batches)
-        with self._foreign, self._computing():
-            run_plan(self._state, self._store, begin, end, n_sources, inputs, bool(saved))
+        with self.foreign, self._computing():
+            run_plan(self, self._store, begin, end, n_sources, inputs, bool(saved))
         self.ran.append(Ran(begin, end, n_sources, saved or {}, time))
 
     def run_again(self, inputs: Mapping[int, Any], saving: bool) -> None:
@@ -255,8 +253,8 @@ class Evaluation:
             inputs: arrays of input nodes, by their ids; others keep theirs.
             saving: keep what a backward run will read.
         """
-        self._forget_way_back()
-        self._foreign.kept.clear()
+        self._forget_backward()
+        self.foreign.kept.clear()
         nodes, clock = self.nodes, self.clock
         clock.restart()
         for node, array in inputs.items():
@@ -303,11 +301,11 @@ class Evaluation:
 
     def backward(self, ids: list[int], seeds: list[np.ndarray]) -> None:
         """Compute the gradients of expressions that have run, given their own; see `Backward`."""
-        self._forget_way_back()
-        backward = Backward(self._state, self._store, self.ran, ids, seeds)
+        self._forget_backward()
+        backward = Backward(self, self._store, self.ran, ids, seeds)
         clock = self.clock
         clock.restart()
-        with running.block(Source(clock.seconds)), self._foreign, self._computing():
+        with running.block(Source(clock.seconds)), self.foreign, self._computing():
             backward.run()
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
@@ -316,26 +314,47 @@ class Evaluation:
         """Compute what is asked for of expressions that have run; what `backward` was called on last stays."""
         if self._backward is not None:
             self._backward.release()
-        backward = Backward(self._state, self._store, self.ran, ids, seeds)
+        backward = Backward(self, self._store, self.ran, ids, seeds)
         self.clock.restart()
-        with self._foreign, self._computing():
+        with self.foreign, self._computing():
             backward.gather(asked)
             backward.release()
         self.clock.stop("backward")
 
-    def _forget_way_back(self) -> None:
+    def gradient(self, id: int | np.ndarray, spec: Spec) -> Any:
+        """The gradient with respect to an expression, or several of one spec; see `Expression.gradient`."""
+        if self._backward is None:
+            raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
+        # Taken out while it works: it may go back once more, and what an interrupt left of that must not be read.
+        backward, self._backward = self._backward, None
+        clock = Clock(self.clock.seconds, self.clock.passed)
+        with self.foreign, self._computing():
+            found = backward.gradient(id, spec) if isinstance(id, int) else backward.rows(id, spec)
+        clock.stop("backward")
+        self._backward = backward
+        return found
+
+    @property
+    def last_backward(self) -> Backward | None:
+        """The last backward pass, if its gradients are there."""
+        found = self._backward
+        return found if found is not None and found.is_there else None
+
+    def no_gradient_reached(self) -> bool:
+        """Whether the last backward pass led to no parameter, though some have run."""
+        assert self._backward is not None
+        has_run = self.nodes.types[: self.done]
+        return not self._backward.has_flowed and bool(self.table.holds_parameters[has_run].any())
+
+    def _forget_backward(self) -> None:
         before, self._backward = self._backward, None
         if before is not None:
             before.release()
 
-    def outdated(self, marks: list[tuple[int, int]], before: dict[int, str]) -> dict[int, str]:
-        """See `state.outdated_nodes`."""
-        return outdated_nodes(self._state, self.done, marks, before)
-
-    @property
-    def is_computing(self) -> bool:
-        """Whether foreign ops may be called, which may ask for values."""
-        return self._foreign.is_open
+    def _computing(self) -> AbstractContextManager[Any]:
+        """In its block, what is computed is computed on the device, under the options in force."""
+        options = current_options()
+        return self.table.backend.computing(options.record, options.precision, options.threads)
 
     @property
     def is_behind(self) -> bool:
@@ -348,34 +367,6 @@ class Evaluation:
         return self.arenas.bytes - self._store.gradients.bytes
 
     @property
-    def last_backward(self) -> Backward | None:
-        """The last backward pass, if its gradients are there."""
-        found: Backward | None = self._backward
-        return found if found is not None and found.is_there else None
-
-    def no_gradient_reached(self) -> bool:
-        """Whether the last backward pass led to no parameter, though some have run."""
-        return not self._backward.has_flowed and bool(self.table.holds_parameters[self.nodes.types[: self.done]].any())
-
-    def gradient(self, id: int | np.ndarray, spec: Spec) -> Any:
-        """The gradient with respect to an expression, or several of one spec; see `Expression.gradient`."""
-        if self._backward is None:
-            raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
-        # Taken out while it works: it may go back once more, and what an interrupt left of that must not be read.
-        backward, self._backward = self._backward, None
-        clock = Clock(self.clock.seconds, self.clock.passed)
-        with self._foreign, self._computing():
-            found = backward.gradient(id, spec) if isinstance(id, int) else backward.rows(id, spec)
-        clock.stop("backward")
-        self._backward = backward
-        return found
-
-    @property
     def batches(self) -> int:
         """How many have run, without those of what is given."""
         return self.plan.used.batches - self._n_sources
-
-    def _computing(self) -> AbstractContextManager[Any]:
-        """In its block, what is computed is computed on the device, under the options in force."""
-        options = current_options()
-        return self.table.backend.computing(options.record, options.precision, options.threads)

@@ -193,7 +193,7 @@ class Graph(Columns, metaclass=ShownByName):
             with lock:
                 evaluation = self._evaluation
                 if evaluation is None or self.n != evaluation.done or self._failed is not None:
-                    evaluation = self._ran(saving=False)
+                    evaluation = self._ran(saving=False, refuses=False)
                 if self._outdated:
                     self._expect_current("value", [expression.id])
                 return evaluation.value(expression.id)
@@ -572,24 +572,32 @@ class Graph(Columns, metaclass=ShownByName):
             raise EdBatchError(f"this graph has no values: {self._failed}")
 
     def _expect_idle(self) -> None:
-        if self._evaluation is not None and self._evaluation.is_computing:
+        if self._evaluation is not None and self._evaluation.foreign.is_open:
             raise EdBatchError(
                 "a foreign op asks the graph that calls it for a value or a gradient, or to release them; expected it "
                 "to compute with the arrays that it is given"
             )
 
-    def _run(self, saving: bool) -> Evaluation:
-        """All that was recorded, after it has run; `saving`: what runs now keeps what a backward run will read."""
-        refuse_in_trace("a run of a graph")
-        self._expect_idle()
+    def _run(self, saving: bool, refuses: bool = True) -> Evaluation:
+        """All that was recorded, after it has run.
+
+        Args:
+            saving: what runs now keeps what a backward run will read.
+            refuses: whether to see that nothing is traced.
+        """
+        if refuses:
+            refuse_in_trace("a run of a graph")
+        evaluation = self._evaluation
+        if evaluation is not None:
+            self._expect_idle()
+            if evaluation.is_scheduling:
+                raise EdBatchError(
+                    f"policy {self._named_policy()!r}: asks for a value of the graph that it is scheduling, which has "
+                    "none before; expected it to decide by the TypedGraph that it is given, or by a number that was "
+                    "read earlier"
+                )
         if self._failed is not None:
             self._check()
-        evaluation = self._evaluation
-        if evaluation is not None and evaluation.is_scheduling:
-            raise EdBatchError(
-                f"policy {self._named_policy()!r}: asks for a value of the graph that it is scheduling, which has none "
-                "before; expected it to decide by the TypedGraph that it is given, or by a number that was read earlier"
-            )
         try:
             if evaluation is None or self.n != evaluation.done:
                 self._clock.stop("construction")
@@ -621,31 +629,28 @@ class Graph(Columns, metaclass=ShownByName):
         """The evaluation, with all that was recorded; `plans`: and with its plan, if that is known."""
         evaluation = self._evaluation
         types, operands, integers, lines = taken = self.take()
-        is_first = evaluation is None or not evaluation.nodes.n
-        if self.n != len(types) + (0 if evaluation is None else evaluation.nodes.n):
+        n = 0 if evaluation is None else evaluation.nodes.n
+        if self.n != n + len(types):
             raise EdBatchError(DAMAGED)
-        of_all, key, known = (self.options, self._check_nan, self._clock), None, None
-        if plans and is_first and self.n:
+        key = known = None
+        if plans and n == 0 and self.n:
             key = caching.key_of(taken, self._policy, self.options.split, self._device)
             known = None if key is None else caching.plans.find(key)
-        if known is not None:
-            if len(integers) != known.n_integers:
+            if known is not None and len(integers) != known.n_integers:
                 raise EdBatchError(DAMAGED)
+        if evaluation is None or n == 0:
             if evaluation is not None:
+                self._evaluation = None
                 evaluation.release(whole=True)
-            evaluation = self._evaluation = running.Evaluation(known.table(), *of_all, integers, known)
-            if lines:
-                evaluation.lines.update(enumerate(lines))
-            return evaluation
-        if evaluation is None or is_first:
-            device = self._device or _device_of(types)
-            table = tables.shared_table(device or current_device())
-            evaluation = self._evaluation = running.Evaluation(table, *of_all, integers)
-            evaluation.fixes_device = device is not None
-        if lines:
-            evaluation.lines.update(enumerate(lines, evaluation.nodes.n))
-        evaluation.take_over(types, operands, integers)
-        evaluation.key = key
+            device = None if known is not None else self._device or _device_of(types)
+            table = known.table() if known is not None else tables.shared_table(device or current_device())
+            evaluation = running.Evaluation(table, self.options, self._check_nan, self._clock, integers, known)
+            evaluation.fixes_device, self._evaluation = device is not None, evaluation
+        if lines and evaluation.recorded is not None:
+            evaluation.recorded.update(enumerate(lines, n))
+        if known is None:
+            evaluation.take_over(types, operands, integers)
+            evaluation.key = key
         return evaluation
 
 

@@ -29,7 +29,7 @@ def decode(
         How many operands were read; `UNKNOWN` if the table has to learn something first; anything else but all means
         that the columns are damaged.
     """
-    types, starts, counts, args = nodes_in(node_tables)
+    types, starts, counts, args, _ = nodes_in(node_tables)
     known = types_in(type_tables)
     numbers, n_operands, view_windows = known.numbers, known.n_operands, known.view_windows
     n_integers = integer + len(integers)

@@ -19,7 +19,7 @@ from edbatch.base.locking import lock
 from edbatch.devices import current_device
 from edbatch.graph.columns import Recorded
 from edbatch.graph.node_type import TYPES
-from edbatch.memory.plan.growing import GrowingPlan
+from edbatch.memory.plan.growing import GrowingPlan, Used
 from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy, is_known
 from edbatch.runtime.compile.program_table import Ready
@@ -45,6 +45,7 @@ class CachedPlan:
     Attributes:
         table: of its types.
         nodes, plan: its records, which are copied; used: rows in use of each arena, too.
+        end: what is in use of the plan.
         n_sources, policy, fallbacks: see `Evaluation`.
         waiting: types for which a better policy may be learned later, and how many nodes there are; None: nothing will.
         fixes_device: whether its device follows from what was recorded, and is not the one in force then.
@@ -69,9 +70,11 @@ class CachedPlan:
     backward: dict[Hashable, BackwardPlan] = field(default_factory=dict)
     is_kept: bool = False
     bytes: int = 0
+    end: Used = field(init=False)
 
     def __post_init__(self) -> None:
         self.nodes, self.plan, self.used = self.nodes.copy(), self.plan.copy(), self.used.copy()
+        self.end = self.plan.used
         self.bytes = 4000 + 2 * self.nodes.bytes + self.plan.bytes + self.used.nbytes
 
 

@@ -76,7 +76,7 @@ def make_parts(
     Returns:
         The same after it.
     """
-    types, starts, counts, args = nodes_in(node_tables)
+    types, starts, counts, args, _ = nodes_in(node_tables)
     splits = splits_in(split_tables)
     n_codes = len(splits.codes) // len(splits.core)
     parts, given, shared = splits.parts, splits.given, splits.shared

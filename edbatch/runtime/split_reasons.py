@@ -26,8 +26,10 @@ def found_out(
         The types that may be split, and how many nodes each has; of each which operands are recurrent, how its results
         are read, and whether what it looks up repeats.
     """
-    types, starts, counts, args = nodes_in(node_tables)
-    columns, known = NodeColumns(types[first:], starts[first:], counts[first:], args), types_in(type_tables)
+    nodes, known = nodes_in(node_tables), types_in(type_tables)
+    columns = NodeColumns(
+        nodes.types[first:], nodes.starts[first:], nodes.counts[first:], nodes.args, nodes.row[first:]
+    )
     kinds, times, width = present(columns.types, columns.counts, known.may_split)
     recurrent = np.zeros((len(kinds), width), np.bool_)
     late = False
@@ -84,7 +86,7 @@ def recurrent_operands(
         kinds: the types that are asked for, at most 63.
         recurrent: bool [kinds, operands], filled in; at least as many operands as any of the types has.
     """
-    types, starts, counts, args = columns
+    types, starts, counts, args, _ = columns
     number = numbered(len(is_source), kinds)
     below = np.empty(len(types), np.int64)  # the set of types that a node depends on, or is of
     feeds = np.zeros((*recurrent.shape, len(is_source)), np.bool_)
@@ -120,7 +122,7 @@ def views_read(first: int, columns: NodeColumns, number: np.ndarray, read: np.nd
         read: uint8 [kinds, codes of views], filled in: above 1 where what reads the view is of the same type or leads
             to such a node, 1 where something else reads it.
     """
-    types, starts, counts, args = columns
+    types, starts, counts, args, _ = columns
     above = np.zeros(len(types), np.int64)  # the set of types that depend on a node
     for i in range(len(types) - 1, -1, -1):
         kind = number[types[i]]
@@ -137,7 +139,7 @@ def views_read(first: int, columns: NodeColumns, number: np.ndarray, read: np.nd
 @compiled(small=True)
 def repeats(columns: NodeColumns, integers: np.ndarray, number: np.ndarray, n_kinds: int, most: float) -> np.ndarray:
     """Whether at most that share of the integers of a type's nodes are different; `number`: as in `views_read`."""
-    types, starts, counts, args = columns
+    types, starts, counts, args, _ = columns
     largest = -1
     for i in range(len(types)):
         if number[types[i]] >= 0:

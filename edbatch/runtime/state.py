@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -36,12 +35,12 @@ class Timed(NamedTuple):
     seconds: float
 
 
-@dataclass(slots=True, eq=False)
 class GraphState:
     """A graph's types, nodes and values.
 
     Attributes:
-        nodes, plan: those that were taken over; what has run.
+        nodes, plan: those that were taken over, of which the first `done` have run; what has run.
+        arenas: the values.
         recorded: by node "file:line" where it was recorded, under `options(trace_lines=True)`, else None.
         known: the cached plan of its structure, whose nodes and plan these are, as long as the graph has not grown.
         profile: the batches as they ran, under `options(profile=True)`, else None.
@@ -50,10 +49,11 @@ class GraphState:
 
     table: TypeTable
     nodes: Nodes
+    done: int
     plan: GrowingPlan
     arenas: Arenas
     check_nan: bool
-    recorded: Mapping[int, str] | None
+    recorded: dict[int, str] | None
     known: CachedPlan | None
     integers: np.ndarray
     profile: list[Timed] | None
@@ -81,38 +81,35 @@ class GraphState:
                 return None
         return self.recorded[node]
 
+    def outdated(self, marks: Sequence[tuple[int, int]], before: Mapping[int, str]) -> dict[int, str]:
+        """Of the nodes that run next, those that read, or depend on, a parameter that changed since they were recorded.
 
-def outdated_nodes(
-    graph: GraphState, done: int, marks: Sequence[tuple[int, int]], before: Mapping[int, str]
-) -> dict[int, str]:
-    """Of the nodes that run next, those that read, or depend on, a parameter that has changed since they were recorded.
+        Args:
+            marks: how many nodes had been recorded when parameters were written to, and when that was.
+            before: those that have run.
 
-    Args:
-        marks: how many nodes had been recorded when parameters were written to, and when that was.
-        before: those that have run.
-
-    Returns:
-        By node the names of the parameters.
-    """
-    nodes, bound = graph.nodes, graph.table.bound
-    found: dict[int, str] = {}
-    begin = done
-    for end, time in marks:
-        kinds = nodes.types[begin:end]
-        for kind in np.unique(kinds).tolist():
-            names = _written(bound[kind].type, time)
-            if names:
-                found.update(dict.fromkeys((begin + np.flatnonzero(kinds == kind)).tolist(), names))
-        begin = end
-    if not found and not before:
+        Returns:
+            By node the names of the parameters.
+        """
+        nodes, bound = self.nodes, self.table.bound
+        found: dict[int, str] = {}
+        begin = self.done
+        for end, time in marks:
+            kinds = nodes.types[begin:end]
+            for kind in np.unique(kinds).tolist():
+                names = _written(bound[kind].type, time)
+                if names:
+                    found.update(dict.fromkeys((begin + np.flatnonzero(kinds == kind)).tolist(), names))
+            begin = end
+        if not found and not before:
+            return found
+        known = {**before, **found}
+        for node in range(self.done, nodes.n):
+            at = nodes.starts.item(node)
+            for operand in (nodes.args[at : at + nodes.counts.item(node)] & NODE_MASK).tolist():
+                if operand in known and node not in known:
+                    known[node] = found[node] = known[operand]
         return found
-    known = {**before, **found}
-    for node in range(done, nodes.n):
-        at = nodes.starts.item(node)
-        for operand in (nodes.args[at : at + nodes.counts.item(node)] & NODE_MASK).tolist():
-            if operand in known and node not in known:
-                known[node] = found[node] = known[operand]
-    return found
 
 
 def _written(type: NodeType, since: int) -> str:

@@ -147,7 +147,7 @@ FAULTS = (
     Fault(
         "old-integers", "replay with old integers", "runtime/evaluation.py",
         "a graph with a cached plan reads zeros instead of its own integers",
-        "given = np.array(integers, np.int32)\n", "given = np.zeros(len(integers), np.int32)\n",
+        "self.integers = np.array(integers, np.int32)\n", "self.integers = np.zeros(len(integers), np.int32)\n",
         "tests/runtime/test_plan_cache.py::test_other_words",
     ),
     Fault(

@@ -1,8 +1,4 @@
-"""A graph as compiled passes read it: columns over its nodes, and over the types of these.
-
-Python hands a record to a compiled function as a plain tuple, whose types Numba finds out in 0.1 us where it takes 1 us
-for a named one; the function names its entries again: `nodes = NodeColumns(*columns)`.
-"""
+"""A graph as compiled passes read it: columns over its nodes, and over the types of these."""
 
 from __future__ import annotations
 
@@ -13,8 +9,6 @@ import numpy as np
 from edbatch.compiling.array_table import BOOL, INT32, INT64, reader
 from edbatch.compiling.compiled import compiled
 
-Columns = tuple[np.ndarray, ...]  # a record, on its way from Python
-
 
 class NodeColumns(NamedTuple):
     """What nodes are, and what they read.
@@ -24,16 +18,8 @@ class NodeColumns(NamedTuple):
         starts, counts: per node, where its operands are in `args`, and how many.
         args: operand ids (the node in the lower 32 bits, the code of a view above), and after those of each node, where
             its integers are among the graph's.
+        row: per node, the row of its value in the arena of its type, once that is planned.
     """
-
-    types: np.ndarray
-    starts: np.ndarray
-    counts: np.ndarray
-    args: np.ndarray
-
-
-class PlacedNodes(NamedTuple):
-    """The columns of a graph's nodes, and the row of each in the arena of its type."""
 
     types: np.ndarray
     starts: np.ndarray
@@ -69,8 +55,7 @@ class TypeColumns(NamedTuple):
     view_windows: np.ndarray
 
 
-nodes_in = reader(NodeColumns, INT32, INT32, INT32, INT64)
-placed_nodes_in = reader(PlacedNodes, INT32, INT32, INT32, INT64, INT32)
+nodes_in = reader(NodeColumns, INT32, INT32, INT32, INT64, INT32)
 types_in = reader(TypeColumns, *[INT32] * 5, BOOL, BOOL, *[INT32] * 3)
 
 

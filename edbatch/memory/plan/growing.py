@@ -1,15 +1,74 @@
-"""The plan of all that a graph has run: every run appends its batches."""
+"""Tables that grow, which compiled code finds by a directory; and the plan of all that a graph has run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from edbatch.base.records import record_type
 from edbatch.compiling.array_table import ArrayTable, reader
 from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, Plan
+
+
+class GrowingTables:
+    """Tables with room for more.
+
+    Attributes:
+        bytes: of all tables, with their room.
+    """
+
+    #: Of each table.
+    dtypes: ClassVar[Sequence[np.dtype]]
+
+    def __init__(self) -> None:
+        self._hold([np.empty(0, dtype) for dtype in self.dtypes])
+
+    def _in_use(self) -> Sequence[int]:
+        """How many entries of each table are in use."""
+        raise NotImplementedError
+
+    def _use(self, counts: Sequence[int]) -> None:
+        """Have so many in use."""
+        raise NotImplementedError
+
+    def make_room(self, sizes: Sequence[int]) -> None:
+        """Have at least so many entries in each table; what is in use stays."""
+        tables = []
+        for old, used, size in zip(self._tables, self._in_use(), sizes, strict=True):
+            new = old
+            if size > len(old):
+                new = np.empty(size, old.dtype)  # what is not touched costs nothing
+                new[:used] = old[:used]
+            tables.append(new)
+        self._hold(tables)
+
+    def copy(self) -> Self:
+        """The same entries in tables without room for more."""
+        made = type(self)()
+        made._hold([table[:used].copy() for table, used in zip(self._tables, self._in_use(), strict=True)])
+        made._use(self._in_use())
+        return made
+
+    def put(self, other: Self) -> None:
+        """Have the entries of another, and no others, in tables that have room for them."""
+        counts = other._in_use()
+        for table, given, used in zip(self._tables, other._tables, counts, strict=True):
+            table[:used] = given[:used]
+        self._use(counts)
+
+    def clear(self) -> None:
+        """Have nothing in use, and the same room."""
+        self._use([0] * len(self.dtypes))
+
+    def _hold(self, tables: Sequence[np.ndarray]) -> None:
+        self._directory = ArrayTable(tables)  # at once: an interrupt leaves no address of what is gone
+        self.bytes = sum(table.nbytes for table in tables)
+
+    @property
+    def _tables(self) -> Sequence[np.ndarray]:
+        return self._directory.tables[: len(self.dtypes)]
 
 
 class Used(NamedTuple):
@@ -24,7 +83,6 @@ class Used(NamedTuple):
 
 
 USED = record_type(Used._fields)
-_DTYPES = (BATCH, OPERAND, SEGMENT, *[np.dtype(np.int32)] * 3)
 
 
 class PlanTables(NamedTuple):
@@ -39,32 +97,38 @@ class PlanTables(NamedTuple):
     used: np.ndarray
 
 
-tables_in = reader(PlanTables, *_DTYPES, USED)
 LISTS = 4  # operands that a node without any may have: empty lists
 
 
-class GrowingPlan:
-    """Tables with room for more.
+class GrowingPlan(GrowingTables):
+    """The tables of a `Plan` and the nodes of the graph, batch after batch: every run appends its batches.
 
     Attributes:
         batches, indices, integers: these tables, with all their room; types: of the batches.
-        bytes: of all tables, with their room.
     """
+
+    dtypes = BATCH, OPERAND, SEGMENT, *[np.dtype(np.int32)] * 3
 
     def __init__(self) -> None:
         self._used = np.zeros(1, USED)
         self._counts = self._used.view(np.int64)
-        self._hold([np.empty(0, dtype) for dtype in _DTYPES])
+        super().__init__()
 
     @property
     def entries(self) -> np.ndarray:
-        """Directory of the tables of a `Plan`, with all their room, of the nodes, batch after batch, and one `Used`."""
+        """Directory of the `PlanTables`."""
         return self._directory.entries
 
     @property
     def used(self) -> Used:
         """How many entries are in use."""
-        return Used._make(self._counts.tolist())
+        return Used(*self._counts.tolist())
+
+    def _in_use(self) -> Used:
+        return self.used
+
+    def _use(self, counts: Sequence[int]) -> None:
+        self._counts[:] = counts
 
     @property
     def tables(self) -> Plan:
@@ -84,49 +148,13 @@ class GrowingPlan:
             n, m = max(n, more * nodes), max(m, more * args)
             self.make_room((n, m + LISTS * n, m, 3 * n + 2 * m, m, n))
 
-    def make_room(self, sizes: Sequence[int]) -> None:
-        """Have at least so many entries in each table; what is in use stays."""
-        tables = []
-        for old, used, size in zip(self._tables, self._counts.tolist(), sizes, strict=False):
-            new = old
-            if size > len(old):
-                new = np.empty(size, old.dtype)  # what is not touched costs nothing
-                new[:used] = old[:used]
-            tables.append(new)
-        self._hold(tables)
-
-    def copy(self) -> GrowingPlan:
-        """The same batches in tables without room for more."""
-        made = GrowingPlan()
-        made._hold([table[:used].copy() for table, used in zip(self._tables, self._counts.tolist(), strict=True)])
-        made._counts[:] = self._counts
-        return made
-
-    def put(self, other: GrowingPlan) -> None:
-        """Have the batches of another, in a plan that is empty and has room for them."""
-        for table, given, used in zip(self._tables, other._tables, other._counts.tolist(), strict=True):
-            table[:used] = given[:used]
-        self._counts[:] = other._counts
-
-    def become(self, other: GrowingPlan) -> None:
-        """Have the batches of another; there will be no more."""
-        if any(len(table) < used for table, used in zip(self._tables, other._counts.tolist(), strict=True)):
-            self.make_room(other.used)
-        self.put(other)
-
-    def clear(self) -> None:
-        """Have nothing in use, and the same room."""
-        self._counts[:] = 0
-
-    def _hold(self, tables: list[np.ndarray]) -> None:
-        self._directory = ArrayTable((*tables, self._used))  # at once: an interrupt leaves no address of what is gone
+    def _hold(self, tables: Sequence[np.ndarray]) -> None:
+        super()._hold((*tables, self._used))
         self.batches, self.indices, self.integers = tables[0], tables[3], tables[4]
         self.types = self.batches["type"]
-        self.bytes = sum(table.nbytes for table in tables)
         batches, operands, segments, indices, integers, nodes = map(len, tables)
         n = min(batches, nodes)
         self._room = n, min(operands - LISTS * n, segments, integers, (indices - 3 * n) // 2)
 
-    @property
-    def _tables(self) -> tuple[np.ndarray, ...]:
-        return self._directory.tables[:6]
+
+tables_in = reader(PlanTables, *GrowingPlan.dtypes, USED)

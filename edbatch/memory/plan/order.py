@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import PlacedNodes, span
+from edbatch.memory.plan.columns import NodeColumns, span
 
 
 @compiled(small=True)
 def order_rows(
-    order: np.ndarray, offsets: np.ndarray, nodes: PlacedNodes, singles: np.ndarray, lists: np.ndarray, first: int
+    order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, singles: np.ndarray, lists: np.ndarray, first: int
 ) -> None:
     """Reorder the nodes inside each batch, in place, by who reads them first.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import PlacedNodes, TypeColumns, placed_nodes_in, span, types_in
+from edbatch.memory.plan.columns import NodeColumns, TypeColumns, nodes_in, span, types_in
 from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED
 from edbatch.memory.plan.growing import PlanTables, tables_in
 from edbatch.memory.plan.order import order_rows
@@ -26,7 +26,7 @@ def extend_plan(
         order, offsets: the batches, the earliest first; `order` is reordered within batches.
         first: id of the first of their nodes.
         n_windows: that there are.
-        node_tables, type_tables: directories of the `PlacedNodes` of the graph, where the rows of these are filled in,
+        node_tables, type_tables: directories of the `NodeColumns` of the graph, where the rows of these are filled in,
             and of the `TypeColumns`.
         plan_tables: directory of a `GrowingPlan`, which has room.
         arenas: of records `Rows`; those in use are counted.
@@ -36,7 +36,7 @@ def extend_plan(
 
     Linear in nodes and operands.
     """
-    nodes, types = placed_nodes_in(node_tables), types_in(type_tables)
+    nodes, types = nodes_in(node_tables), types_in(type_tables)
     tables = tables_in(plan_tables)
     order_rows(order, offsets, nodes, types.singles, types.lists, first)
     has_room = _assign_rows(tables, order, offsets, nodes, types, arenas)
@@ -52,7 +52,7 @@ def extend_plan(
 
 @compiled(small=True, inline="always")
 def _assign_rows(
-    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: PlacedNodes, types: TypeColumns,
+    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns,
     arenas: np.ndarray,
 ) -> bool:  # fmt: skip
     """Where each batch's results and operands are; returns whether there is room."""
@@ -77,7 +77,7 @@ def _assign_rows(
 
 @compiled(small=True, inline="always")
 def _write_integers(
-    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: PlacedNodes, types: TypeColumns
+    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns
 ) -> None:
     """Write where nodes' lists begin and end, and where their integers are."""
     indices, used, number = tables.indices, tables.used[0]["indices"], tables.used[0]["batches"]
@@ -105,7 +105,7 @@ def _write_integers(
 
 @compiled(small=True, inline="always")
 def _find_accesses(
-    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: PlacedNodes, types: TypeColumns,
+    tables: PlanTables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns,
     n_windows: int,
 ) -> None:  # fmt: skip
     """Fill in the records of operands, and the rows that they list."""
@@ -169,13 +169,13 @@ def _find_accesses(
 
 
 @compiled(small=True, inline="always")
-def _window(operand_id: int, nodes: PlacedNodes, types: TypeColumns) -> Any:
+def _window(operand_id: int, nodes: NodeColumns, types: TypeColumns) -> Any:
     code = operand_id >> 32
     return types.view_windows[code] if code else types.windows[nodes.types[operand_id & 0xFFFFFFFF]]
 
 
 @compiled(small=True, inline="always")
-def _same_nodes(of_batch: np.ndarray, slot: int, nodes: PlacedNodes, types: TypeColumns) -> bool:
+def _same_nodes(of_batch: np.ndarray, slot: int, nodes: NodeColumns, types: TypeColumns) -> bool:
     """Whether an operand of a batch shows the same nodes as the one before it, each in its own way."""
     starts, counts, args = nodes.starts, nodes.counts, nodes.args
     singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
@@ -190,14 +190,14 @@ def _same_nodes(of_batch: np.ndarray, slot: int, nodes: PlacedNodes, types: Type
 
 
 @compiled(small=True, inline="always")
-def _slots(nodes: PlacedNodes, types: TypeColumns, node: int) -> int:
+def _slots(nodes: NodeColumns, types: TypeColumns, node: int) -> int:
     """How many operands a batch of such nodes has."""
     lists = types.lists[nodes.types[node]]
     return types.singles[nodes.types[node]] + lists if lists else nodes.counts[node]
 
 
 @compiled(small=True, inline="always")
-def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: PlacedNodes, types: TypeColumns) -> bool:
+def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: NodeColumns, types: TypeColumns) -> bool:
     """Whether an operand of a batch is seen through one window."""
     singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
     alike = True
@@ -211,7 +211,7 @@ def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: PlacedNodes,
 @compiled(small=True)
 def _divide(
     tables: PlanTables, number_of: np.ndarray, found: np.void, begin: int, of_batch: np.ndarray, slot: int,
-    nodes: PlacedNodes, types: TypeColumns,
+    nodes: NodeColumns, types: TypeColumns,
 ) -> tuple[int, int]:  # fmt: skip
     """Divide an operand, whose rows are the indices from `begin` on, into segments of one window each.
 
