@@ -54,9 +54,9 @@ class Heuristic:
             case "critical-path":
                 return Schedule(*loops.by_critical_path(graph.columns(), len(graph.names)))
             case "sufficient":
-                return Schedule(*loops.by_path_ratio(graph.columns(), len(graph.names)))
+                return Schedule(*loops.by_fixed_rule(graph.columns(), len(graph.names), np.zeros(0)))
             case "agenda":
-                return Schedule(*loops.by_rank(graph.columns(), _average_depths(graph)))
+                return Schedule(*loops.by_fixed_rule(graph.columns(), len(graph.names), _average_depths(graph)))
             case "none":
                 return Schedule(graph.topological, np.arange(len(graph) + 1), graph.types[graph.topological])
         step = _standard_sort(graph) if self.name == "standard-sort" else _depths(graph, self.name == "improved-sort")

@@ -24,14 +24,28 @@ Made = tuple[np.ndarray, np.ndarray, np.ndarray]  # the arguments of Schedule
 
 
 @compiled(small=True)
-def by_rank(columns: Columns, rank: np.ndarray) -> Made:
-    """The ready type of smallest rank, float64[T]; the first of equals."""
-    graph = GraphColumns(*columns)
-    frontier, record = new_frontier(graph, len(rank)), new_record(len(graph.types))
-    nothing, kinds = not_critical(), np.empty(len(rank), np.int32)
+def by_fixed_rule(columns: Columns, type_count: int, rank: np.ndarray) -> Made:
+    """The ready type of smallest rank, float64[T], the first of equals; without ranks, that of largest path ratio.
+
+    Of equal ratios that of the larger batch, then the first.
+    """
+    graph, by_ratio = GraphColumns(*columns), len(rank) == 0
+    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
+    blockers, nothing = new_blockers(graph, type_count, by_ratio), not_critical()
+    kinds = np.empty(type_count, np.int32)
     while record.offsets[record.length[0]] < len(graph.types):
-        count = ready_types(frontier, kinds)
-        run_batch(graph, frontier, record, kinds[np.argmin(rank[kinds[:count]])], nothing.depths, nothing.reach)
+        ready_now = kinds[: ready_types(frontier, kinds)]
+        best, best_ready, best_total = ready_now[0], 0, 1
+        for kind in ready_now:
+            if by_ratio:
+                ready, total = frontier.end[kind] - frontier.begin[kind], total_of(frontier, blockers, kind)
+                if (ready * best_total, ready) > (best_ready * total, best_ready):
+                    best, best_ready, best_total = kind, ready, total
+            elif rank[kind] < rank[best]:
+                best = kind
+        if by_ratio:
+            unblock(graph, frontier, blockers, best)
+        run_batch(graph, frontier, record, best, nothing.depths, nothing.reach)
     return finished(record)
 
 
@@ -55,24 +69,6 @@ def by_critical_path(columns: Columns, type_count: int) -> Made:
         if position < 0:
             position = most_ahead(critical, frontier, kinds, count)
         run_batch(graph, frontier, record, kinds[position], critical.depths, critical.reach)
-    return finished(record)
-
-
-@compiled(small=True)
-def by_path_ratio(columns: Columns, type_count: int) -> Made:
-    """The ready type of largest path ratio; ties go to the larger batch, then the first."""
-    graph = GraphColumns(*columns)
-    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    blockers, nothing = new_blockers(graph, type_count, True), not_critical()
-    kinds = np.empty(type_count, np.int32)
-    while record.offsets[record.length[0]] < len(graph.types):
-        best, best_ready, best_total = -1, 0, 1
-        for kind in kinds[: ready_types(frontier, kinds)]:
-            ready, total = frontier.end[kind] - frontier.begin[kind], total_of(frontier, blockers, kind)
-            if (ready * best_total, ready) > (best_ready * total, best_ready):
-                best, best_ready, best_total = kind, ready, total
-        unblock(graph, frontier, blockers, best)
-        run_batch(graph, frontier, record, best, nothing.depths, nothing.reach)
     return finished(record)
 
 

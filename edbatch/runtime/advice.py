@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from edbatch.policy.topology import longest_paths
 from edbatch.policy.typed_graph import TypedGraph, lower_bound
 from edbatch.runtime.report import Use, short
 
@@ -70,7 +71,7 @@ def _read_one_by_one(batches: int, count: int, graphs: Sequence[TypedGraph], who
 
 def _cells_made_anew(graphs: Sequence[TypedGraph], once: Sequence[TypedGraph]) -> str:
     """Cells of one function that compute the same, each of a type of its own."""
-    gain = _gain_of(graphs, once)
+    gain = _gain_of(graphs, map(lower_bound, once))
     if not gain:
         return ""
     found: Counter[str] = Counter()
@@ -97,7 +98,7 @@ def _sizes_apart(uses: Mapping[str, Use], graphs: Sequence[TypedGraph]) -> str:
         for form, names in forms.items()
         if len(names) >= TYPES and sum(uses[name].nodes for name in names) < FEW * batches[form]
     }
-    gain = _gain_of(graphs, [_merged(graph, apart) for graph in graphs]) if apart else ""
+    gain = _gain_of(graphs, [lower_bound(_merged(graph, apart)) for graph in graphs]) if apart else ""
     if not gain:
         return ""
     shown = []
@@ -128,11 +129,11 @@ def _merged(graph: TypedGraph, apart: Mapping[str, Sequence[str]]) -> TypedGraph
 
 def _put_together_one_by_one(graphs: Sequence[TypedGraph]) -> str:
     """Totals, each of whose nodes waits for the one before."""
-    joined = [_joined(graph) for graph in graphs]
-    gain = _gain_of(graphs, [one for one, *_ in joined])
+    totals = [_totals(graph) for graph in graphs]
+    gain = _gain_of(graphs, [least for least, *_ in totals])
     if not gain:
         return ""
-    _, longest, name = max(joined, key=lambda one: one[1])
+    _, longest, name = max(totals, key=lambda one: one[1])
     function = _OF_LISTS[name.partition("(")[0]]
     return (
         f"A total grows by one operand at a time: {longest:,} nodes {name} in a row, each a batch. Were it {function} "
@@ -140,17 +141,14 @@ def _put_together_one_by_one(graphs: Sequence[TypedGraph]) -> str:
     )
 
 
-def _joined(graph: TypedGraph) -> tuple[TypedGraph, int, str]:
-    """Have one node for all of a total: for nodes of one type, each an operand of the next and of nothing else.
+def _totals(graph: TypedGraph) -> tuple[int, int, str]:
+    """Find totals: nodes of one type, each an operand of the next and of nothing else.
 
     Returns:
-        The graph; how many nodes the longest total takes, and their type.
+        The lower bound with one node for each; how many nodes the longest takes, and their type.
     """
-    n = len(graph)
+    n, types, operands = len(graph), graph.types, graph.operands
     grows = np.array([_GROWING.fullmatch(name) is not None for name in graph.names], bool)
-    if not grows.any():
-        return graph, 0, ""
-    types, operands = graph.types, graph.operands
     users = np.repeat(np.arange(n), np.diff(graph.indptr))
     only = np.bincount(operands, minlength=n)[operands] == 1
     joins = only & grows[types[users]] & (types[operands] == types[users])
@@ -160,26 +158,26 @@ def _joined(graph: TypedGraph) -> tuple[TypedGraph, int, str]:
         last = last[last]
     sizes = np.bincount(last, minlength=n)
     if sizes.max(initial=0) < LEAST:
-        return graph, 0, ""
-    last = np.where(sizes[last] >= LEAST, last, np.arange(n))
-    kept = np.flatnonzero(last == np.arange(n))
-    numbers = np.cumsum(last == np.arange(n)) - 1
-    outer = last[users] != last[operands]
-    users, operands = numbers[last[users[outer]]], numbers[last[operands[outer]]].astype(np.int32)
-    order = np.argsort(users, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=len(kept)))])
-    of_list = np.where(sizes[kept] >= LEAST, types[kept] + len(graph.names), types[kept]).astype(np.int32)
-    longest = int(sizes.argmax())
+        return lower_bound(graph), 0, ""
+    is_part, is_last = sizes[last] >= LEAST, last == np.arange(n)
     names = (*graph.names, *(f"{name} of a list" for name in graph.names))
-    made = TypedGraph(of_list, indptr.astype(np.int64), operands[order], names)
-    return made, int(sizes[longest]), graph.names[types[longest]]
+    of_lists = (types + len(graph.names) * is_part).astype(np.int32)
+    least = bound_without(TypedGraph(of_lists, graph.indptr, operands, names), is_part & ~is_last)
+    longest = int(sizes.argmax())
+    return least, int(sizes[longest]), graph.names[types[longest]]
 
 
-def _gain_of(graphs: Sequence[TypedGraph], others: Sequence[TypedGraph]) -> str:
-    """Describe what other graphs would save; empty if that is not worth a sentence."""
-    if all(graph is other for graph, other in zip(graphs, others, strict=True)):
-        return ""
-    bound, least = sum(map(lower_bound, graphs)), sum(map(lower_bound, others))
+def bound_without(graph: TypedGraph, free: np.ndarray) -> int:
+    """The lower bound of a graph some of whose nodes take no batch."""
+    types = np.where(free, len(graph.names), graph.types).astype(np.int32)
+    paths = longest_paths(graph.indptr, graph.operands, graph.topological, free)
+    marked = TypedGraph(types, graph.indptr, graph.operands, (*graph.names, "free"))
+    return lower_bound(marked) - int(paths.max(initial=0))
+
+
+def _gain_of(graphs: Sequence[TypedGraph], others: Iterable[int]) -> str:
+    """Describe what graphs with other lower bounds would save; empty if that is not worth a sentence."""
+    bound, least = sum(map(lower_bound, graphs)), sum(others)
     if bound - least < LEAST or 4 * least > 3 * bound:
         return ""
     return f"{least:,} batches could do instead of {bound:,}"

@@ -24,7 +24,7 @@ from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, Saved, claim_saved
 from edbatch.runtime.execute import run_plan
-from edbatch.runtime.learned import RULE, Choice, default_policy
+from edbatch.runtime.learned import RULE, default_policy, schedule_of_round
 from edbatch.runtime.lower import FEW, UNKNOWN, contract, decode, plan_batches, plan_few
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
@@ -47,13 +47,19 @@ class Evaluation(GraphState):
         policy: that was used last; fallbacks: steps at which one did not know the state.
         done: how many nodes have run, the first.
         ran: what has run, and when.
-        choice: of a policy for rounds.
+        in_rounds: whether what runs are rounds of programs.
         clock: what takes how long.
         is_scheduling: whether a policy is asked, which may ask for values.
         foreign: whether foreign ops may be called, which may ask for values, and what they keep.
         key: under which the plan of what was taken over is to be kept, if it is; fixes_device: whether the device
             follows from the key.
     """
+
+    done = fallbacks = _n_sources = _n_integers = 0
+    is_scheduling = fixes_device = in_rounds = False
+    policy: Policy | None = None
+    key: Hashable = None
+    _backward: Backward | None = None
 
     def __init__(
         self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, integers: np.ndarray,
@@ -67,17 +73,9 @@ class Evaluation(GraphState):
         self.recorded = {} if options.trace_lines else None
         self.profile = [] if options.profile else None
         self.ran: list[Ran] = []
-        self.done = self._n_sources = 0
-        self.is_scheduling = self.fixes_device = False
         self.foreign = ForeignRun()
-        self.key: Hashable = None
-        self.choice: Choice | None = None
-        self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
-        self._backward: Backward | None = None
         if known is None:
-            self.nodes, self.plan, self._n_integers = store.nodes, store.plan, 0
-            self.policy: Policy | None = None
-            self.fallbacks = 0
+            self.nodes, self.plan = store.nodes, store.plan
         else:
             self.nodes, self.plan, self._n_integers = known.nodes, known.plan, known.n_integers
             self.policy, self.fallbacks = known.policy, known.fallbacks
@@ -198,7 +196,7 @@ class Evaluation(GraphState):
             self.arenas.make_room()
         if key is not None and first == 0 and plans.has_seen(key):
             planned = ref(self.table), nodes, plan, self.arenas.rows["used"], n_sources
-            told = self.policy, self._waiting, self.fallbacks, self.fixes_device, self._n_integers
+            told = self.policy, self.fallbacks, self.fixes_device, self._n_integers
             plans.keep(key, CachedPlan(*planned, *told))
         self.key = None
         return n_sources
@@ -217,18 +215,14 @@ class Evaluation(GraphState):
         clock.stop("lowering")
         if not len(graph):
             return chosen, chosen, np.zeros(1, np.int64)
-        if policy is None and self.choice is not None:
-            policy = get_policy(RULE)  # of programs any round may have types of its own
-        if policy is None:  # what is new may have types that the last policy does not know
-            policy, self._waiting = default_policy(graph)
+        if policy is None and not self.in_rounds:  # what is new may have types that the last policy does not know
+            policy = default_policy(graph)
             clock.stop("learning")
-        if self.choice is not None:
-            policy = self.choice.of(policy, graph)
-        self.policy = policy
+        self.policy = policy or get_policy(RULE)  # in rounds, each of which may have types of its own
         before = getattr(policy, "fallbacks", 0)
         self.is_scheduling = True
         try:
-            schedule = schedule_of(policy, graph)
+            schedule = schedule_of_round(policy, graph) if self.in_rounds else schedule_of(self.policy, graph)
         finally:
             self.is_scheduling = False
         self.fallbacks += getattr(policy, "fallbacks", 0) - before

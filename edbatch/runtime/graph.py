@@ -42,7 +42,6 @@ from edbatch.policy.recorded import write_graph
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
 from edbatch.runtime.graph_errors import graph_errors
-from edbatch.runtime.learned import Choice
 from edbatch.runtime.report import Counts, Report
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class Graph(Columns, metaclass=ShownByName):
 
     __slots__ = (
         "_check_nan", "_clock", "_device", "_entered", "_evaluation", "_failed", "_outdated", "_policy", "_read",
-        "_writes", "choice", "rounds",
+        "_writes", "in_rounds", "rounds",
     )  # fmt: skip
     _shown = frozenset([
         "backward", "batches", "draw", "dtype", "expression_class", "gradient", "is_trace", "memory_bytes", "options",
@@ -133,7 +132,7 @@ class Graph(Columns, metaclass=ShownByName):
         self._entered: list[OpenContext[Columns]] = []
         self._clock = Clock({}, [] if self.options.profile else None)
         self.rounds = Counts()
-        self.choice: Choice | None = None  # of a policy for rounds, once there are some
+        self.in_rounds = False  # whether what runs are rounds of programs, of which none comes again
         self._writes: list[tuple[int, int]] = []  # to parameters: how many nodes there were, and when it was
         self._outdated: dict[int, str] = {}  # nodes that ran too late, and the parameters that had changed
         follow(self)
@@ -206,10 +205,14 @@ class Graph(Columns, metaclass=ShownByName):
 
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The values of expressions of one spec as an array, by their ids."""
+        return self._current("value", ids.tolist()).rows(ids, spec)
+
+    def _current(self, place: str, ids: Sequence[int]) -> Evaluation:
+        """The evaluation once everything has run, if these have current values."""
         evaluation = self._ran(saving=False)
         if self._outdated:
-            self._expect_current("value", ids.tolist())
-        return evaluation.rows(ids, spec)
+            self._expect_current(place, ids)
+        return evaluation
 
     def values(self, expressions: Sequence[Expression]) -> list[Any]:
         """The values of several expressions; see `forward`."""
@@ -217,10 +220,7 @@ class Graph(Columns, metaclass=ShownByName):
         for at, expression in enumerate(listed):
             self._check_own(f"value {at}", expression)
         single = [x.id for x in listed if not isinstance(x, ExpressionArray)]
-        evaluation = self._ran(saving=False)
-        if self._outdated:
-            self._expect_current("values", single)
-        found = evaluation.values(np.array(single, np.int64))
+        found = self._current("values", single).values(np.array(single, np.int64))
         if len(single) == len(listed):
             return found
         values = iter(found)
@@ -417,7 +417,7 @@ class Graph(Columns, metaclass=ShownByName):
         """
         of_class = self.expression_class
         new = type(self)(self._policy, self.dtype, self._check_nan, self._device, expression_class=of_class)
-        for of_all in ("options", "inlines", "careful", "rounds", "choice"):
+        for of_all in ("options", "inlines", "careful", "rounds", "in_rounds"):
             setattr(new, of_all, getattr(self, of_all))
         for drawn in ("first_draw", "next_draw", "stream", "programs"):
             setattr(new, drawn, getattr(self, drawn))
@@ -602,14 +602,14 @@ class Graph(Columns, metaclass=ShownByName):
             if evaluation is None or self.n != evaluation.done:
                 self._clock.stop("construction")
             if evaluation is None or self.types or self.array_graphs or self.n != evaluation.nodes.n:
-                evaluation = self._taken_over(self.choice is None and not self._writes)
+                evaluation = self._taken_over(not self.in_rounds and not self._writes)
             if self.n != evaluation.done:
                 if self.guards:
                     expect_unchanged(self.guards.values())
                 if self._writes or self._outdated:
                     self._outdated |= evaluation.outdated(self._writes, self._outdated)
                     self._writes.clear()
-                evaluation.choice = self.choice
+                evaluation.in_rounds = self.in_rounds
                 recorded = self.n
                 evaluation.run(self._policy, self.inputs, saving)
                 if self.n != recorded:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from edbatch.base.context_stack import contextmanager
 from edbatch.base.lazy import LazyModule
 from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy, get_policy, schedule_of
+from edbatch.policy.schedule import Schedule
 from edbatch.policy.typed_graph import TypedGraph, lower_bound
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ TIMES = 10  # what could have been saved so far, over what learning takes
 FIRST_LOOK = 64  # mini-batches; what came of it is taken at twice, the next look is at four times as many
 MAX_GRAPHS = 3  # that a machine is learned from
 MAX_SETS = 1000  # of types that are known; the oldest is forgotten
-TRIALS = 16  # rounds of a set of types
 
 
 @dataclass
@@ -60,7 +60,10 @@ class _Types:
 
     def _learn(self, graphs: list[TypedGraph], came: int) -> None:
         """Learn if that pays; all that it takes is done in this thread, one at a time."""
-        with _one, _short_turns():
+        with _one, ExitStack() as ending:
+            # A mini-batch gives its turn away many times: threads take turns more often meanwhile.
+            ending.callback(sys.setswitchinterval, sys.getswitchinterval())
+            sys.setswitchinterval(min(TURN_SECONDS, sys.getswitchinterval()))
             if savings(graphs[-1:], came) < TIMES * LEARNING_SECONDS:
                 return
             least, taken = lower_bound(graphs[-1]), len(schedule_of(self.policy, graphs[-1]))
@@ -74,27 +77,17 @@ class _Types:
             self.learned = learned
 
 
-@contextmanager
-def _short_turns() -> Iterator[None]:
-    """Have threads of Python take turns more often: a mini-batch gives its turn away many times."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(TURN_SECONDS, before))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
-
-
 _one = threading.Lock()
 _said = threading.Event()
 _known: dict[frozenset[str], _Types] = {}
 
 
-def default_policy(graph: TypedGraph) -> tuple[Policy, frozenset[str] | None]:
-    """The rule `critical-path`, or a machine that was learned for the graph's set of types; these, if one may come.
+def default_policy(graph: TypedGraph) -> Policy:
+    """The rule `critical-path`, or a machine that was learned for the graph's set of types.
 
     A machine is learned, in a thread, where the rule leaves more than 3 % above the lower bound and the batches that it
-    could have saved in the mini-batches so far are worth ten times the learning.
+    could have saved in the mini-batches so far are worth ten times the learning. Those with a cached plan keep it, and
+    do not count.
     """
     names = frozenset(graph.names)
     known = _known.get(names)
@@ -105,16 +98,7 @@ def default_policy(graph: TypedGraph) -> tuple[Policy, frozenset[str] | None]:
     known.came += 1
     if known.came == known.look:
         known.decide(graph)
-    return known.policy, names if known.look > 0 else None
-
-
-def still_waits(names: frozenset[str]) -> bool:
-    """Whether one may come yet for a set of types of which a mini-batch comes; it is counted, unless it decides."""
-    known = _known.get(names)
-    if known is None or known.look == 0 or known.came + 1 == known.look:
-        return False
-    known.came += 1
-    return True
+    return known.policy
 
 
 def savings(graphs: Sequence[TypedGraph], coming: float) -> float:
@@ -124,33 +108,18 @@ def savings(graphs: Sequence[TypedGraph], coming: float) -> float:
     return 0.0 if batches <= CLOSE * bound else coming * (batches - bound) / len(graphs) * BATCH_SECONDS
 
 
-class Choice:
-    """Between a policy that was learned and the default rule, for the rounds of a graph.
+def schedule_of_round(policy: Policy | None, graph: TypedGraph) -> Schedule:
+    """The batches of a round of programs: a policy's; where it was learned, or is None, no more than the rule's.
 
-    What was learned from whole graphs meets states in rounds that no whole graph has, and may then decide badly. So the
-    first rounds of each set of types are scheduled by both, and the better is taken; later ones by the better of them
-    all. Which types come follows from values (which experts are asked, say): where it does not know one of them,
-    the rule decides, without a warning. All this depends on nothing but the graph, so that numbers remain the same
-    to the last bit. Other policies are taken as they are.
+    What was learned from whole graphs meets states in rounds that no whole graph has, and may then decide badly. And
+    which types come follows from values (which experts are asked, say): where it does not know one of them, the rule
+    decides, without a warning. All this depends on nothing but the graph, so that numbers remain the same to the last
+    bit.
     """
-
-    def __init__(self) -> None:
-        self._rule = get_policy(RULE)
-        self._tallies: dict[tuple[str, ...], list[int]] = {}  # by types: rounds, and the batches of both in them
-
-    def of(self, policy: Policy, graph: TypedGraph) -> Policy:
-        """The one that schedules a round."""
-        if isinstance(policy, Heuristic) or not isinstance(policy, fsm.FSM):
-            return policy
-        if (cast("FSM", policy).letters_of(graph.names) < 0).any():
-            return self._rule
-        tally = self._tallies.get(graph.names)
-        if tally is None:
-            if len(self._tallies) >= MAX_SETS:  # shapes vary per sample: nothing comes again
-                self._tallies.clear()
-            tally = self._tallies[graph.names] = [0, 0, 0]
-        rounds, learned, rule = tally
-        if rounds < TRIALS:
-            learned, rule = len(policy.schedule(graph)), len(self._rule.schedule(graph))
-            tally[:] = rounds + 1, tally[1] + learned, tally[2] + rule
-        return policy if learned <= rule else self._rule
+    if policy is not None and (isinstance(policy, Heuristic) or not isinstance(policy, fsm.FSM)):
+        return schedule_of(policy, graph)
+    by_rule = get_policy(RULE).schedule(graph)
+    if policy is None or (cast("FSM", policy).letters_of(graph.names) < 0).any():
+        return by_rule
+    learned = policy.schedule(graph)
+    return learned if len(learned) <= len(by_rule) else by_rule

@@ -36,6 +36,10 @@ class Nodes(GrowingTables):
     def _use(self, counts: Sequence[int]) -> None:
         self.n, self.n_args = counts[0], counts[3]
 
+    def clear(self) -> None:
+        """Have no nodes, and the same room."""
+        self.n = self.n_args = 0
+
     def reserve(self, n: int, n_args: int) -> None:
         """Append `n` nodes with `n_args` integers, all of which are to be filled in.
 

@@ -23,7 +23,6 @@ from edbatch.memory.plan.growing import GrowingPlan, Used
 from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy, is_known
 from edbatch.runtime.compile.program_table import Ready
-from edbatch.runtime.learned import still_waits
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.split import MOST_DISTINCT
 from edbatch.runtime.type_table import TypeTable, looking, shared_table
@@ -47,7 +46,6 @@ class CachedPlan:
         nodes, plan: its records, which are copied; used: rows in use of each arena, too.
         end: what is in use of the plan.
         n_sources, policy, fallbacks: see `Evaluation`.
-        waiting: types for which a better policy may be learned later, and how many nodes there are; None: nothing will.
         fixes_device: whether its device follows from what was recorded, and is not the one in force then.
         n_integers: of the graph.
         ready: the programs that ran it, by whether they saved.
@@ -62,7 +60,6 @@ class CachedPlan:
     used: np.ndarray
     n_sources: int
     policy: Policy | None
-    waiting: frozenset[str] | None
     fallbacks: int
     fixes_device: bool
     n_integers: int
@@ -105,7 +102,7 @@ class PlanCache:
             is_current = table is not None and shared_table(table.device) is table
             if table is not None and not found.fixes_device:
                 is_current = is_current and table.device is current_device()
-            if not is_current or (found.waiting is not None and not still_waits(found.waiting)):
+            if not is_current:
                 self._forget(key)
                 return None
             self._plans.move_to_end(key)

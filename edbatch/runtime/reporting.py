@@ -13,9 +13,8 @@ from edbatch.base.stopwatch import Passed
 from edbatch.graph.cell.tracing import same
 from edbatch.graph.options import current_options
 from edbatch.policy.policy import Policy
-from edbatch.policy.topology import longest_paths
 from edbatch.policy.typed_graph import TypedGraph, lower_bound
-from edbatch.runtime.advice import advice
+from edbatch.runtime.advice import advice, bound_without
 from edbatch.runtime.evaluation import Evaluation
 from edbatch.runtime.report import Report, Use, short
 from edbatch.runtime.type_columns import BoundType
@@ -84,12 +83,10 @@ def _backward(evaluation: Evaluation, graphs: list[tuple[np.ndarray, TypedGraph]
         for ran, (nodes, graph) in zip(evaluation.ran, graphs, strict=True):
             if not one.stretch.begin.nodes <= ran.begin.nodes < one.stretch.end.nodes or not len(graph):
                 continue
-            present, kinds = np.unique(one.derived(nodes), return_inverse=True)
+            rules = one.derived(nodes)
+            present, kinds = np.unique(rules, return_inverse=True)
             flows = TypedGraph(kinds.astype(np.int32), graph.indptr, graph.operands, tuple(map(str, present)))
-            bound += lower_bound(flows)
-            if present[0] < 0:  # nodes that no gradient reaches
-                topological = flows.topological
-                bound -= int(longest_paths(flows.indptr, flows.operands, topological, flows.types == 0).max())
+            bound += bound_without(flows, rules < 0)  # nodes that no gradient reaches
     return batches, bound
 
 

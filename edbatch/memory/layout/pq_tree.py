@@ -88,20 +88,12 @@ class PQTree(Generic[T]):
         return [node.element for node in self.nodes if node.kind == "leaf"]  # type: ignore[misc]
 
     def __repr__(self) -> str:
-        text: list[str] = []
-        stack: list[int | str] = [0]
-        while stack:
-            top = stack.pop()
-            if isinstance(top, str):
-                text.append(top)
-                continue
-            kind, children, element = self.nodes[top]
+        text = [""] * len(self.nodes)
+        for number in range(len(self.nodes) - 1, -1, -1):
+            kind, children, element = self.nodes[number]
             left, right = {"P": "{}", "Q": "[]", "leaf": (str(element), "")}[kind]
-            text.append(left)
-            stack.append(right)
-            for child in reversed(children):
-                stack += [child, " "] if child != children[0] else [child]
-        return f"PQTree({''.join(text)})"
+            text[number] = f"{left}{' '.join([text[child] for child in children])}{right}"
+        return f"PQTree({text[0]})"
 
 
 class _Reduction:

@@ -6,26 +6,18 @@ A table is a NumPy array of records: compiled functions read `table[at]["field"]
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from edbatch.base.records import record_type
 
-
-class Access(IntEnum):
-    """How a batch reaches an operand."""
-
-    SLICE = 0  # consecutive rows: a view
-    SHARED = 1  # one row for the whole batch: a view
-    STRIDED = 2  # rows at a constant distance: a view
-    GATHER = 3  # rows of one window, copied side by side
-    GATHER_MANY = 4  # rows of several windows, copied side by side
-
-
-# For compiled functions, which take plain integers for constants; Python, too, compares these in less time.
-SLICE, SHARED, STRIDED, GATHER, GATHER_MANY = map(int, Access)
+# How a batch reaches an operand.
+SLICE = 0  # consecutive rows: a view
+SHARED = 1  # one row for the whole batch: a view
+STRIDED = 2  # rows at a constant distance: a view
+GATHER = 3  # rows of one window, copied side by side
+GATHER_MANY = 4  # rows of several windows, copied side by side
 
 
 class Batch(NamedTuple):
@@ -52,7 +44,7 @@ class Operand(NamedTuple):
     """The rows that a batch reads in one place of its nodes.
 
     Attributes:
-        access: an `Access`.
+        access: `SLICE`, ..., `GATHER_MANY`.
         window: what the rows are seen through; of `GATHER_MANY`: -1.
         first: the first row; of `GATHER`: where the list of rows begins in `Plan.indices`; of `GATHER_MANY`: number of
             the first segment.

@@ -58,10 +58,6 @@ class GrowingTables:
             table[:used] = given[:used]
         self._use(counts)
 
-    def clear(self) -> None:
-        """Have nothing in use, and the same room."""
-        self._use([0] * len(self.dtypes))
-
     def _hold(self, tables: Sequence[np.ndarray]) -> None:
         self._directory = ArrayTable(tables)  # at once: an interrupt leaves no address of what is gone
         self.bytes = sum(table.nbytes for table in tables)
@@ -105,6 +101,7 @@ class GrowingPlan(GrowingTables):
 
     Attributes:
         batches, indices, integers: these tables, with all their room; types: of the batches.
+        entries: directory of the `PlanTables`.
     """
 
     dtypes = BATCH, OPERAND, SEGMENT, *[np.dtype(np.int32)] * 3
@@ -113,11 +110,6 @@ class GrowingPlan(GrowingTables):
         self._used = np.zeros(1, USED)
         self._counts = self._used.view(np.int64)
         super().__init__()
-
-    @property
-    def entries(self) -> np.ndarray:
-        """Directory of the `PlanTables`."""
-        return self._directory.entries
 
     @property
     def used(self) -> Used:
@@ -129,6 +121,10 @@ class GrowingPlan(GrowingTables):
 
     def _use(self, counts: Sequence[int]) -> None:
         self._counts[:] = counts
+
+    def clear(self) -> None:
+        """Have nothing in use, and the same room."""
+        self._counts.fill(0)
 
     @property
     def tables(self) -> Plan:
@@ -150,6 +146,7 @@ class GrowingPlan(GrowingTables):
 
     def _hold(self, tables: Sequence[np.ndarray]) -> None:
         super()._hold((*tables, self._used))
+        self.entries = self._directory.entries
         self.batches, self.indices, self.integers = tables[0], tables[3], tables[4]
         self.types = self.batches["type"]
         batches, operands, segments, indices, integers, nodes = map(len, tables)

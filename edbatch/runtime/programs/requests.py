@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression, driven
-from edbatch.runtime.graph import forward
+from edbatch.runtime.graph import forward, listed_expressions
 
 Program: TypeAlias = Coroutine[Any, Any, Any] | Generator[Any, Any, Any]
 
@@ -145,10 +145,7 @@ def asked(request: Any) -> list[Expression]:
 
 def _checked(place: str, expressions: Any) -> list[Expression]:
     """A list of expressions, or an error."""
-    try:
-        listed = list(expressions)
-    except TypeError:
-        raise EdBatchError(f"{place}: expected a list of expressions, got {shown(expressions)}") from None
+    listed = listed_expressions(place, expressions)
     for at, expression in enumerate(listed):
         if not isinstance(expression, Expression):
             raise EdBatchError(f"{place}: value {at}: expected an expression, got {shown(expression)}")

@@ -15,7 +15,6 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.draws import stream
 from edbatch.graph.expression import Expression, driven
 from edbatch.runtime.graph import Graph, forward
-from edbatch.runtime.learned import Choice
 from edbatch.runtime.programs.forgetting import Forgetting
 from edbatch.runtime.programs.requests import Parts, Program, asked
 from edbatch.runtime.programs.task import Task
@@ -39,7 +38,7 @@ class Rounds:
         self._ended = ended
         self._catches = catches
         self._forgetting = Forgetting(graph) if forgets else None
-        graph.choice = graph.choice or Choice()
+        graph.in_rounds = True
         self._stream = stream(graph.stream, graph.programs)
         graph.programs += 1
         self._context = copy_context()

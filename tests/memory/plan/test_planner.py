@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from edbatch.compiling.array_table import ArrayTable
 from edbatch.memory.plan.addresses import ROWS
 from edbatch.memory.plan.columns import TypeColumns
-from edbatch.memory.plan.format import Access
+from edbatch.memory.plan.format import GATHER, SHARED, SLICE, STRIDED
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.planner import extend_plan
 
@@ -93,13 +93,13 @@ def planned(case, before=()):
 def fetched(plan, operand):
     """(window, row) of every entry of an operand, by its way of access."""
     access, window, start, distance, segments, count = operand
-    if access == Access.SLICE:
+    if access == SLICE:
         return [(window, start + i) for i in range(count)]
-    if access == Access.SHARED:
+    if access == SHARED:
         return [(window, start)] * count
-    if access == Access.STRIDED:
+    if access == STRIDED:
         return [(window, start + i * distance) for i in range(count)]
-    if access == Access.GATHER:
+    if access == GATHER:
         return [(window, row) for row in plan.indices[start : start + count].tolist()]
     found = [None] * count
     for window, rows, positions, n in plan.segments[start : start + segments].tolist():

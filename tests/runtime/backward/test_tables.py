@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import edbatch as eb
 from edbatch.devices import device
-from edbatch.memory.plan.format import Access
+from edbatch.memory.plan import format
 
 DIM = 3
 
@@ -92,7 +92,7 @@ def test_some_nodes_of_a_batch(where, read):
             operands = [both[i] if i % 3 else hs[at[i]] for i in range(n)]
         products = [a * b for a, b in zip(operands, others, strict=True)]
         eb.forward(products)  # before something has them in another order
-        assert Access[read.upper()] in graph._evaluation.plan.tables.operands["access"]
+        assert getattr(format, read.upper()) in graph._evaluation.plan.tables.operands["access"]
         weighted(some(products)).backward()
     want_hs, want_others = np.zeros((2 * n, DIM)), np.zeros((n, DIM))
     x, y = np.tanh(values(2 * n)), values(n) ** 2
