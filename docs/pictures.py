@@ -1,7 +1,7 @@
 """The pictures of the guide, drawn by the library itself.
 
-`python docs/pictures.py` writes docs/pictures/*.svg anew. They are of made-up
-lattices and trees; the same every time.
+`python docs/pictures.py` writes docs/pictures/*.svg: made-up lattices and trees,
+the same every time.
 """
 
 from __future__ import annotations
@@ -10,12 +10,19 @@ import sys
 from pathlib import Path
 
 import edbatch as eb
+import numpy as np
 from edbatch.base.drawing import write_figure
 from edbatch.data.lattices import random_lattices
 from matplotlib.figure import Figure
 
 FOLDER = Path(__file__).parent / "pictures"
-POLICIES = ("depth", "agenda", "sufficient", "critical-path")
+SAID = {
+    "none": "unmodified PyTorch",
+    "depth": "depth (TensorFlow Fold)",
+    "agenda": "agenda (DyNet)",
+    "sufficient": "sufficient (ED-Batch)",
+    "critical-path": "critical-path (the default)",
+}
 TREES = (((3, 7), 9), (4, (8, (1, 2))), (5, 6))
 COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#8172b3")
 
@@ -108,29 +115,30 @@ def tagged_lattices(lattices, policy) -> eb.Graph:
 
 
 def draw_schedules(path: Path, typed) -> None:
-    """A row for each policy: its batches, as high as they have nodes, by type."""
-    schedules = {name: eb.get_policy(name).schedule(typed) for name in POLICIES}
-    longest = max(map(len, schedules.values()))
-    figure = Figure(figsize=(8, 6), layout="constrained")
-    rows = figure.subplots(len(POLICIES), 1, sharex=True, sharey=True)
+    """A row for eager code and each policy: bars as high as batches have nodes."""
+    schedules = {name: eb.get_policy(name).schedule(typed) for name in SAID}
+    width = max(len(schedules[name]) for name in list(SAID)[1:])
+    figure = Figure(figsize=(8, 6.6), layout="constrained")
+    rows = figure.subplots(len(schedules), 1, sharex=True, sharey=True)
     for axes, (name, schedule) in zip(rows, schedules.items(), strict=True):
-        sizes, colours = (
-            schedule.offsets[1:] - schedule.offsets[:-1],
-            [COLOURS[kind] for kind in schedule.types],
-        )
+        shown = min(len(schedule), width)
         axes.bar(
-            range(len(schedule)),
-            sizes,
+            range(shown),
+            np.diff(schedule.offsets)[:shown] - 0.5,
             width=1.0,
-            color=colours,
+            bottom=0.5,  # of a logarithmic axis
+            color=[COLOURS[kind] for kind in schedule.types[:shown]],
             edgecolor="white",
             linewidth=0.4,
         )
-        axes.set_title(f"{name}: {len(schedule)} batches", loc="left", fontsize=10)
+        title = f"{SAID[name]}: {len(schedule)} batches"
+        if name == "none":
+            title += f" of one node (the first {shown} are shown)"
+        axes.set_title(title, loc="left", fontsize=10)
         axes.set_ylabel("nodes")
         axes.set_yscale("log")
         axes.spines[["top", "right"]].set_visible(False)
-        axes.set_xlim(-1, longest)
+        axes.set_xlim(-1, width)
     rows[-1].set_xlabel("batches, one after the other")
     names = [name.split("(")[0] for name in typed.names]
     handles = [rows[0].bar(0, 0, color=colour) for colour in COLOURS[: len(names)]]

@@ -190,20 +190,6 @@ def apply(diff, folder):
 
 
 USES = {
-    "encodings.py": """
-import edbatch as eb
-from edbatch.policy.encodings import describe
-from tests.policy.conftest import make_tree
-
-graphs = [make_tree(depth) for depth in (2, 3, 4)]
-policy = eb.learn(graphs, encoding="majority")
-assert policy.encoding == "majority" and policy.training.batches == policy.training.bounds
-policy.save("learned")
-for graph in graphs:
-    eb.get_policy("learned").schedule(graph).validate(graph)
-assert any("(most)" in row["state"] for row in policy.table())
-assert describe("majority", ["I", "O"], 1) == "I O (most)"
-""",
     "tests.fake_device": """
 import edbatch as eb
 
@@ -218,7 +204,7 @@ assert abs(W.grad() - [1, 1.9950548]).max() < 1e-6
 }
 
 
-@pytest.mark.parametrize("diff", blocks("diff"), ids=["encoding", "device"])
+@pytest.mark.parametrize("diff", blocks("diff"), ids=["device"])
 def test_a_diff_adds_what_it_says(diff, tmp_path):
     shutil.copytree(ROOT / "edbatch", tmp_path / "edbatch", ignore=shutil.ignore_patterns("__pycache__"))
     apply(diff, tmp_path)

@@ -29,13 +29,10 @@ FAMILIES = {
 }
 HEAD = f"""# Functions of PyTorch
 
-These are the functions, methods and attributes of PyTorch {VERSION} that [`edbatch.torch.Batched`](torch.md) supports
-for lazy tensors, of all that PyTorch lets other libraries define (`torch.overrides.get_overridable_functions`). Every
-other one is refused with an error that names it. `abs(_)` stands for `abs`
-and, as a method that works in place, `abs_`.
-
-Besides, lazy tensors have the operators `+ - * / ** @`, comparisons, `+=`, `-=`, `*=`, `/=`, `**=`, `abs`, `len`,
-indexing and iteration; `float`, `int` and `bool` read them; `torch.nn.utils.rnn` packs and pads them.
+[`edbatch.torch.Batched`](torch.md) supports these functions, methods and attributes of PyTorch {VERSION} for lazy
+tensors, and refuses every other overridable one by name. `abs(_)` stands for `abs` and the method `abs_`, which works
+in place. Lazy tensors also have the operators `+ - * / ** @`, comparisons, `+=` etc., `abs`, `len`, indexing and
+iteration; `float`, `int` and `bool` read them; `torch.nn.utils.rnn` packs and pads them.
 `python -m tests.torch.table` writes this page."""
 
 
@@ -82,9 +79,8 @@ def lines(named):
     listed["torch.Tensor"] = methods - functions - in_place
     for space, names in (listed | dict(sorted(spaces.items()))).items():
         if names:
-            text = f"- `{space}`: " + ", ".join(
-                f"`{marked[name] if 'Tensor' in space else name}`" for name in sorted(names)
-            )
+            text = ", ".join(marked[name] if "Tensor" in space else name for name in sorted(names))
+            text = f"- `{space}`: `{text}`"
             yield textwrap.fill(text, 160, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
