@@ -18,6 +18,7 @@ from edbatch.graph.options import Options, current_options
 from edbatch.kernels.cuda.cupy_driver import open_driver
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.runtime import learned
+from tests.cuda_fake import install
 from tests.emulated import libraries
 from tests.interrupts import end_blocks
 
@@ -57,6 +58,11 @@ def _no_old_garbage():
 
 
 def pytest_runtest_setup(item):
+    if item.config.getoption("--device") == "fake":
+        if install.missing():
+            pytest.skip(install.missing())
+    elif install.HERE in item.path.parents:
+        pytest.skip("run by -m cuda_fake")
     if item.get_closest_marker("cpu") and item.config.getoption("--device") != "cpu":
         pytest.skip("of the CPU alone")
     if item.get_closest_marker("gpu"):
@@ -67,8 +73,10 @@ def pytest_runtest_setup(item):
 
 
 def pytest_addoption(parser):
-    help = "where to run: on the CPU, on a GPU, or, slowly, on one that is emulated (tests/emulated)"
-    parser.addoption("--device", choices=("cpu", "cuda", "emulated"), default="cpu", help=help)
+    help = (
+        "where to run: on the CPU, on a GPU, or, slowly, on one that is emulated or faked (tests/emulated, cuda_fake)"
+    )
+    parser.addoption("--device", choices=("cpu", "cuda", "emulated", "fake"), default="cpu", help=help)
     parser.addoption("--share", metavar="K/N", help="run share K, from 0 on, of N shares of the tests")
     parser.addoption("--check-kernels", action="store_true", help="find races in kernels of the emulated GPU (slow)")
 
@@ -87,11 +95,15 @@ def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     libraries.checks = config.getoption("--check-kernels")
+    if config.getoption("markexpr") == "cuda_fake":
+        config.option.device = "fake"
     chosen = config.getoption("--device")
     if chosen == "cuda":
         need_gpu()
-    else:
+    elif chosen in ("cpu", "emulated"):
         emulate()
+    elif chosen == "fake" and not install.missing():
+        install.install()
     if chosen != "cpu":
         os.environ["EDBATCH_DEVICE"] = "cuda"
 
@@ -104,8 +116,13 @@ def need_gpu():
         raise pytest.UsageError(f"--device cuda: {missing}") from None
 
 
+@pytest.hookimpl(tryfirst=True)  # before those without the marker are left out
 def pytest_collection_modifyitems(config, items):
-    """Of all tests, the share that was asked for."""
+    """Everything that needs a GPU, and is not slow, runs on one that is faked, too; of all, the share asked for."""
+    for item in items:
+        needs_one = "cuda" in getattr(item, "fixturenames", ()) or item.get_closest_marker("gpu")
+        if (needs_one or install.HERE in item.path.parents) and not item.get_closest_marker("slow"):
+            item.add_marker("cuda_fake")
     if share := config.getoption("--share"):
         number, shares = map(int, share.split("/"))
         others = [item for item in items if zlib.crc32(item.nodeid.encode()) % shares != number]
@@ -130,7 +147,7 @@ def emulate():
 
 @pytest.fixture(scope="session")
 def cuda():
-    """A GPU: a real one with `--device cuda`, otherwise emulated."""
+    """A GPU: a real one with `--device cuda`, otherwise emulated or faked."""
     device = eb.device("cuda")
     device.backend  # noqa: B018 (or skip)
     return device

@@ -1,4 +1,4 @@
-"""CuPy's driver, on a GPU."""
+"""CuPy's driver, on a GPU; on one that is faked, there is more (tests/cuda_fake)."""
 
 import ctypes
 
