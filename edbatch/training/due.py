@@ -41,26 +41,31 @@ class Due:
             chosen = [(owner, members[0])] if whole and len(alike) == 1 else [(x, x) for x in members]
             self.applied += [(owner, x, one_of[ways[member]]) for x, member in chosen]
         self._backend = parameters[0].device.backend
-        self._storages = [storage(owner) for owner in by_storage(parameters)]
-        self._calls = [storage(owner).call(x) for owner, x, _ in self.applied]
-        self._run = self._backend.prepared([call.of_kernel for call in self._calls])
+        calls = [storage(owner).call(x) for owner, x, _ in self.applied]
+        self._calls, self._run = calls, self._backend.prepared([call.of_kernel for call in calls])
         self._sent: dict[Parameter, tuple[list[float], Any]] = {}  # the constants of the last update
         # All but tables keep their gradients where they are.
         self._tables = [x for x in measured if isinstance(x, LookupParameters)]
-        self._owners = [x for x in by_storage(parameters) if not isinstance(x, LookupParameters)]
-        self._gradients = [owner.gradient_array() for owner in self._owners]
+        self._places = [
+            (owner, owner.array, None if isinstance(owner, LookupParameters) else owner.gradient_array())
+            for owner in by_storage(parameters)
+        ]
         self._entries = [gradient_of(x) for x in measured if not isinstance(x, LookupParameters)]
         self._squares = self._backend.squares(self._entries)
-        self._rows = [call.give_gradient()[0] if call.table is None else 0 for call in self._calls]
+        self._rows = [call.give_gradient()[0] if call.table is None else 0 for call in calls]
+        self._of_tables = [(at, call) for at, call in enumerate(calls) if call.table is not None]
 
     def fits(self, parameters: Sequence[Parameter], group_of: Mapping[Parameter, int]) -> bool:
-        """Whether it is what these parameters need, and their gradients are where they were."""
-        known = self._group_of is group_of and self.parameters == parameters
-        if not known or [x.stack for x in parameters] != self._stacks:
+        """Whether it is what these parameters need, and they and their gradients are where they were."""
+        if self._group_of is not group_of or self.parameters != parameters:
             return False
-        if not all(storage.is_right for storage in self._storages):
-            return False
-        return all(x.gathers_in(kept) for x, kept in zip(self._owners, self._gradients, strict=True))
+        for parameter, stack in zip(parameters, self._stacks, strict=True):
+            if parameter.stack is not stack:
+                return False
+        for owner, array, gradient in self._places:
+            if owner.array is not array or not (gradient is None or owner.gathers_in(gradient)):
+                return False
+        return True
 
     def norm(self) -> float:
         """See `arrays.norm`: of all gradients."""
@@ -72,26 +77,22 @@ class Due:
 
     def give_constants(self, place: str, constants: Mapping[Parameter, list[float]]) -> None:
         """Have the rule's constants for each of those that `alike` names; errors as of `arrays.sent`."""
-        new = {
-            one: (given, sent(one, given, place))
-            for one, given in constants.items()
-            if one not in self._sent or self._sent[one][0] != given
-        }
-        if not new:
-            return
-        with signals_deferred():  # a kernel's call knows an address only: that array, and no other, is what is kept
-            self._sent |= new
-            for call, (_, _, one) in zip(self._calls, self.applied, strict=True):
-                if one in new:
-                    call.give_constants(new[one][1])
+        known = self._sent
+        new = {one: given for one, given in constants.items() if one not in known or known[one][0] != given}
+        if new:
+            sent_now = {one: (given, sent(one, given, place)) for one, given in new.items()}
+            with signals_deferred():  # a kernel's call knows an address only: that array, and no other, is kept
+                known |= sent_now
+                for call, (_, _, one) in zip(self._calls, self.applied, strict=True):
+                    if one in new:
+                        call.give_constants(known[one][1])
 
     def update(self) -> None:
         """Update all parameters by the constants that were given last, and forget their gradients."""
         held = []
-        for at, call in enumerate(self._calls):
-            if call.table is not None:
-                self._rows[at], kept = call.give_gradient()
-                held.append(kept)
+        for at, call in self._of_tables:
+            self._rows[at], kept = call.give_gradient()
+            held.append(kept)
         self._run(self._rows)
         for parameter in self.parameters:
             parameter.note_cleared()

@@ -62,7 +62,7 @@ def parameters_of(group: Group) -> list[Parameter]:
     if isinstance(params, Parameter):
         return [params]
     if isinstance(params, ParameterCollection):
-        return list(params)
+        return [*params]
     return [one for part in params for one in parameters_of({"params": part})]
 
 

@@ -55,15 +55,14 @@ class Rule:
         """
         if "scale" not in self.constants:
             raise EdBatchError(f"{place}.rule: expected a constant 'scale', which it multiplies the gradient by")
-        expected = dict.fromkeys(name for name in self.constants if name != "scale")
-        if not isinstance(given, dict) or given.keys() != expected.keys():
+        if not isinstance(given, dict) or {"scale", *given} != set(self.constants) or "scale" in given:
             got = ", ".join(map(str, given)) or "none" if isinstance(given, dict) else shown(given)
-            names = ", ".join(expected)
+            names = ", ".join([name for name in self.constants if name != "scale"])
             raise EdBatchError(f"{place}.constants: expected those of the rule by name ({names}), got {got}")
         for name, value in given.items():
             if value.__class__ is not float and not is_real(value):
                 raise EdBatchError(f"{place}.constants: {name}: expected a number, got {shown(value)}")
-        return [scale if name == "scale" else float(given[name]) for name in self.constants]
+        return [*map(float, map({"scale": scale, **given}.__getitem__, self.constants))]
 
 
 @cache

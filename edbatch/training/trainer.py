@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
+from operator import attrgetter, is_
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -109,9 +110,11 @@ class Trainer:
         allowed = [field.name for field in fields(self) if field.name not in ("model", "clip", "on_bad_gradient")]
         self.groups: list[Group] = groups_of(self._name, self.model, allowed)
         self._group_of()
+        self._fields = attrgetter(*[field.name for field in fields(self)])
+        self._checked_fields: tuple[Any, ...] | None = None  # hyper-parameters, as they were when they were checked
         self._ignores_decay = False
         self._checked()
-        self._ignores_decay = not self._decays()
+        self._ignores_decay, self._checked_fields = not self._decays(), None
         self._checked()
 
     def check(self) -> None:
@@ -184,7 +187,7 @@ class Trainer:
         clock = Clock({})
         group_of = self._group_of()
         optimizers = self._checked()
-        rates = [optimizer.learning_rate for optimizer in optimizers]
+        rates = [x.lr if x.lr.__class__ is float else x.learning_rate for x in optimizers]
         options = current_options()
         with next(iter(group_of)).device.backend.computing(options.record, options.precision, options.threads):
             due = self._due_of(group_of)
@@ -207,19 +210,21 @@ class Trainer:
                 self.steps += 1
                 for parameter in due.parameters:
                     updates[parameter] = updates.get(parameter, 0) + 1
-        sources = {x.source for x in due.parameters if x.source is not None}
-        for source in sources:
-            source.is_applied = True
         clock.stop("update")
-        graphs = {id(source.seconds): source.seconds for source in sources}
+        graphs: dict[int, dict[str, float]] = {}
+        for parameter in due.parameters:
+            if (source := parameter.source) is not None:
+                source.is_applied = True
+                graphs[id(source.seconds)] = source.seconds
         for seconds in graphs.values():  # evenly
             for stage, spent in clock.seconds.items():
                 seconds[stage] = seconds.get(stage, 0.0) + spent / len(graphs)
 
     def _tell_leftovers(self, parameters: Iterable[Parameter]) -> None:
         """Warn, once, where another optimizer was updated between gradients that were added up, as in a GAN."""
-        if self._told or not (names := [repr(x.name) for x in parameters if x.has_leftovers]):
+        if self._told or not any(map(attrgetter("has_leftovers"), parameters)):
             return
+        names = [repr(x.name) for x in parameters if x.has_leftovers]
         self._told = True
         warn(
             f"{self._name}.update: the gradient of {_listed(names)} is the sum of several calls of backward, and by "
@@ -358,9 +363,13 @@ class Trainer:
 
     def _checked(self) -> list[Self]:
         """The optimizer of each group; hyper-parameters may have been set since the last update."""
+        alone = len(self.groups) == 1 == len(self.groups[0]) and self.steps.__class__ is int and self.steps >= 0
+        if alone and self._checked_fields is not None and all(map(is_, self._fields(self), self._checked_fields)):
+            return [self]
         optimizers = [self._with(group) for group in self.groups]
         for optimizer in optimizers:
             optimizer.check()
+        self._checked_fields = self._fields(self)
         return optimizers
 
     def _group_of(self) -> dict[Parameter, int]:

@@ -27,6 +27,7 @@ from edbatch.runtime.backward.parameter_gradients import Gatherer, add_sum, add_
 from edbatch.runtime.backward.plan import BackwardPlan, check_batch, plan_backward
 from edbatch.runtime.backward.saving import Ran, stretches
 from edbatch.runtime.backward.seeds import give_seeds, places_of
+from edbatch.runtime.compile.program_table import ProgramTable
 from edbatch.runtime.execute import memory_of, run_batches
 from edbatch.runtime.plan_cache import plans as plan_cache
 from edbatch.runtime.state import GraphState
@@ -105,14 +106,14 @@ class Backward:
         Args:
             sources: compute those of inputs and constants too; wanted: nodes whose gradients are asked for.
         """
-        graph, table, ran = self._graph, self._graph.table, self._ran[-1]
+        graph, ran, programs = self._graph, self._ran[-1], self._graph.table.programs
         known, self.has_sources = graph.known, sources
         if known is not None:
             key = sources, current_options().plain, *ran.saved, None, *self._roots, None, *wanted
             plan = known.backward.get(key)
-            if plan is not None and (held := plan.ready.held(table.programs)) is not None:
+            if plan is not None and (held := plan.ready.held(programs)) is not None:
                 self.requires, self.sets, self.plans = plan.requires, plan.sets, [plan]
-                self._run(plan, held, ran.time, True)
+                self._run(plan, programs, held, ran.time, True)
                 return
         roots = np.array(self._roots, np.int64)
         self._begin_flow(roots, np.array(wanted, np.int64))
@@ -127,7 +128,7 @@ class Backward:
             if known is not None:
                 plan_cache.keep_backward(known, key, plan.copy())
             self.plans.append(plan)
-            self._run(plan, held, stretch.time, is_first)
+            self._run(plan, programs, held, stretch.time, is_first)
 
     def _begin_flow(self, roots: np.ndarray, wanted: np.ndarray) -> None:
         """Find out which nodes require a gradient, and have those flow into the roots."""
@@ -151,7 +152,7 @@ class Backward:
             if at >= 0:
                 live.see_operands(int(graph.plan.nodes[at]), graph.nodes, self.requires, self.sets)
 
-    def _run(self, plan: BackwardPlan, held: list[Any], time: int, is_first: bool) -> None:
+    def _run(self, plan: BackwardPlan, programs: ProgramTable, held: list[Any], time: int, is_first: bool) -> None:
         """Go back through a stretch of runs.
 
         Args:
@@ -168,7 +169,7 @@ class Backward:
             tables = plan.plan, backend.lists(plan.plan, integers), memory_of(graph, store, adds=True)
             scratch, _ = store.scratch.take(plan.ready.scratch, _BYTES)
             run_batches(
-                graph, 0, plan.batches, tables, graph.table.programs, scratch,
+                graph, 0, plan.batches, tables, programs, scratch,
                 lambda at: check_batch(plan, plan.plan.tables, at, graph, gradients),
             )  # fmt: skip
 

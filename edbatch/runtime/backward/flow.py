@@ -103,14 +103,15 @@ class Flow:
     def reserve(self, nodes: int, sets: int) -> None:
         """Have room for so many nodes, and for so many sets; of columns that grow, only those of sets are kept."""
         before = self.columns
-        of_nodes, of_sets, room = before[:4], before[4:], len(before.rows)
+        of_nodes, rows, operands = before[:4], before.rows, before.operands
         if nodes > len(before.sets):
             of_nodes = np.empty(2 * nodes, BOOL), np.empty(2 * nodes, INT64), np.empty(2 * nodes, PART), before.n_parts
-        if sets > room:
-            of_sets = tuple(np.append(column, np.zeros(2 * sets - room, INT64)) for column in of_sets)
-        if of_nodes[0] is not before[0] or of_sets[0] is not before[4]:
+        if sets > len(rows):
+            more = np.zeros(2 * sets - len(rows), INT64)
+            rows, operands = np.append(rows, more), np.append(operands, more)
+        if of_nodes[0] is not before[0] or rows is not before.rows:
             # At once: an interrupt leaves no address of what is gone.
-            self._directory = ArrayTable(FlowColumns(*of_nodes, *of_sets))
+            self._directory = ArrayTable(FlowColumns(*of_nodes, rows, operands))
 
 
 @compiled(small=True)

@@ -92,7 +92,7 @@ def add_terms(rows: TypeRows, table: Any, graph: GraphState, gatherer: Gatherer)
         elif len(parts) == 1:
             add_sum(parameter, parts[0], backend, term.view)
         else:
-            _add_product(parameter, *parts, backend)
+            _add_product(parameter, parts[0], parts[1], backend)
 
 
 def add_sum(parameter: Parameter, rows: Any, backend: Backend, view: View | None = None) -> None:
