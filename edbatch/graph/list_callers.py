@@ -12,7 +12,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.block import one_node
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
-from edbatch.graph.expression_list import listed
+from edbatch.graph.expression_list import ExpressionList, listed
 from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.node_type import NodeType, node_type
 from edbatch.graph.op import Op
@@ -54,8 +54,7 @@ def over(
 ) -> Callable[..., Expression]:
     """The caller of ops of two lists of one length, of an operand before them, if the op has one, and of arguments.
 
-    What is called takes the operand, or None, the lists, the arguments in a tuple and their `kinds`. It raises an
-    `EdBatchError` if lists are empty or of several lengths, or operands do not fit.
+    What is called takes the operand, or None, the lists, the arguments in a tuple and their `kinds`.
 
     Args:
         attributes_of: (operand before the lists, arguments) -> the op's attributes.
@@ -63,26 +62,50 @@ def over(
     known: dict[Any, NodeType] = {}
 
     def call(single: Any, one: Any, other: Any, argument: tuple[Any, ...] = (), kinds: Any = ()) -> Expression:
-        first = listed(op.name, one, single.graph if isinstance(single, Expression) else None)
-        graph = first.graph
-        second = first if other is one else listed(op.name, other, graph)
-        if len(first) != len(second):
-            raise EdBatchError(f"{op.name}: expected lists of one length, got {len(first)} and {len(second)}")
-        if op.singles and not (single.__class__ is Expression and single.graph is graph):
-            attributes_of(single, argument)  # or raise an error about what was given
-            graph_of(op.name, (single, first[0], second[0]))
-            single = to_node(graph, to_operand(op.name, graph, single))
-        before = (single,) if op.singles else ()
-        specs = *(x.spec for x in before), first.spec_of_each, second.spec_of_each
-        key = argument, kinds, specs
+        if one.__class__ is not ExpressionList or other.__class__ is not ExpressionList:
+            first = listed(op.name, one, single.graph if isinstance(single, Expression) else None)
+            one, other = first, first if other is one else listed(op.name, other, first.graph)
+        graph = one.graph
+        key = argument, kinds, getattr(single, "spec", None), one.spec_of_each, other.spec_of_each
         try:
             type = known[key]
         except (KeyError, TypeError):
-            attributes = attributes_of(single, argument)
-            note_numbers(graph, op, attributes)
-            type = node_type(op, tuple(attributes.items()), specs)
-            if is_told(argument):
-                known[key] = type
-        return graph.add(type, [len(before) + 2 * len(first), *(x.id for x in before), *first.ids, *second.ids])
+            type = None
+        is_of_graph = other.graph is graph and (not op.singles or single.graph is graph)
+        if type is None or not is_of_graph or len(one) != len(other):
+            attributes = tuple(attributes_of(single, argument).items())
+            found = over_lists(op, (single,) * op.singles, (one, other), attributes)
+            if is_told(argument) and (not op.singles or isinstance(single, Expression)):
+                known[key] = found.graph.type_of(found)
+            return found
+        before = [single.id] if op.singles else []
+        return graph.add(type, [len(before) + 2 * len(one), *before, *one.ids, *other.ids])
 
     return call
+
+
+def over_lists(
+    op: Op, singles: tuple[Any, ...], lists: tuple[Iterable[Any], ...], attributes: tuple[tuple[str, Any], ...] = ()
+) -> Expression:
+    """Record an op over lists.
+
+    Args:
+        singles: its operands before the lists.
+        lists: all of one length.
+        attributes: of the type.
+
+    Raises:
+        EdBatchError: lists are empty or of several lengths, or operands do not fit.
+    """
+    expressions = [x for x in singles if isinstance(x, Expression)]
+    read = [listed(op.name, xs, expressions[0].graph if expressions else None) for xs in lists]
+    graph = read[0].graph
+    if any(len(xs) != len(read[0]) for xs in read):
+        lengths = " and ".join(str(len(xs)) for xs in read)
+        raise EdBatchError(f"{op.name}: expected lists of one length, got {lengths}")
+    graph_of(op.name, (*expressions, *(xs[0] for xs in read)))
+    note_numbers(graph, op, dict(attributes))
+    nodes = [to_node(graph, to_operand(op.name, graph, x)) for x in singles]
+    type = node_type(op, attributes, (*(x.spec for x in nodes), *(xs.spec_of_each for xs in read)))
+    ids = [id for xs in read for id in xs.ids]
+    return graph.add(type, [len(nodes) + len(ids), *(x.id for x in nodes), *ids])

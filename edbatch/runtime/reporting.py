@@ -10,7 +10,7 @@ import numpy as np
 
 from edbatch.base.drawing import Arrow, Box, Diagram
 from edbatch.base.stopwatch import Passed
-from edbatch.graph.cell.tracing import same
+from edbatch.graph.cell.tracing import difference
 from edbatch.graph.options import current_options
 from edbatch.policy.policy import Policy
 from edbatch.policy.typed_graph import TypedGraph, lower_bound
@@ -60,7 +60,9 @@ def _cells_once(table: TypeTable, present: np.ndarray, graph: TypedGraph) -> Typ
     for at, kind in enumerate(present.tolist()):
         type = table.bound[kind].type
         body, others = type.op.body, seen.setdefault(type.name, {})
-        instead.append(at if body is None else next((x for x, other in others.items() if same(body, other)), at))
+        instead.append(
+            at if body is None else next((x for x, other in others.items() if not difference(body, other)), at)
+        )
         if body is not None:
             others.setdefault(instead[-1], body)
     if instead == list(range(len(instead))):

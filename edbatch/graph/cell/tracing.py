@@ -76,11 +76,12 @@ def trace_cell(
     try:
         body, tree, trace = run(name, function, given, graph)
         again = run(name, function, given, graph)
-        if not same(body, again[0]) or tree != again[1]:
+        found = difference(body, again[0]) or ("what it returns" if tree != again[1] else "")
+        if found:
             guard = function_state(f"cell {name}", function, *roots)
             run(name, function, given, graph)
             change = guard.change(*roots)
-            found = difference(body, again[0]) if change is None else f"{change.path} changes while it runs"
+            found = found if change is None else f"{change.path} changes while it runs"
             raise EdBatchError(
                 f"keeps state: traced twice, it computes two different things ({found}); a cell must be a function of "
                 "its arguments, of parameters, and of what does not change while it runs. Use eb.dropout, or pass what "
@@ -102,7 +103,7 @@ def trace_cell(
     specs = tuple([next(payloads).limit if is_integer(x) else x.spec for x in given.operands])
     enlarging, right = frozenset(trace.enlarging), {"expression_class": class_of_one(graph), "serial": graph.serial}
     for one in known:
-        if same(one.body, body) and (one.tree, one.specs, one.enlarging) == (tree, specs, enlarging):
+        if not difference(one.body, body) and (one.tree, one.specs, one.enlarging) == (tree, specs, enlarging):
             return replace(one, guard=guard, **right)
     integers = [at for at, x in enumerate(given.operands) if is_integer(x)]
     of_integers = dict(zip(integers, trace.payloads, strict=False))  # others are drawn
@@ -165,38 +166,28 @@ def run(name: str, function: Callable[..., Any], given: Arguments, graph: Column
     return body_of(trace, arguments, [x.id for x in nodes], len(trace.payloads)), tree, trace
 
 
-def same(a: Body, b: Body) -> bool:
-    """Whether two traces are of one computation."""
-    return a.outputs == b.outputs and len(a.nodes) == len(b.nodes) and _first_difference(a, b) is None
-
-
-def _first_difference(a: Body, b: Body) -> str | None:
-    """The first node in which two bodies differ, in words."""
+def difference(a: Body, b: Body) -> str:
+    """The first thing in which two traces of one function differ; empty if they compute the same."""
     for x, y in zip(a.nodes, b.nodes, strict=False):
         if (x.type, x.operands, x.payload) != (y.type, y.operands, y.payload):
             return f"{x.type}, then {y.type}" if x.type is not y.type else f"{x.type}, of other operands"
         if _bits(x.value) != _bits(y.value):
             return f"a number that was {x.value}, then {y.value}"
-    return None
+    if len(a.nodes) != len(b.nodes):
+        return f"{len(a.nodes)} operations, then {len(b.nodes)}"
+    return "" if a.outputs == b.outputs else "what it returns"
 
 
 def _bits(value: Any) -> Any:
     return value if value is None else (value.shape, value.tobytes())
 
 
-def difference(a: Body, b: Body) -> str:
-    """The first thing in which two traces of one function differ."""
-    lengths = len(a.nodes), len(b.nodes)
-    others = "what it returns" if lengths[0] == lengths[1] else "{} operations, then {}".format(*lengths)
-    return _first_difference(a, b) or others
-
-
 def expect_same(name: str, function: Callable[..., Any], given: Arguments, graph: Columns, known: CellTrace) -> None:
     """Trace once more, and raise an error if the function computes something else now."""
     body, tree, _ = run(name, function, given, graph)
-    if not same(body, known.body) or tree != known.tree:
+    found = difference(known.body, body) or ("what it returns" if tree != known.tree else "")
+    if found:
         raise EdBatchError(
-            f"cell {name}: it computes something else than when it was traced ({difference(known.body, body)}), and "
-            "nothing that it is compared by has changed; pass what it depends on as an argument, or as a keyword-only "
-            "parameter"
+            f"cell {name}: it computes something else than when it was traced ({found}), and nothing that it is "
+            "compared by has changed; pass what it depends on as an argument, or as a keyword-only parameter"
         )

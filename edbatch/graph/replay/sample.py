@@ -121,8 +121,7 @@ class Sample:
         elif hasattr(kind, "__dlpack__") and (held := _bits_of_tensor(value)) is not None:
             self.bytes += 2 * len(held)
             self._found.append(held)
-            read = _bits_of_tensor if value.ndim else _number_of_tensor
-            self._parts.append((read, value, read(value)))
+            self._parts.append((_bits_of_tensor, value, held))
         else:
             self._refuse(value, "whose changes cannot be seen")
 
@@ -207,11 +206,6 @@ def _bits_of_tensor(value: Any) -> bytes | None:
         return _bits_of_array(np.asarray(value))
     except (TypeError, RuntimeError):
         return None
-
-
-def _number_of_tensor(value: Any) -> Any:
-    """Of one without axes, which is faster."""
-    return None if getattr(value, "requires_grad", False) else value.item()
 
 
 def _attributes_of(value: Any) -> tuple[Any, ...]:
