@@ -163,6 +163,18 @@ class Over(IntEnum):
 OVER_CALLS, OVER_ELEMENTS, OVER_LISTS = map(int, Over)
 
 
+class Grouping(IntEnum):
+    """What the groups of a kernel are: how many threads of a GPU may share one."""
+
+    NONE = 0  # each entry is computed by itself
+    ORDERED = 1  # entries are taken one after the other
+    COLUMNS = 2  # neighbours in memory are of neighbouring groups
+    ENTRIES = 3  # neighbours in memory are of one group
+
+
+UNGROUPED, ORDERED, COLUMNS, ENTRIES = map(int, Grouping)
+
+
 class KernelStep(NamedTuple):
     """A kernel of the kernel language.
 
@@ -175,7 +187,7 @@ class KernelStep(NamedTuple):
         groups, entries: of a row, the groups, and the entries of one; if each entry is computed by itself, 1 and all.
             The axis of lists counts as 1.
         scratch: numbers that it keeps for each entry of a group.
-        lanes: threads that a GPU computes a group with; 0 if each entry is computed by itself.
+        grouping: a `Grouping`.
         over: an `Over`.
     """
 
@@ -188,7 +200,7 @@ class KernelStep(NamedTuple):
     groups: int
     entries: int
     scratch: int
-    lanes: int
+    grouping: int
     over: int = Over.CALLS
     code: int = Code.KERNEL
 

@@ -19,8 +19,8 @@ from edbatch.kernels.backend import Backend
 from edbatch.kernels.program import Task
 from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.windows import Windows
+from edbatch.runtime.compile.lengths import is_ours
 from edbatch.runtime.compile.program import FORWARD, Program
-from edbatch.runtime.compile.structure import structure_of
 
 
 class BoundType:
@@ -38,9 +38,8 @@ class BoundType:
         self.window = windows.plain(type.out.shape, type.out.dtype)
         self._backend = backend
         self._programs: dict[bool, Program] = {}  # by whether they are plain
-        if type.op.composite is not None and not (structure := structure_of(type)[0]).is_open:
+        if type.op.composite is not None and not is_ours(type.op):
             body_of_type(type)  # where it cannot be opened, nothing has changed so far
-            structure.is_open = structure.is_ours
         self.derivatives: dict[Any, Any] = {}
 
     def program(self) -> Program | None:

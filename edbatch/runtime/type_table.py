@@ -62,7 +62,9 @@ class TypeTable(ColumnsOfTypes):
         self.live_outputs = LiveOutputs(self)
         self.rules = GradientRules(self)
         # By whether they are plain, and by whether they save.
-        self._programs = [(ProgramTable(self._program), ProgramTable(self._saving_program)) for _ in range(2)]
+        self._programs = [
+            tuple(ProgramTable(of, self.backend) for of in (self._program, self._saving_program)) for _ in range(2)
+        ]
         self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
         self._directory: ArrayTable[TypeColumns] | None = None
         super().__init__()

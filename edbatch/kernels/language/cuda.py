@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from itertools import count
 
-from edbatch.kernels.language.analysis import Analysis, analysis_of
+from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.cuda_values import Values
 from edbatch.kernels.language.given import INTEGER
 from edbatch.kernels.language.ir import (
@@ -64,21 +64,6 @@ def source_of(kernel: Kernel, name: str = "kernel") -> str:
         <BLANKLINE>
     """
     return _Writer(kernel, analysis_of(kernel)).text(name)
-
-
-def lanes_of(analysis: Analysis, groups: int, entries: int) -> int:
-    """How many threads compute a group; 0 if each entry is computed by itself.
-
-    Args:
-        groups: of a row.
-        entries: of a group.
-    """
-    if not analysis.grouped:
-        return 0
-    # Where neighbours in memory are of neighbouring groups, and not of one, a thread each.
-    if analysis.ordered or entries <= 16 or (analysis.columns and groups >= 32):
-        return 1
-    return 32 if entries <= 1024 else 256
 
 
 class _Writer(Values):

@@ -18,7 +18,7 @@ from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
 from edbatch.runtime.backward.flow import ROW, FlowTables
-from edbatch.runtime.compile.families import made_for
+from edbatch.runtime.compile.lengths import made_for
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.type_columns import BoundType
 

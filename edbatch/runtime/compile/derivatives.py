@@ -24,10 +24,10 @@ from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.kernels.backend import Backend
-from edbatch.runtime.compile.families import made_for
-from edbatch.runtime.compile.linked import Linked
+from edbatch.runtime.compile.lengths import made_for
 from edbatch.runtime.compile.program import SAVING, Program
 from edbatch.runtime.compile.side_by_side import gathered
+from edbatch.runtime.compile.tables import Tables
 from edbatch.runtime.type_columns import BoundType
 
 
@@ -186,19 +186,15 @@ def _compiled(
 
     program = Program(type, what, lambda of: (made(of).body, made(of).columns), backend)
 
-    def both(of: NodeType) -> tuple[CompiledDerivative, Linked | None]:
+    def both(of: NodeType) -> tuple[CompiledDerivative, Tables | None]:
         found = made(of)
         reads = frozenset([spec for node in found.body.nodes for spec in node.type.parameters])
         how = CompiledDerivative(found.width, found.given, found.operands, found.terms, reads)
-        return how, program.linked(of) if found.body.outputs else None
+        return how, program.made(of) if found.body.outputs else None
 
-    how, linked = made_for(
-        type, ("derivative", what), both, backend, lambda found: found[1] is None or found[1].is_right()
-    )
-    if linked is None:
-        return how
-    program.take(linked)
-    return how._replace(program=program)
+    key = "derivative", what, backend
+    how, program.known = made_for(type, key, both, lambda found: found[1] is None or found[1].is_right())
+    return how if program.known is None else how._replace(program=program)
 
 
 def _saving(type: NodeType, what: Hashable, backend: Backend) -> Saving | None:
@@ -206,14 +202,13 @@ def _saving(type: NodeType, what: Hashable, backend: Backend) -> Saving | None:
         return None
     program = Program(type, SAVING, _saving_body, backend)
 
-    def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Linked] | None:
-        return (*_places(of), program.linked(of)) if _saved(of)[0] else None
+    def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Tables] | None:
+        return (*_places(of), program.made(of)) if _saved(of)[0] else None
 
-    found = made_for(type, what, all_of, backend, lambda found: found is None or found[2].is_right())
+    found = made_for(type, (what, backend), all_of, lambda found: found is None or found[2].is_right())
     if found is None:
         return None
-    places, width, linked = found
-    program.take(linked)
+    places, width, program.known = found
     return Saving(program, places, width)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import ref
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, name_of
 from edbatch.kernels.backend import Backend
-from edbatch.kernels.language.analysis import analysis_of
+from edbatch.kernels.language.analysis import Analysis, analysis_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import (
     ARGUMENT_OF,
@@ -29,6 +30,7 @@ from edbatch.kernels.program import (
     TRANSPOSED,
     Argument,
     Code,
+    Grouping,
     KernelStep,
     Move,
     Multiply,
@@ -39,16 +41,16 @@ from edbatch.kernels.program import (
     Storage,
     step_table,
 )
-from edbatch.runtime.compile.linked import Fixed, Linked, number_row, shape_of
 from edbatch.runtime.compile.places import RESULT, SAVED, Parts, Place, Row
 from edbatch.runtime.compile.steps import CellStep, Operand
+from edbatch.runtime.compile.tables import Fixed, Tables
 
 _ROWS: dict[Row, Storage] = {RESULT: Storage.RESULT, SAVED: Storage.SAVED}
 
 
 @dataclass
 class Link:
-    """Makes tables, of a cell's steps in order; `widths`: `scratch`, `out` and `least` of a `Linked`.
+    """Makes tables, of a cell's steps in order; `widths`: of these, from `width` to `least`.
 
     What is written to neither the result's rows nor the saved ones is an argument, too, after the body's.
     """
@@ -57,8 +59,7 @@ class Link:
     _steps: list[CellStep]
     _parts: Parts
     _places: dict[int, Place]
-    _widths: tuple[int, int, int]
-    _element_width: int
+    _widths: tuple[int, int, int, int]
     _backend: Backend
 
     @property
@@ -66,7 +67,7 @@ class Link:
         """Of all values, by name."""
         return name_of(self._body.dtype)
 
-    def linked(self) -> Linked:
+    def tables(self) -> Tables:
         """The program as parameters lie now."""
         body = self._body
         self._slots: list[Slot] = []
@@ -111,26 +112,21 @@ class Link:
             if row not in _ROWS:
                 spec = spec_of_value(body, value)
                 arguments.append(Argument(self.row(row), spec.size, Move.UNLESS_FOLLOWED, int(spec.each)))
+        held = [*(self._arrays[number] for number in constants if number in self._slot_of), *self._rows]
         addresses = [self._backend.address(array) for array in self._fixed]
-        made = Linked(
+        handles = self._backend.handles(list(self._kernels))
+        fixed = Fixed(handles, addresses, tuple(self._parameters), held)
+        del self._fixed, self._arrays, self._rows  # which are parameters' arrays, too
+        return Tables(
             records(self._slots, SLOT),
             records(arguments, ARGUMENT_OF),
-            step_table([step._replace(lanes=0) if isinstance(step, KernelStep) else step for step in steps]),
+            step_table(steps),
             records(self._place_list, POSITION),
             *self._widths,
             body.dtype.itemsize,
-            Fixed(
-                tuple(self._kernels),
-                tuple(self._backend.handles(list(self._kernels))),
-                tuple(addresses),
-                tuple(self._parameters),
-                (*(self._arrays[number] for number in constants if number in self._slot_of), *self._rows),
-            ),
-            self._element_width,
             next((at for at, spec in enumerate(body.arguments) if spec.each), -1),
+            fixed,
         )
-        del self._fixed, self._arrays, self._rows  # which are parameters' arrays, too
-        return made
 
     def at(self, operand: Operand) -> tuple[int, int]:
         """Slot and column of a value or a vector of parameters."""
@@ -193,13 +189,15 @@ class Link:
         counts = len(places), len(sizes), len(words), len(integers)
         over = Over.CALLS if lists is None else Over.ELEMENTS if lists < kernel.outer else Over.LISTS
         sizes = [size if axis != lists else 1 for axis, size in enumerate(sizes)]
-        return KernelStep(number, first, *counts, *shape_of(analysis, sizes), over)
+        groups = math.prod(sizes[: analysis.kernel.outer]) if analysis.grouped else 1
+        entries = math.prod(sizes) // groups
+        return KernelStep(number, first, *counts, groups, entries, analysis.scratch_rows, grouping(analysis), over)
 
     def call_step(self, call: object, places: Sequence[tuple[int, int]]) -> KernelStep:
         """The step that calls an object of Python, which somebody holds as long as there may be graphs."""
         first = len(self._place_list)
         self._place_list += [*places, (0, id(call))]
-        return KernelStep(0, first, len(places), 0, 1, 0, 1, 1, 0, 0, code=Code.CALL)
+        return KernelStep(0, first, len(places), 0, 1, 0, 1, 1, 0, Grouping.NONE, code=Code.CALL)
 
     @property
     def backend(self) -> Backend:
@@ -244,6 +242,27 @@ class Link:
             array = parameter_array(spec)
             self._parameters.append((spec, ref(array)))
             self._arrays[of] = array[None]
+
+
+def number_row(numbers: Iterable[float], dtype: np.dtype, backend: Backend) -> Any:
+    """An array [1, k] of numbers that kernels read: one for all that read the same. It is not written to."""
+    with np.errstate(over="ignore"):
+        row = np.array([[*numbers]]).astype(dtype)
+    key = backend, dtype, row.tobytes()
+    found = _number_rows.get(key)
+    if found is None:
+        found = _number_rows[key] = backend.from_host(row, "C")
+    return found
+
+
+_number_rows: WeakValueDictionary[tuple[Backend, np.dtype, bytes], Any] = WeakValueDictionary()
+
+
+def grouping(analysis: Analysis) -> Grouping:
+    """How a GPU may share a group of a kernel's entries among threads."""
+    if not analysis.grouped:
+        return Grouping.NONE
+    return Grouping.ORDERED if analysis.ordered else Grouping.COLUMNS if analysis.columns else Grouping.ENTRIES
 
 
 def check_product(step: Step, slots: Sequence[Slot]) -> None:

@@ -19,14 +19,14 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
 from edbatch.kernels.program import ONE_BLOCK
 from edbatch.runtime.compile.call_step import call_step
-from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.fused_steps import fused_step
+from edbatch.runtime.compile.lengths import made_for
 from edbatch.runtime.compile.link import Link
-from edbatch.runtime.compile.linked import Linked, Tables
 from edbatch.runtime.compile.placed_steps import placed_steps
 from edbatch.runtime.compile.places import RESULT, SAVED, Parts, Row, parts_of, place_values
 from edbatch.runtime.compile.side_by_side import gathered, moved
 from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step, product_steps
+from edbatch.runtime.compile.tables import Tables
 
 # A batch is cut into blocks of calls whose intermediates have room (`Backend.block_bytes`). But a product of a block
 # brings its weights into another order first, unless they are small, and that has to be little beside the product.
@@ -50,7 +50,7 @@ class Program:
         body: given a type, what to compute, and per output where it begins in a row of the result.
 
     Attributes:
-        width, element_width: entries of scratch per call, and per element of its list.
+        known: its tables, once they are made.
     """
 
     def __init__(
@@ -58,8 +58,7 @@ class Program:
     ) -> None:
         self._type, self._what, self._body, self._backend = type, what, body, backend
         self._plain = current_options().plain
-        self._tables: Tables | None = None
-        self.width = self.element_width = 0
+        self.known: Tables | None = None
 
     def tables(self) -> Tables:
         """What the interpreter reads, see `Tables.held`; made anew where the storage of a parameter has changed.
@@ -67,21 +66,15 @@ class Program:
         Raises:
             EdBatchError: a parameter is gone.
         """
-        if self._tables is None:
-            what = "program", self._what, self._plain
-            self.take(made_for(self._type, what, self.linked, self._backend, Linked.is_right))
-        elif self._tables.parameters and self._tables.held() is None:
-            self.take(self.linked(self._type))
-        assert self._tables is not None
-        return self._tables
+        if self.known is None:
+            what = "program", self._what, self._plain, self._backend
+            self.known = made_for(self._type, what, self.made, Tables.is_right)
+        elif not self.known.is_right():
+            self.known = self.made(self._type)
+        return self.known
 
-    def take(self, linked: Linked) -> None:
-        """Have this program."""
-        self.width, self.element_width = linked.scratch, linked.element_scratch
-        self._tables = linked.tables(self._backend)
-
-    def linked(self, type: NodeType) -> Linked:
-        """The program of a type of this structure."""
+    def made(self, type: NodeType) -> Tables:
+        """The tables of a type of this structure."""
         parts = gathered(type) if self._what == FORWARD else None
         if parts is not None:
             rest = None if parts[0] is None else self._turned(parts[0])
@@ -92,12 +85,12 @@ class Program:
         last = body.nodes[-1]
         if last.type.op is TRANSPOSE and last.operands == (Value(0),) and body.outputs == (Value(1),):
             return self._turned(last.type)
-        return self._link_of(type, body, columns).linked()
+        return self._link_of(type, body, columns).tables()
 
-    def _turned(self, type: NodeType) -> Linked:
-        """The program of a transposition, by itself or as a part of this: lengths are found from others."""
-        what = "turned", self._plain
-        return made_for(type, what, lambda of: self._link_of(of, body_of_type(of)[0], (0,)).linked(), self._backend)
+    def _turned(self, type: NodeType) -> Tables:
+        """The tables of a transposition, by itself or as a part of this: lengths are found from others."""
+        what = "turned", self._plain, self._backend
+        return made_for(type, what, lambda of: self._link_of(of, body_of_type(of)[0], (0,)).tables())
 
     def _link_of(self, type: NodeType, body: Body, columns: tuple[int, ...]) -> Link:
         # What puts parts together, or takes them apart, has no kernel of all of them: each number would have its own.
@@ -140,7 +133,7 @@ def link_of(
     parts = parts_of(body, in_result, rows)
     steps = _steps_of(body, plain, parts)
     steps += [copy_step(value, spec_of_value(body, value).size, None, column) for column, value in copied]
-    places, (scratch, element_scratch) = place_values(body, steps, parts)
+    places, widths = place_values(body, steps, parts)
     weights = [
         operand.size
         for node in body.nodes
@@ -150,7 +143,7 @@ def link_of(
     ]
     calls = any(node.type.op.call is not None for node in body.nodes)
     least = ONE_BLOCK if calls else min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
-    return Link(body, steps, parts, places, (scratch, width, least), element_scratch, backend)
+    return Link(body, steps, parts, places, (*widths, width, least), backend)
 
 
 def _steps_of(body: Body, plain: bool, parts: Parts) -> list[CellStep]:

@@ -13,6 +13,7 @@ from edbatch.base.records import record_type, records, words_of
 from edbatch.compiling.array_table import ArrayTable, HasTables
 from edbatch.compiling.compiled import compiled
 from edbatch.graph.spec import ParameterSpec
+from edbatch.kernels.backend import Backend
 from edbatch.kernels.program import (
     ARGUMENT_OF,
     EXTENT,
@@ -27,8 +28,8 @@ from edbatch.kernels.program import (
 from edbatch.kernels.tables import Programs, plan_in
 from edbatch.memory.plan.format import Plan
 from edbatch.runtime.compile.growing_table import GrowingTable
-from edbatch.runtime.compile.linked import Tables, arrays_of
 from edbatch.runtime.compile.program import Program
+from edbatch.runtime.compile.tables import Tables, arrays_of
 
 _versions = itertools.count()
 _PARTS = {
@@ -86,6 +87,7 @@ class ProgramTable:
 
     Args:
         program: what computes a type, by its number, if it is compiled.
+        backend: of the device.
 
     Attributes:
         directory: of the tables, as compiled loops read them.
@@ -95,8 +97,8 @@ class ProgramTable:
     directory: ArrayTable[Programs]
     version: int
 
-    def __init__(self, program: Callable[[int], Program | None]) -> None:
-        self._program = program
+    def __init__(self, program: Callable[[int], Program | None], backend: Backend) -> None:
+        self._program, self._backend = program, backend
         self._running: dict[int, Program] = {}
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
@@ -130,7 +132,7 @@ class ProgramTable:
                     continue
                 self._running[kind] = program
             tables = self._tables.get(kind)
-            if tables is not None and not tables.parameters:
+            if tables is not None and not tables.fixed.parameters:
                 continue
             while tables is None or (arrays := tables.held()) is None:
                 # Noted first, and until they are joined: a later type may fail, and an interrupt come at any time.
@@ -147,7 +149,7 @@ class ProgramTable:
     def ready(self, kinds: Iterable[int], scratch: int) -> Ready:
         """Programs of these types, which have been prepared, to be run again; `scratch`: bytes that they need then."""
         found = [tables for kind in kinds if (tables := self._tables.get(kind)) is not None]
-        parameters = {spec: known for tables in found for spec, known in tables.parameters}
+        parameters = {spec: known for tables in found for spec, known in tables.fixed.parameters}
         return Ready(self.version, tuple(parameters.items()), scratch)
 
     def scratch(self, plan: HasTables[Plan], first: int, stop: int) -> int:
@@ -184,22 +186,21 @@ class ProgramTable:
     def _append(self, kinds: Sequence[int]) -> None:
         """Append the tables of some types."""
         new, first = [self._tables[kind] for kind in kinds], len(self._extents)
-        counts = np.array([[len(getattr(tables, part)) for part in _PARTS] for tables in new])
+        parts = [
+            (one.slots, one.arguments, one.steps, one.places, one.fixed.kernels, one.fixed.addresses) for one in new
+        ]
+        counts = np.array([[len(part) for part in of] for of in parts])
         ends = np.cumsum(counts, axis=0) + [len(table) for table in self._parts.values()]
         extents = np.empty((len(kinds), len(Extent._fields)), np.int64)
         extents[:, _BEGINS], extents[:, _ENDS] = ends - counts, ends[:, : len(_ENDS)]
-        extents[:, _OTHERS] = [(tables.calls, tables.itemsize, tables.lists) for tables in new]
-        for part, table in self._parts.items():
-            table.append([getattr(tables, part) for tables in new])
+        calls = [tables.calls(self._backend) for tables in new]
+        extents[:, _OTHERS] = [(most, tables.itemsize, tables.lists) for most, tables in zip(calls, new, strict=True)]
+        for table, more in zip(self._parts.values(), zip(*parts, strict=True), strict=True):
+            table.append(more)
         self._extents.append([extents])
-        sizes = [self._size(kind, tables) for kind, tables in zip(kinds, new, strict=True)]
+        sizes = [_size(tables, most) for tables, most in zip(new, calls, strict=True)]
         words_of(self._all_sizes.entries)[kinds] = sizes
         words_of(self._tasks.entries)[kinds, _PROGRAM] = np.arange(first, first + len(kinds))
-
-    def _size(self, kind: int, tables: Tables) -> Size:
-        program, itemsize, lists = self._running[kind], tables.itemsize, tables.lists
-        elements = itemsize * program.element_width if lists >= 0 else 0
-        return Size(itemsize * program.width, tables.calls, elements, max(0, lists))
 
     def _publish(self) -> None:
         """Let compiled loops read what has been joined."""
@@ -208,6 +209,11 @@ class ProgramTable:
         self.version = next(_versions)  # first: who knows the tables of a version reads no others, after an interrupt
         self.directory = ArrayTable(Programs(self._tasks.entries, self._extents.entries, **parts))
         self._sizes = self._all_sizes.entries
+
+
+def _size(tables: Tables, calls: int) -> Size:
+    itemsize, lists = tables.itemsize, tables.lists
+    return Size(itemsize * tables.width, calls, itemsize * tables.element_width if lists >= 0 else 0, max(0, lists))
 
 
 @compiled(small=True)

@@ -16,9 +16,9 @@ from edbatch.graph.ops.place import CONCATENATE, STACK
 from edbatch.graph.ops.shape import TRANSPOSE
 from edbatch.graph.spec import Shape, Spec, spec_of
 from edbatch.kernels.program import ARGUMENT_OF, POSITION, SLOT, Move, Storage, step_table
-from edbatch.runtime.compile.linked import Fixed, Linked
+from edbatch.runtime.compile.tables import Fixed, Tables
 
-_NO_STEPS, _NO_PLACES, _NOTHING = step_table([]), np.zeros(0, POSITION), Fixed((), (), (), (), ())
+_NO_STEPS, _NO_PLACES, _NOTHING = step_table([]), np.zeros(0, POSITION), Fixed((), (), (), ())
 
 
 def gathered(type: NodeType) -> tuple[NodeType | None, NodeType | None] | None:
@@ -47,7 +47,7 @@ def _turned(shape: Shape, axes: tuple[int, ...], dtype: np.dtype) -> NodeType:
     return node_type(TRANSPOSE, (("axes", axes),), (spec_of(shape, dtype),))
 
 
-def moved(sizes: Sequence[int], out: Spec, rest: Linked | None = None) -> Linked:
+def moved(sizes: Sequence[int], out: Spec, rest: Tables | None = None) -> Tables:
     """The program that has arguments of these sizes moved to the result's row, one after the other.
 
     Args:
@@ -59,7 +59,7 @@ def moved(sizes: Sequence[int], out: Spec, rest: Linked | None = None) -> Linked
     parts = slots[first:]
     if rest is None:
         parts["storage"] = Storage.RESULT
-        rest = Linked(slots, arguments, _NO_STEPS, _NO_PLACES, 0, out.size, 1, out.dtype.itemsize, _NOTHING)
+        rest = Tables(slots, arguments, _NO_STEPS, _NO_PLACES, 0, 0, out.size, 1, out.dtype.itemsize, -1, _NOTHING)
     else:
         slots[:first] = rest.slots
         parts[:] = rest.slots[rest.arguments["slot"]]  # in scratch memory

@@ -7,11 +7,10 @@ import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.graph.op import OPS, Kind
 from edbatch.runtime import type_table
-from edbatch.runtime.compile import families
+from edbatch.runtime.compile import lengths as module
 from edbatch.runtime.compile import program as program_module
-from edbatch.runtime.compile.line import NOTHING
+from edbatch.runtime.compile.lengths import NOTHING, SIZES, Family
 from edbatch.runtime.compile.program import link_of
-from edbatch.runtime.compile.structure import SIZES
 from tests.graph.nodes import added
 
 pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
@@ -39,7 +38,7 @@ def changed(value, size, length):
 
 def check(run, lengths, monkeypatch):
     """Compare what is computed of sizes, one after the other, with what compiled programs do; how many were found."""
-    found, finds = families.Family.find, []
+    found, finds = Family.find, []
 
     def counted(self, *given):
         value = found(self, *given)
@@ -51,8 +50,8 @@ def check(run, lengths, monkeypatch):
     for enabled in (True, False):
         with monkeypatch.context() as patch:
             patch.setattr(type_table, "_shared", {})
-            patch.setattr(families.Family, "find", counted)
-            patch.setattr(families, "enabled", enabled)
+            patch.setattr(Family, "find", counted)
+            patch.setattr(module, "enabled", enabled)
             results.append([run(length) for length in lengths])
     for length, here, want in zip(lengths, *results, strict=True):
         assert all(map(np.array_equal, here, want)), length
