@@ -20,32 +20,34 @@ typedef struct {
     PyObject *top;                // where the graph that is open is found
     PyObject *opened, *method;    // the classes of `with` blocks, and of what enters and leaves them
     PyObject *place;              // what puts blocks into graphs that Python has to see to
-    PyObject *spec, *last_call, *recorded, *end, *entered;  // names
+    PyObject *spec, *last_call, *recorded, *end, *entered, *extend;  // names
 } State;
 
 static State S;  // one interpreter: the module refuses to be loaded in others
 
 // ---------------------------------------------------------------------------------------------------------- columns
 
+// Columns are arrays of `array.array`, of 32 (types) and 64 bits. No header declares their fields, which are the same in all
+// versions of Python; `columns_fit` looks.
 typedef struct {
-    PyObject_HEAD
+    PyObject_VAR_HEAD
     char *data;
-    Py_ssize_t n, room, exports, shape, stride;
-    int width;  // bytes of an integer: 4 or 8
+    Py_ssize_t room;
+    const void *kind;
+    PyObject *weak;
+    Py_ssize_t exports;
 } Column;
 
-static int column_reserve(Column *c, Py_ssize_t more) {
-    if (c->n + more <= c->room) return 0;
+static int column_reserve(PyObject *column, int width, Py_ssize_t more) {
+    Column *c = (Column *)column;
+    Py_ssize_t n = Py_SIZE(c);
+    if (n + more <= c->room) return 0;
     if (c->exports) {
         PyErr_SetString(PyExc_BufferError, "a column that an array sees cannot grow");
         return -1;
     }
-    if (more > PY_SSIZE_T_MAX / 4 / c->width - c->n) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    Py_ssize_t room = (more > c->n ? c->n + more : 2 * (c->n + more)) + 32;  // what is many is seldom followed by as many
-    char *data = PyMem_Realloc(c->data, room * c->width);
+    Py_ssize_t room = (more > n ? n + more : 2 * (n + more)) + 32;  // what is many is seldom followed by as many
+    char *data = room < PY_SSIZE_T_MAX / width ? PyMem_Realloc(c->data, room * width) : NULL;
     if (data == NULL) {
         PyErr_NoMemory();
         return -1;
@@ -55,154 +57,72 @@ static int column_reserve(Column *c, Py_ssize_t more) {
     return 0;
 }
 
-// An entry that is put where there is room.
-static inline void column_put(Column *c, int64_t x) {
-    if (c->width == 4) ((int32_t *)c->data)[c->n++] = (int32_t)x;
-    else ((int64_t *)c->data)[c->n++] = x;
+// Where entries are put for which there is room.
+static inline int32_t *types_added(PyObject *column, Py_ssize_t n) {
+    Py_ssize_t at = Py_SIZE(column);
+    Py_SET_SIZE((Column *)column, at + n);
+    return (int32_t *)((Column *)column)->data + at;
 }
 
-static int as_entry(Column *c, PyObject *item, int64_t *out) {
-    long long x = PyLong_AsLongLong(item);
-    if (x == -1 && PyErr_Occurred()) return -1;
-    if (c->width == 4 && (x < INT32_MIN || x > INT32_MAX)) {
-        PyErr_SetString(PyExc_OverflowError, "an integer of more than 32 bits");
-        return -1;
+static inline int64_t *integers_added(PyObject *column, Py_ssize_t n) {
+    Py_ssize_t at = Py_SIZE(column);
+    Py_SET_SIZE((Column *)column, at + n);
+    return (int64_t *)((Column *)column)->data + at;
+}
+
+// What is no such array - of graphs that are not run, or note lines - is a list, or knows how to be extended.
+static int column_extend(PyObject *column, int width, PyObject *items) {
+    if ((PyObject *)Py_TYPE(column) != S.column) {
+        PyObject *done = PyObject_CallMethodOneArg(column, S.extend, items);
+        Py_XDECREF(done);
+        return done == NULL ? -1 : 0;
     }
-    *out = x;
-    return 0;
-}
-
-static PyObject *column_append(Column *c, PyObject *item) {
-    int64_t x;
-    if (as_entry(c, item, &x) || column_reserve(c, 1)) return NULL;
-    column_put(c, x);
-    Py_RETURN_NONE;
-}
-
-// Read all before any is appended: reading may run code, and may fail.
-static int column_extend_by(Column *c, PyObject *items) {
-    PyObject *fast = PySequence_Fast(items, "expected integers");
-    if (fast == NULL) return -1;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-    int64_t few[64], *found = n <= 64 ? few : PyMem_Malloc(n * sizeof(int64_t));
-    int failed = found == NULL;
-    if (failed) PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < n && !failed; i++) {
-        if (i >= PySequence_Fast_GET_SIZE(fast)) {
-            PyErr_SetString(PyExc_RuntimeError, "a list changed while it was read");
-            failed = 1;
-        } else failed = as_entry(c, PySequence_Fast_GET_ITEM(fast, i), found + i);
+    PyObject *listed = PySequence_Fast(items, "expected integers");
+    Py_ssize_t n = listed != NULL ? PySequence_Fast_GET_SIZE(listed) : 0, i;
+    if (listed == NULL || column_reserve(column, width, n)) i = -1;
+    else for (i = 0; i < n && i < PySequence_Fast_GET_SIZE(listed); i++) {
+        long long x = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(listed, i));
+        if (x == -1 && PyErr_Occurred()) break;
+        if (width == 4) *types_added(column, 1) = (int32_t)x;
+        else *integers_added(column, 1) = x;
     }
-    failed = failed || column_reserve(c, n);
-    for (Py_ssize_t i = 0; i < n && !failed; i++) column_put(c, found[i]);
-    if (found != few) PyMem_Free(found);
-    Py_DECREF(fast);
-    return failed ? -1 : 0;
+    Py_XDECREF(listed);
+    return i == n ? 0 : -1;
 }
 
-static PyObject *column_extend(Column *c, PyObject *items) {
-    if (column_extend_by(c, items)) return NULL;
-    Py_RETURN_NONE;
+static int columns_fit(void) {
+    PyObject *three = PyObject_CallFunction(S.column, "s(iii)", "q", 1, 2, 3);
+    if (three == NULL) return 0;
+    Column *c = (Column *)three;
+    int fit = Py_TYPE(three)->tp_basicsize == sizeof(Column) && Py_SIZE(c) == 3 && c->room >= 3 && !c->weak && !c->exports && ((int64_t *)c->data)[2] == 3;
+    Py_DECREF(three);
+    if (!fit) PyErr_SetString(PyExc_ImportError, "arrays of another form");
+    return fit;
 }
 
-static PyObject *column_iadd(Column *c, PyObject *items) {
-    if (column_extend_by(c, items)) return NULL;
-    return Py_NewRef((PyObject *)c);
-}
-
-static PyObject *column_clear(Column *c, PyObject *none) {
-    if (c->exports) {
-        PyErr_SetString(PyExc_BufferError, "a column that an array sees cannot be cleared");
-        return NULL;
+// What collects and frees objects whose references are the fields from `first` to `last`; `before`: what else is freed.
+#define HELD(x, Kind, first, last, act) \
+    for (size_t at = offsetof(Kind, first); at <= offsetof(Kind, last); at += sizeof(PyObject *)) act(*(PyObject **)((char *)x + at))
+#define COLLECTED(Kind, name, first, last, before) \
+    static int name##_traverse(Kind *x, visitproc visit, void *arg) { \
+        Py_VISIT(Py_TYPE(x)); \
+        HELD(x, Kind, first, last, Py_VISIT); \
+        return 0; \
+    } \
+    static int name##_clear(Kind *x) { \
+        HELD(x, Kind, first, last, Py_CLEAR); \
+        return 0; \
+    } \
+    static void name##_dealloc(Kind *x) { \
+        PyTypeObject *type = Py_TYPE(x); \
+        PyObject_GC_UnTrack(x); \
+        Py_TRASHCAN_BEGIN(x, name##_dealloc) \
+        before; \
+        name##_clear(x); \
+        type->tp_free(x); \
+        Py_DECREF(type); \
+        Py_TRASHCAN_END \
     }
-    c->n = 0;
-    Py_RETURN_NONE;
-}
-
-static Py_ssize_t column_length(Column *c) { return c->n; }
-
-static PyObject *column_item(Column *c, Py_ssize_t at) {
-    if (at < 0 || at >= c->n) {
-        PyErr_SetString(PyExc_IndexError, "there are not so many nodes");
-        return NULL;
-    }
-    return PyLong_FromLongLong(c->width == 4 ? ((int32_t *)c->data)[at] : ((int64_t *)c->data)[at]);
-}
-
-static PyObject *column_subscript(Column *c, PyObject *key) {
-    if (PySlice_Check(key)) {
-        Py_ssize_t start, stop, step;
-        if (PySlice_Unpack(key, &start, &stop, &step) < 0) return NULL;
-        Py_ssize_t n = PySlice_AdjustIndices(c->n, &start, &stop, step);
-        PyObject *found = PyList_New(n);
-        for (Py_ssize_t i = 0; found != NULL && i < n; i++) {
-            PyObject *x = column_item(c, start + i * step);
-            if (x == NULL) Py_CLEAR(found);
-            else PyList_SET_ITEM(found, i, x);
-        }
-        return found;
-    }
-    Py_ssize_t at = PyNumber_AsSsize_t(key, PyExc_IndexError);
-    if (at == -1 && PyErr_Occurred()) return NULL;
-    return column_item(c, at < 0 ? at + c->n : at);
-}
-
-static int column_buffer(Column *c, Py_buffer *view, int flags) {
-    if (PyBuffer_FillInfo(view, (PyObject *)c, c->data ? c->data : (char *)c, c->n * c->width, 0, flags)) return -1;
-    c->exports++;
-    c->shape = c->n;  // which stays while there are exports
-    view->itemsize = c->width;
-    if (flags & PyBUF_FORMAT) view->format = c->width == 4 ? "i" : "q";
-    if (flags & PyBUF_ND) view->shape = &c->shape;
-    if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES) {
-        c->stride = c->width;
-        view->strides = &c->stride;
-    }
-    return 0;
-}
-
-static void column_release(Column *c, Py_buffer *view) { c->exports--; }
-
-static PyObject *column_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    int width;
-    if (!PyArg_ParseTuple(args, "i", &width)) return NULL;
-    if (width != 4 && width != 8) {
-        PyErr_SetString(PyExc_ValueError, "expected a width of 4 or 8 bytes");
-        return NULL;
-    }
-    Column *c = (Column *)type->tp_alloc(type, 0);
-    if (c != NULL) c->width = width;
-    return (PyObject *)c;
-}
-
-static void column_dealloc(Column *c) {
-    PyTypeObject *type = Py_TYPE(c);
-    PyMem_Free(c->data);
-    type->tp_free(c);
-    Py_DECREF(type);
-}
-
-static PyMethodDef column_methods[] = {
-    {"append", (PyCFunction)column_append, METH_O, "Append an integer."},
-    {"extend", (PyCFunction)column_extend, METH_O, "Append several integers, or none if one of them is none."},
-    {"clear", (PyCFunction)column_clear, METH_NOARGS, "Have no integers."},
-    {0},
-};
-static PyType_Slot column_slots[] = {
-    {Py_tp_doc, "A column of integers of `width` bytes that grows; arrays see it without a copy."},
-    {Py_tp_new, column_new},
-    {Py_tp_dealloc, column_dealloc},
-    {Py_tp_methods, column_methods},
-    {Py_sq_length, column_length},
-    {Py_sq_item, column_item},
-    {Py_sq_inplace_concat, column_iadd},
-    {Py_mp_length, column_length},
-    {Py_mp_subscript, column_subscript},
-    {Py_bf_getbuffer, column_buffer},
-    {Py_bf_releasebuffer, column_release},
-    {0},
-};
-static PyType_Spec column_spec = {"edbatch.graph._recorder.Column", sizeof(Column), 0, Py_TPFLAGS_DEFAULT, column_slots};
 
 // ------------------------------------------------------------------------------------------------------ `with` blocks
 
@@ -301,31 +221,7 @@ static PyObject *opened_leaves(Opened *b, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static int opened_traverse(Opened *b, visitproc visit, void *arg) {
-    Py_VISIT(Py_TYPE(b));
-    Py_VISIT(b->top);
-    Py_VISIT(b->value);
-    Py_VISIT(b->below);
-    Py_VISIT(b->entered);
-    Py_VISIT(b->token);
-    return 0;
-}
-
-static int opened_clear(Opened *b) {
-    PyObject **fields[] = {&b->top, &b->value, &b->below, &b->entered, &b->token};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) Py_CLEAR(*fields[i]);
-    return 0;
-}
-
-static void opened_dealloc(Opened *b) {
-    PyTypeObject *type = Py_TYPE(b);
-    PyObject_GC_UnTrack(b);
-    Py_TRASHCAN_BEGIN(b, opened_dealloc)
-    opened_clear(b);
-    type->tp_free(b);
-    Py_DECREF(type);
-    Py_TRASHCAN_END
-}
+COLLECTED(Opened, opened, top, token, )
 
 static PyMethodDef opened_methods[] = {
     {"__enter__", (PyCFunction)opened_enters, METH_NOARGS, "Begin it."},
@@ -424,26 +320,7 @@ static PyObject *method_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     return (PyObject *)m;
 }
 
-static int method_traverse(Method *m, visitproc visit, void *arg) {
-    Py_VISIT(Py_TYPE(m));
-    Py_VISIT(m->hook);
-    Py_VISIT(m->top);
-    return 0;
-}
-
-static int method_clear(Method *m) {
-    Py_CLEAR(m->hook);
-    Py_CLEAR(m->top);
-    return 0;
-}
-
-static void method_dealloc(Method *m) {
-    PyTypeObject *type = Py_TYPE(m);
-    PyObject_GC_UnTrack(m);
-    method_clear(m);
-    type->tp_free(m);
-    Py_DECREF(type);
-}
+COLLECTED(Method, method, hook, top, )
 
 static PyObject *bound(PyObject *self, PyObject *owner, PyObject *type) {
     return owner == NULL ? Py_NewRef(self) : PyMethod_New(self, owner);
@@ -485,8 +362,7 @@ typedef struct {
 
 static void builder_dealloc(Builder *g) {
     PyTypeObject *type = Py_TYPE(g);
-    PyObject **fields[] = {&g->types, &g->operands, &g->integers, &g->expression_class, &g->constants, &g->serial, &g->dtype};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) Py_CLEAR(*fields[i]);
+    HELD(g, Builder, types, dtype, Py_CLEAR);
     type->tp_free(g);
     Py_DECREF(type);
 }
@@ -511,6 +387,22 @@ static void builder_finalize(PyObject *g) {
     PyErr_Restore(kind, value, trace);
 }
 
+// append(types, operands, integers): the id of the first node
+static PyObject *builder_append(Builder *g, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 3 || !g->types || !g->operands || !g->integers) {
+        PyErr_SetString(PyExc_TypeError, "expected types, operands and integers");
+        return NULL;
+    }
+    Py_ssize_t n = PyObject_Size(args[0]);
+    if (n < 0 || column_extend(g->types, 4, args[0]) || column_extend(g->operands, 8, args[1]) || column_extend(g->integers, 8, args[2])) return NULL;
+    g->n += n;
+    return PyLong_FromLongLong(g->n - n);
+}
+
+static PyMethodDef builder_methods[] = {
+    {"append", (PyCFunction)(void (*)(void))builder_append, METH_FASTCALL, "Append nodes; the id of the first."},
+    {0},
+};
 static PyMemberDef builder_members[] = {
     {"types", T_OBJECT_EX, offsetof(Builder, types)},
     {"operands", T_OBJECT_EX, offsetof(Builder, operands)},
@@ -528,6 +420,7 @@ static PyType_Slot builder_slots[] = {
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, builder_dealloc},
     {Py_tp_finalize, builder_finalize},
+    {Py_tp_methods, builder_methods},
     {Py_tp_members, builder_members},
     {0},
 };
@@ -567,23 +460,13 @@ static PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 }
 
 static PyObject *handle_vectorcall(PyObject *type, PyObject *const *args, size_t flags, PyObject *names) {
-    Py_ssize_t n = PyVectorcall_NARGS(flags);
-    if (n == 3 && names == NULL) {
-        long long id = PyLong_AsLongLong(args[1]);
-        if (id == -1 && PyErr_Occurred()) return NULL;
-        return handle_made((PyTypeObject *)type, args[0], id, args[2]);
+    if (PyVectorcall_NARGS(flags) != 3 || names != NULL) {
+        PyErr_SetString(PyExc_TypeError, "expected a graph, an id and a spec");
+        return NULL;
     }
-    PyObject *given = PyTuple_New(n), *keywords = names != NULL ? PyDict_New() : NULL, *found = NULL;
-    if (given != NULL && (names == NULL || keywords != NULL)) {
-        int failed = 0;
-        for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(given, i, Py_NewRef(args[i]));
-        for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names) && !failed; i++)
-            failed = PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, i), args[n + i]);
-        if (!failed) found = handle_new((PyTypeObject *)type, given, keywords);
-    }
-    Py_XDECREF(given);
-    Py_XDECREF(keywords);
-    return found;
+    long long id = PyLong_AsLongLong(args[1]);
+    if (id == -1 && PyErr_Occurred()) return NULL;
+    return handle_made((PyTypeObject *)type, args[0], id, args[2]);
 }
 
 // A subclass that adds no fields is made and freed as fast as this class, and unseen by the garbage collector: it holds
@@ -633,12 +516,11 @@ static inline Builder *builder_of(PyObject *graph) {
 
 // Append a node, wholly or not at all; the id of it, or -1.
 static inline long long node_appended(Builder *g, int32_t type, const int64_t *operands, Py_ssize_t n_operands, const int64_t *integers, Py_ssize_t n_integers) {
-    Column *types = (Column *)g->types, *ids = (Column *)g->operands, *numbers = (Column *)g->integers;
-    if (column_reserve(types, 1) || column_reserve(ids, n_operands) || column_reserve(numbers, n_integers)) return -1;
-    column_put(types, type);
-    memcpy(ids->data + 8 * ids->n, operands, 8 * n_operands);
-    ids->n += n_operands;
-    for (Py_ssize_t i = 0; i < n_integers; i++) column_put(numbers, integers[i]);
+    if (column_reserve(g->types, 4, 1) || column_reserve(g->operands, 8, n_operands) || column_reserve(g->integers, 8, n_integers)) return -1;
+    *types_added(g->types, 1) = type;
+    memcpy(integers_added(g->operands, n_operands), operands, 8 * n_operands);
+    int64_t *numbers = integers_added(g->integers, n_integers);
+    for (Py_ssize_t i = 0; i < n_integers; i++) numbers[i] = integers[i];
     return g->n++;
 }
 
@@ -662,7 +544,7 @@ static PyObject *current_graph(void) {
 typedef struct {
     const int32_t *types;
     const int64_t *operands, *integers, *results, *arguments;  // pairs, see `block.Block`
-    Py_ssize_t n, n_operands, n_integers, n_results, n_arguments, n_draws, times;
+    Py_ssize_t n, n_operands, n_integers, n_results, n_arguments, n_draws;
 } Block;
 
 typedef struct {
@@ -691,7 +573,6 @@ static int block_read(PyObject *given, Block *b) {
         *counts[i] = PyBytes_GET_SIZE(PyTuple_GET_ITEM(given, i + 1)) / 16;
     }
     b->n_draws = PyLong_AsSsize_t(PyTuple_GET_ITEM(given, 5));
-    b->times = 0;
     return b->n_draws == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
@@ -706,118 +587,35 @@ static int numbers_read(PyObject *given, Numbers *x) {
     return x->value == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
-// Instances are put by chunks: first where each one's nodes begin, then every entry for all instances of one block. A loop
-// over instances whose body depends on the block is guessed wrong by the processor at nearly every one.
-#define CHUNK 2048
-enum { AT, NODE, OPERAND, INTEGER, DRAWN, EACH };  // of every instance of a chunk: its number, and where it begins
-
-typedef struct {
-    const Numbers *columns;
-    const int64_t *ranks, *order, *offsets, *children;
-    const int32_t *which;
-    int64_t *results;
-    Py_ssize_t width, chunk;  // of results, and how many instances are put at once
-} Given;
-
-// An entry of a block, of all its instances in a chunk.
-static inline void entry_put(int64_t *restrict out, const int64_t *places, Py_ssize_t scale, const int64_t *pair, const Block *b, const Given *given, const int64_t *at) {
-    int64_t added = pair[0], base = pair[1];
-    const int64_t *argument = b->arguments + 2 * (base - ARGUMENTS), *values;
-    Py_ssize_t n = b->times;
-    if (base >= ARGUMENTS && argument[0] >= 0) {
-        const int64_t *offsets = given->offsets, *children = given->children + argument[0], *found = given->results + argument[1];
-        Py_ssize_t width = given->width;
-        for (Py_ssize_t i = 0; i < n; i++) out[places[i] * scale] = found[children[offsets[at[i]]] * width] + added;
-    } else if (base >= ARGUMENTS && (values = given->columns[argument[1]].values) != NULL) {
-        const int64_t *ranks = given->ranks;
-        for (Py_ssize_t i = 0; i < n; i++) out[places[i] * scale] = values[ranks != NULL ? ranks[at[i]] : at[i]] + added;
-    } else if (base == FIRST || base == DRAW) {
-        const int64_t *from = at + (base == FIRST ? NODE : DRAWN) * given->chunk;
-        for (Py_ssize_t i = 0; i < n; i++) out[places[i] * scale] = from[i] + added;
-    } else {
-        if (base >= ARGUMENTS) added += given->columns[argument[1]].value;
-        for (Py_ssize_t i = 0; i < n; i++) out[places[i] * scale] = added;
-    }
-}
-
-static inline int is_passed_on(const Block *b, Py_ssize_t k) {
-    int64_t base = b->results[2 * k + 1];
-    return base >= ARGUMENTS && b->arguments[2 * (base - ARGUMENTS)] >= 0;
-}
-
-// The instances from `step` on; there is room. `next`: the next node, operand, integer and number that is drawn.
-static void chunk_put(Builder *g, Block *blocks, Py_ssize_t n_blocks, Py_ssize_t step, Py_ssize_t n, const Given *given, int64_t *all, int64_t *next) {
-    Column *types = (Column *)g->types, *operands = (Column *)g->operands, *integers = (Column *)g->integers;
-    const int64_t *order = given->order;
-    const int32_t *which = given->which;
-    int64_t node = next[0], operand = next[1], integer = next[2], draw = next[3];
-    Py_ssize_t chunk = given->chunk;
-    int passes_on = 0;
-    for (Py_ssize_t i = 0; i < n_blocks; i++) blocks[i].times = 0;
-    for (Py_ssize_t i = step; i < n; i++) {
-        int64_t at = order != NULL ? order[i] : i, k = which != NULL ? which[at] : 0;
-        Block *b = blocks + k;
-        int64_t *each = all + k * EACH * chunk + b->times++;
-        each[AT] = at;
-        each[NODE * chunk] = node;
-        each[OPERAND * chunk] = operand;
-        each[INTEGER * chunk] = integer;
-        each[DRAWN * chunk] = draw;
-        node += b->n;
-        operand += b->n_operands;
-        integer += b->n_integers;
-        draw += b->n_draws;
-    }
-    next[0] = node, next[1] = operand, next[2] = integer, next[3] = draw;
-    for (Py_ssize_t k = 0; k < n_blocks; k++) {
-        const Block *b = blocks + k;
-        const int64_t *each = all + k * EACH * chunk, *nodes = each + NODE * chunk;
-        for (Py_ssize_t j = 0, times = b->times; j < b->n; j++) {
-            int32_t type = b->types[j], *restrict out = (int32_t *)types->data + types->n - g->n + j;
-            for (Py_ssize_t i = 0; i < times; i++) out[nodes[i]] = type;
-        }
-        for (Py_ssize_t j = 0; given->results != NULL && j < b->n_results; j++) {
-            if (is_passed_on(b, j)) passes_on = 1;
-            else entry_put(given->results + j, each, given->width, b->results + 2 * j, b, given, each);
-        }
-    }
-    for (Py_ssize_t i = step; i < n && passes_on; i++) {  // what is a child's may be passed on in this chunk
-        int64_t at = order != NULL ? order[i] : i;
-        const Block *b = blocks + (which != NULL ? which[at] : 0);
-        for (Py_ssize_t j = 0; j < b->n_results; j++)
-            if (is_passed_on(b, j)) {
-                const int64_t *of = b->arguments + 2 * (b->results[2 * j + 1] - ARGUMENTS);
-                int64_t found = given->results[given->children[given->offsets[at] + of[0]] * given->width + of[1]];
-                given->results[at * given->width + j] = found + b->results[2 * j];
-            }
-    }
-    for (Py_ssize_t k = 0; k < n_blocks; k++) {
-        const Block *b = blocks + k;
-        const int64_t *each = all + k * EACH * chunk;
-        for (Py_ssize_t j = 0; j < b->n_operands; j++)
-            entry_put((int64_t *)operands->data + j, each + OPERAND * chunk, 1, b->operands + 2 * j, b, given, each);
-        for (Py_ssize_t j = 0; j < b->n_integers; j++)
-            entry_put((int64_t *)integers->data + j, each + INTEGER * chunk, 1, b->integers + 2 * j, b, given, each);
-    }
-}
-
 static inline void pairs_put(int64_t *out, const int64_t *pairs, Py_ssize_t n, const int64_t *bases) {
     for (Py_ssize_t i = 0; i < n; i++) out[i] = pairs[2 * i] + bases[pairs[2 * i + 1]];
 }
 
-// One instance, as replayed functions are: then a row is written in less time than columns.
-static void instance_put(Builder *g, const Block *b, const Given *given, int64_t *bases, const int64_t *next) {
+// Append the nodes of n instances, for which there is room; `bases` has room for those of one.
+static void instances_put(Builder *g, const Block *blocks, const Numbers *columns, const Numbers *arrays, Py_ssize_t n, int64_t draw, int64_t *bases) {
+    const int64_t *ranks = arrays[RANKS].values, *order = arrays[ORDER].values, *offsets = arrays[OFFSETS].values, *children = arrays[CHILDREN].values;
+    const int32_t *which = (const int32_t *)arrays[WHICH].values;
+    int64_t *results = (int64_t *)arrays[RESULTS].values;
+    Py_ssize_t width = results != NULL && n ? arrays[RESULTS].view.len / 8 / n : 0;
     bases[NOTHING] = 0;
-    bases[FIRST] = next[0];
-    bases[DRAW] = next[3];
-    for (Py_ssize_t k = 0; k < b->n_arguments; k++) {
-        const Numbers *column = given->columns + b->arguments[2 * k + 1];
-        bases[ARGUMENTS + k] = column->values != NULL ? column->values[0] : column->value;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int64_t at = order != NULL ? order[i] : i, rank = ranks != NULL ? ranks[at] : at;
+        const Block *b = blocks + (which != NULL ? which[at] : 0);
+        bases[FIRST] = g->n;
+        bases[DRAW] = draw;
+        for (Py_ssize_t k = 0; k < b->n_arguments; k++) {
+            int64_t child = b->arguments[2 * k], of = b->arguments[2 * k + 1];
+            const Numbers *column = columns + of;
+            if (child >= 0) bases[ARGUMENTS + k] = results[children[offsets[at] + child] * width + of];
+            else bases[ARGUMENTS + k] = column->values != NULL ? column->values[rank] : column->value;
+        }
+        memcpy(types_added(g->types, b->n), b->types, 4 * b->n);
+        pairs_put(integers_added(g->operands, b->n_operands), b->operands, b->n_operands, bases);
+        pairs_put(integers_added(g->integers, b->n_integers), b->integers, b->n_integers, bases);
+        if (results != NULL) pairs_put(results + at * width, b->results, b->n_results, bases);
+        g->n += b->n;
+        draw += b->n_draws;
     }
-    memcpy((int32_t *)((Column *)g->types)->data + ((Column *)g->types)->n, b->types, 4 * b->n);
-    pairs_put((int64_t *)((Column *)g->operands)->data + next[1], b->operands, b->n_operands, bases);
-    pairs_put((int64_t *)((Column *)g->integers)->data + next[2], b->integers, b->n_integers, bases);
-    if (given->results != NULL) pairs_put(given->results, b->results, b->n_results, bases);
 }
 
 // place(graph, blocks, columns, draw, instances): see `place.place_in_python`
@@ -828,10 +626,10 @@ static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n_arg
         PyErr_SetString(PyExc_TypeError, "expected a tuple of blocks, and a list of columns");
         return NULL;
     }
-    Py_ssize_t n_blocks = PyTuple_GET_SIZE(args[1]), n_columns = PySequence_Fast_GET_SIZE(args[2]), n = 0, all[3] = {0};
+    Py_ssize_t n_blocks = PyTuple_GET_SIZE(args[1]), n_columns = PySequence_Fast_GET_SIZE(args[2]), n = 0, most = 0, all[3] = {0};
     Block *blocks = PyMem_Calloc(n_blocks + 1, sizeof(Block));
     Numbers *numbers = PyMem_Calloc(n_columns + ARRAYS, sizeof(Numbers)), *arrays = numbers + n_columns;
-    int64_t *each = NULL, draw = PyLong_AsLongLong(args[3]);
+    int64_t *bases = NULL, draw = PyLong_AsLongLong(args[3]);
     int failed = blocks == NULL || numbers == NULL;
     if (failed) PyErr_NoMemory();
     failed = failed || PyErr_Occurred();
@@ -846,28 +644,13 @@ static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n_arg
         all[0] += of_block * blocks[i].n;
         all[1] += of_block * blocks[i].n_operands;
         all[2] += of_block * blocks[i].n_integers;
+        if (blocks[i].n_arguments > most) most = blocks[i].n_arguments;
     }
-    Py_ssize_t chunk = n < CHUNK ? n : CHUNK;
-    Column *types = (Column *)g->types, *operands = (Column *)g->operands, *integers = (Column *)g->integers;
-    failed = failed || column_reserve(types, all[0]) || column_reserve(operands, all[1]) || column_reserve(integers, all[2]);
-    if (!failed && (each = PyMem_Malloc((n_blocks * (ARGUMENTS + blocks->n_arguments + EACH * chunk) + 1) * sizeof *each)) == NULL) PyErr_NoMemory();
-    PyObject *first = each != NULL ? PyLong_FromLongLong(g->n) : NULL;
-    if (first != NULL) {
-        const int64_t *results = arrays[RESULTS].values;
-        Given given = {
-            numbers, arrays[RANKS].values, arrays[ORDER].values, arrays[OFFSETS].values, arrays[CHILDREN].values,
-            (const int32_t *)arrays[WHICH].values, (int64_t *)results, results != NULL && n ? arrays[RESULTS].view.len / 8 / n : 0, chunk,
-        };
-        int64_t next[] = {g->n, operands->n, integers->n, draw};
-        if (n == 1 && n_blocks == 1) instance_put(g, blocks, &given, each, next);
-        for (Py_ssize_t step = n == 1 && n_blocks == 1 ? n : 0; step < n; step += chunk)
-            chunk_put(g, blocks, n_blocks, step, n - step < chunk ? n : step + chunk, &given, each, next);
-        types->n += all[0];
-        operands->n += all[1];
-        integers->n += all[2];
-        g->n += all[0];
-    }
-    PyMem_Free(each);
+    failed = failed || column_reserve(g->types, 4, all[0]) || column_reserve(g->operands, 8, all[1]) || column_reserve(g->integers, 8, all[2]);
+    if (!failed && (bases = PyMem_Malloc((ARGUMENTS + most) * sizeof *bases)) == NULL) PyErr_NoMemory();
+    PyObject *first = bases != NULL ? PyLong_FromLongLong(g->n) : NULL;
+    if (first != NULL) instances_put(g, blocks, numbers, arrays, n, draw, bases);
+    PyMem_Free(bases);
     for (Py_ssize_t i = 0; numbers != NULL && i < n_columns + ARRAYS; i++)
         if (numbers[i].view.obj != NULL) PyBuffer_Release(&numbers[i].view);
     PyMem_Free(numbers);
@@ -880,9 +663,8 @@ static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n_arg
 enum { FIXED, VIEW, LIST, PLACE };  // kinds
 
 typedef struct {
-    PyObject *specs[3];   // of the operands; of PLACE a tuple of those of all
-    PyObject *arguments;  // literals, in a tuple
-    PyObject *out;        // spec of the result; of VIEW perhaps several, each with what is added to the id, in tuples
+    PyObject *specs, *arguments;  // tuples of the specs of operands and of literals
+    PyObject *out;                // spec of the result; of VIEW perhaps several, each with what is added to the id, in tuples
     long long view, step, bound;  // of VIEW: through which the operand is seen, and what is added to its id
     int32_t type;
 } Entry;
@@ -890,105 +672,74 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *dict, *weak, *slow, *names, *standard;
+    PyObject *weak, *dict, *slow, *names, *standard;
     Entry *entries;
     int kind, given, n, literals, has_integer;  // how many operands and arguments there are, and whether an integer follows
 } Caller;
-
-static void entry_clear(Entry *e) {
-    for (int i = 0; i < 3; i++) Py_CLEAR(e->specs[i]);
-    Py_CLEAR(e->arguments);
-    Py_CLEAR(e->out);
-}
 
 static __attribute__((noinline)) PyObject *slowly(PyObject *slow, PyObject *const *args, size_t flags, PyObject *names) {
     return PyObject_Vectorcall(slow, args, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
 }
 
+// The parts of a tuple or a slice, or -1: it is neither.
+static inline Py_ssize_t parts_of(PyObject *a, PyObject ***parts) {
+    if (PyTuple_CheckExact(a)) *parts = ((PyTupleObject *)a)->ob_item;
+    else if (PySlice_Check(a)) *parts = &((PySliceObject *)a)->start;  // which stop and step follow
+    else return -1;
+    return PySlice_Check(a) ? 3 : PyTuple_GET_SIZE(a);
+}
+
 // Whether two arguments are the same literal: of one type, and equal to the bit.
 static int same_literal(PyObject *a, PyObject *b) {
+    PyObject **of_a, **of_b;
     if (a == b) return 1;
     if (Py_TYPE(a) != Py_TYPE(b)) return 0;
-    if (PyLong_CheckExact(a)) {
-        int over_a, over_b;
-        long long x = PyLong_AsLongLongAndOverflow(a, &over_a), y = PyLong_AsLongLongAndOverflow(b, &over_b);
-        return x == y && !over_a && !over_b;
-    }
-    if (PyFloat_CheckExact(a)) {
-        double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
-        return memcmp(&x, &y, sizeof x) == 0;
-    }
-    if (PyUnicode_CheckExact(a)) return PyUnicode_Compare(a, b) == 0;
-    if (PyTuple_CheckExact(a)) {
-        Py_ssize_t n = PyTuple_GET_SIZE(a);
-        if (n != PyTuple_GET_SIZE(b)) return 0;
-        for (Py_ssize_t i = 0; i < n; i++)
-            if (!same_literal(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return 0;
-        return 1;
-    }
-    if (PySlice_Check(a)) {
-        PySliceObject *x = (PySliceObject *)a, *y = (PySliceObject *)b;
-        return same_literal(x->start, y->start) && same_literal(x->stop, y->stop) && same_literal(x->step, y->step);
-    }
-    return 0;
+    if (PyFloat_CheckExact(a)) return !memcmp(&((PyFloatObject *)a)->ob_fval, &((PyFloatObject *)b)->ob_fval, sizeof(double));
+    if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ);
+    Py_ssize_t n = parts_of(a, &of_a);
+    if (n < 0 || n != parts_of(b, &of_b)) return 0;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!same_literal(of_a[i], of_b[i])) return 0;
+    return 1;
 }
 
 // Whether an argument stays what it is, so that the same object is equal.
 static int is_literal(PyObject *a) {
-    if (PySlice_Check(a)) return is_literal(((PySliceObject *)a)->start) && is_literal(((PySliceObject *)a)->stop) && is_literal(((PySliceObject *)a)->step);
-    int is_tuple = PyTuple_CheckExact(a);
-    for (Py_ssize_t i = 0; is_tuple && i < PyTuple_GET_SIZE(a); i++)
-        if (!is_literal(PyTuple_GET_ITEM(a, i))) return 0;
-    return is_tuple || a == Py_None || a == Py_Ellipsis || PyBool_Check(a) || PyLong_CheckExact(a) || PyFloat_CheckExact(a) || PyUnicode_CheckExact(a);
+    PyObject **parts;
+    Py_ssize_t n = parts_of(a, &parts);
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!is_literal(parts[i])) return 0;
+    return n >= 0 || a == Py_None || a == Py_Ellipsis || PyBool_Check(a) || PyLong_CheckExact(a) || PyFloat_CheckExact(a) || PyUnicode_CheckExact(a);
 }
 
 static size_t literal_hash(PyObject *a) {
-    if (PyLong_CheckExact(a)) {
-        int over;
-        return (size_t)PyLong_AsLongLongAndOverflow(a, &over) * 31 + 7;
-    }
-    if (PySlice_Check(a)) return literal_hash(((PySliceObject *)a)->start) * 17 + literal_hash(((PySliceObject *)a)->stop) + 3;
-    if (PyTuple_CheckExact(a)) {
-        size_t h = 11;
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); i++) h = h * 33 + literal_hash(PyTuple_GET_ITEM(a, i));
-        return h;
-    }
-    return (size_t)Py_TYPE(a) >> 4;
+    PyObject **parts;
+    int over;
+    if (PyLong_CheckExact(a)) return (size_t)PyLong_AsLongLongAndOverflow(a, &over) * 31 + 7;
+    Py_ssize_t n = parts_of(a, &parts);
+    size_t h = n < 0 ? (size_t)Py_TYPE(a) >> 4 : 11;
+    for (Py_ssize_t i = 0; i < n; i++) h = h * 33 + literal_hash(parts[i]);
+    return h;
 }
 
-static inline size_t spread(size_t h) { return (h ^ (h >> 6) ^ (h >> 15)) * 0x9E3779B1u >> 3; }
-
-static inline size_t hash_of(Caller *c, PyObject *const *specs, PyObject *const *literals, int n_literals, long long view) {
+// The entry of specs and arguments; of a new one (`is_new`) the place: its own, a free one, or the one that its hash names.
+static inline Entry *entry_found(Caller *c, PyObject *const *specs, Py_ssize_t n, PyObject *const *literals, int n_literals, long long view, int is_new) {
+    if (c->entries == NULL) return NULL;
     size_t h = (size_t)view;
     for (int i = 0; i < n_literals; i++) h = h * 33 + literal_hash(literals[i]);
-    for (int i = 0; i < c->n; i++) h = h * 5 + ((size_t)specs[i] >> 4);
-    return spread(h);
-}
-
-static inline Entry *entry_found(Caller *c, PyObject *const *specs, PyObject *const *literals, int n_literals, long long view) {
-    if (c->entries == NULL) return NULL;
-    size_t h = hash_of(c, specs, literals, n_literals, view);
+    for (Py_ssize_t i = 0; i < n; i++) h = h * 5 + ((size_t)specs[i] >> 4);
+    h = (h ^ (h >> 6) ^ (h >> 15)) * 0x9E3779B1u >> 3;
+    Entry *vacant = NULL;
     for (int way = 0; way < WAYS; way++) {
         Entry *e = c->entries + ((h + way) & (ENTRIES - 1));
-        if (e->out == NULL || e->view != view) continue;
+        if (e->out == NULL && vacant == NULL) vacant = e;
+        if (e->out == NULL || e->view != view || PyTuple_GET_SIZE(e->specs) != n) continue;
         int same = 1;
-        for (int i = 0; i < c->n; i++) same &= e->specs[i] == specs[i];
+        for (Py_ssize_t i = 0; i < n; i++) same &= PyTuple_GET_ITEM(e->specs, i) == specs[i];
         for (int i = 0; i < n_literals && same; i++) same = same_literal(PyTuple_GET_ITEM(e->arguments, i), literals[i]);
         if (same) return e;
     }
-    return NULL;
-}
-
-// The place of a new entry: a free one, or the one that its hash names.
-static Entry *entry_for(Caller *c, PyObject *const *specs, PyObject *const *literals, int n_literals, long long view) {
-    Entry *found = entry_found(c, specs, literals, n_literals, view);
-    if (found != NULL) return found;
-    size_t h = hash_of(c, specs, literals, n_literals, view);
-    for (int way = 0; way < WAYS; way++) {
-        found = c->entries + ((h + way) & (ENTRIES - 1));
-        if (found->out == NULL) return found;
-    }
-    return c->entries + (h & (ENTRIES - 1));
+    return !is_new ? NULL : vacant != NULL ? vacant : c->entries + (h & (ENTRIES - 1));
 }
 
 static inline int is_parameter(PyObject *x) { return S.parameter != NULL && PyObject_TypeCheck(x, (PyTypeObject *)S.parameter); }
@@ -1081,7 +832,7 @@ static PyObject *call_view(Caller *c, PyObject *const *args, size_t flags, PyObj
         all = slots;
     }
     Handle *x = (Handle *)all[0];
-    Entry *e = is_handle(all[0]) ? entry_found(c, &x->spec, all + 1, c->literals, x->id >> NODE_BITS) : NULL;
+    Entry *e = is_handle(all[0]) ? entry_found(c, &x->spec, 1, all + 1, c->literals, x->id >> NODE_BITS, 0) : NULL;
     if (e == NULL) return slowly(c->slow, args, flags, names);
     if (PyTuple_CheckExact(e->out)) return views_of(x, e->out);
     return handle_made(class_of_views(x), x->graph, x->id + e->step, e->out);
@@ -1109,7 +860,7 @@ static inline __attribute__((always_inline)) PyObject *call_node(Caller *c, PyOb
         specs[i] = operand_of(all[i], n, graph, ids, &n_ids);
         fits = specs[i] != NULL;
     }
-    Entry *e = fits ? entry_found(c, specs, all + n, n_literals, 0) : NULL;
+    Entry *e = fits ? entry_found(c, specs, n, all + n, n_literals, 0, 0) : NULL;
     if (e != NULL && (!has_integer || small_index(all[n + n_literals], e->bound, &integer))) {
         long long node = node_appended(g, e->type, ids, n_ids, &integer, has_integer);
         if (node >= 0) found = expression_of(g, node, e->out);
@@ -1131,38 +882,29 @@ static PyObject *call_fixed(Caller *c, PyObject *const *args, size_t flags, PyOb
 
 // A list of expressions of one graph: of one spec (LIST), or of those of an entry (PLACE).
 static PyObject *call_list(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
-    Py_ssize_t given = PyVectorcall_NARGS(flags);
-    if (given < 1 || given > 1 + (c->kind == PLACE) || names != NULL) return slowly(c->slow, args, flags, names);
-    PyObject *xs = args[0];
-    if (!PyList_CheckExact(xs) && !PyTuple_CheckExact(xs)) return slowly(c->slow, args, flags, names);
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(xs);
-    PyObject **items = PySequence_Fast_ITEMS(xs);
-    if (n == 0 || !is_handle(items[0])) return slowly(c->slow, args, flags, names);
-    PyObject *graph = ((Handle *)items[0])->graph, *first = ((Handle *)items[0])->spec;
-    Builder *g = builder_of(graph);
-    if (g == NULL || (c->kind == PLACE && n > MOST)) return slowly(c->slow, args, flags, names);
+    Py_ssize_t given = PyVectorcall_NARGS(flags), n = -1, places = c->kind == PLACE;
+    PyObject *xs = given > 0 ? args[0] : NULL, **items = NULL, *specs[MOST];
+    if (given > 0 && given <= 1 + places && names == NULL && (PyList_CheckExact(xs) || PyTuple_CheckExact(xs))) {
+        n = PySequence_Fast_GET_SIZE(xs);
+        items = PySequence_Fast_ITEMS(xs);
+    }
+    if (n <= 0 || (places && n > MOST) || !is_handle(items[0])) return slowly(c->slow, args, flags, names);
+    PyObject *graph = ((Handle *)items[0])->graph;
+    specs[0] = ((Handle *)items[0])->spec;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *x = items[i];
-        int fits = is_handle(x) && ((Handle *)x)->graph == graph && (c->kind == PLACE || ((Handle *)x)->spec == first);
-        if (!fits) return slowly(c->slow, args, flags, names);
+        Handle *x = (Handle *)items[i];
+        if (!is_handle(items[i]) || x->graph != graph || (!places && x->spec != specs[0])) return slowly(c->slow, args, flags, names);
+        if (places) specs[i] = x->spec;
     }
-    Entry *e = NULL;
-    if (c->kind == LIST) e = entry_found(c, &first, NULL, 0, 0);
-    else if (c->entries != NULL) {
-        PyObject *axis = given == 2 ? args[1] : PyTuple_GET_ITEM(c->standard, 0);
-        for (Py_ssize_t at = 0; at < ENTRIES && c->entries[at].out != NULL && e == NULL; at++) {
-            PyObject *specs = c->entries[at].specs[0];
-            int same = PyTuple_GET_SIZE(specs) == n && same_literal(PyTuple_GET_ITEM(c->entries[at].arguments, 0), axis);
-            for (Py_ssize_t i = 0; i < n && same; i++) same = PyTuple_GET_ITEM(specs, i) == ((Handle *)items[i])->spec;
-            if (same) e = c->entries + at;
-        }
-    }
+    Builder *g = builder_of(graph);
+    PyObject *const *axis = given == 2 ? args + 1 : ((PyTupleObject *)c->standard)->ob_item;
+    Entry *e = g != NULL ? entry_found(c, specs, places ? n : 1, axis, (int)places, 0, 0) : NULL;
     if (e == NULL) return slowly(c->slow, args, flags, names);
-    Column *types = (Column *)g->types, *ids = (Column *)g->operands;
-    if (column_reserve(types, 1) || column_reserve(ids, n + 1)) return NULL;
-    if (c->kind == LIST) column_put(ids, n);
-    for (Py_ssize_t i = 0; i < n; i++) column_put(ids, ((Handle *)items[i])->id);
-    column_put(types, e->type);
+    if (column_reserve(g->types, 4, 1) || column_reserve(g->operands, 8, n + 1)) return NULL;
+    if (!places) *integers_added(g->operands, 1) = n;
+    int64_t *ids = integers_added(g->operands, n);
+    for (Py_ssize_t i = 0; i < n; i++) ids[i] = ((Handle *)items[i])->id;
+    *types_added(g->types, 1) = e->type;
     return expression_of(g, g->n++, e->out);
 }
 
@@ -1203,55 +945,20 @@ static PyObject *caller_learn(Caller *c, PyObject *args) {
         return NULL;
     }
     if (c->entries == NULL && (c->entries = PyMem_Calloc(ENTRIES, sizeof(Entry))) == NULL) return PyErr_NoMemory();
-    Entry *e = NULL;
-    if (c->kind == PLACE) {
-        for (int at = 0; at < ENTRIES && e == NULL; at++)
-            if (c->entries[at].out == NULL) e = c->entries + at;
-        if (e == NULL) e = c->entries + (spread((size_t)specs >> 4) & (ENTRIES - 1));
-    } else {
-        e = entry_for(c, ((PyTupleObject *)specs)->ob_item, arguments != NULL ? ((PyTupleObject *)arguments)->ob_item : NULL, (int)literals, view);
-    }
-    Entry old = *e;
-    for (int i = 0; i < 3; i++) e->specs[i] = NULL;
-    if (c->kind == PLACE) e->specs[0] = Py_NewRef(specs);
-    else
-        for (int i = 0; i < c->n; i++) e->specs[i] = Py_NewRef(PyTuple_GET_ITEM(specs, i));
-    e->arguments = Py_XNewRef(arguments);
-    e->out = Py_NewRef(out);
-    e->type = type;
-    e->view = view;
-    e->step = step;
-    e->bound = bound;
-    entry_clear(&old);
+    PyObject *const *given = literals ? ((PyTupleObject *)arguments)->ob_item : NULL;
+    Entry *e = entry_found(c, ((PyTupleObject *)specs)->ob_item, n, given, (int)literals, view, 1), old = *e;
+    *e = (Entry){Py_NewRef(specs), Py_XNewRef(arguments), Py_NewRef(out), view, step, bound, type};
+    HELD(&old, Entry, specs, out, Py_CLEAR);
     Py_RETURN_NONE;
 }
 
-static int caller_traverse(Caller *c, visitproc visit, void *arg) {
-    Py_VISIT(Py_TYPE(c));
-    Py_VISIT(c->dict);
-    Py_VISIT(c->slow);
-    Py_VISIT(c->standard);
-    return 0;  // specs hold no callers
-}
-
-static int caller_clear(Caller *c) {
-    Py_CLEAR(c->dict);
-    Py_CLEAR(c->slow);
-    Py_CLEAR(c->names);
-    Py_CLEAR(c->standard);
-    return 0;
-}
-
-static void caller_dealloc(Caller *c) {
-    PyTypeObject *type = Py_TYPE(c);
-    PyObject_GC_UnTrack(c);
-    if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
-    caller_clear(c);
-    for (int i = 0; c->entries != NULL && i < ENTRIES; i++) entry_clear(c->entries + i);
+static void entries_free(Caller *c) {
+    for (int i = 0; c->entries != NULL && i < ENTRIES; i++) HELD(c->entries + i, Entry, specs, out, Py_CLEAR);
     PyMem_Free(c->entries);
-    type->tp_free(c);
-    Py_DECREF(type);
+    if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
 }
+
+COLLECTED(Caller, caller, dict, standard, entries_free(x))
 
 // Functions are pickled and copied by their names.
 static PyObject *by_name(PyObject *self, PyObject *none) { return PyObject_GetAttrString(self, "__qualname__"); }
@@ -1273,7 +980,6 @@ static PyMethodDef caller_methods[] = {
     {0},
 };
 static PyMemberDef caller_members[] = {
-    {"slow", T_OBJECT_EX, offsetof(Caller, slow), READONLY},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY},
     {"__dictoffset__", T_PYSSIZET, offsetof(Caller, dict), READONLY},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Caller, weak), READONLY},
@@ -1300,26 +1006,11 @@ static PyType_Spec caller_spec = {"edbatch.graph._recorder.Caller", sizeof(Calle
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *dict, *weak, *slow;                // as of a caller
+    PyObject *weak, *dict, *slow;                // as of a caller
     PyObject *kept, *names, *watched, *missing;  // where the owner's last calls are: in a dictionary or, if None, its own
-    Py_ssize_t *places;                          // of the attributes that are looked at, where they were found last
     struct { uint64_t version; PyObject *call; int n; } seen[OWNERS];  // last calls, which dictionaries of that version hold
     int is_method;
 } Cell;
-
-enum { UNKNOWN = -1, NOWHERE = -2 };
-
-// What a dictionary holds under a name; `place` remembers where, which takes half of the time of looking.
-static PyObject *attribute_at(PyObject *own, PyObject *name, Py_ssize_t *place) {
-    PyObject *key, *found;
-    Py_ssize_t at = *place;
-    if (at >= 0 && PyDict_Next(own, &at, &key, &found) && key == name) return found;
-    if (*place == UNKNOWN)
-        for (at = *place = 0; PyDict_Next(own, &at, &key, &found); *place = at)
-            if (key == name) return found;
-    *place = NOWHERE;  // objects may have it in different places
-    return PyDict_GetItemWithError(own, name);
-}
 
 // The version of a dictionary: no other dictionary has it, nor has this one after a change. 0: Python does not say.
 static uint64_t version_of(PyObject *own) {
@@ -1371,7 +1062,7 @@ static PyObject *last_call(Cell *c, PyObject *owner, int n, PyObject *name) {
     Py_ssize_t at = n + 5, watched = PyTuple_GET_SIZE(c->watched);
     like = like && PyTuple_GET_SIZE(call) == at + watched;
     for (Py_ssize_t i = 0; i < watched && like; i++) {
-        PyObject *found = attribute_at(own, PyTuple_GET_ITEM(c->watched, i), c->places + i);
+        PyObject *found = PyDict_GetItemWithError(own, PyTuple_GET_ITEM(c->watched, i));
         like = (found == NULL ? c->missing : found) == PyTuple_GET_ITEM(call, at + i);
     }
     Py_DECREF(own);
@@ -1443,16 +1134,10 @@ static PyObject *cell_configure(Cell *c, PyObject *args) {
     PyObject *slow, *kept, *names, *watched, *missing;
     int is_method;
     if (!PyArg_ParseTuple(args, "OOO!O!Oi", &slow, &kept, &PyTuple_Type, &names, &PyTuple_Type, &watched, &missing, &is_method)) return NULL;
-    Py_ssize_t *places = PyMem_Malloc((PyTuple_GET_SIZE(watched) + 1) * sizeof *places);
-    if (places == NULL) return PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(watched); i++) places[i] = UNKNOWN;
-    if (PyTuple_GET_SIZE(names) > MOST + 1 || PyTuple_GET_SIZE(watched) > 32 || (kept != Py_None && !PyDict_CheckExact(kept)) || (kept == Py_None && !is_method)) {
-        PyErr_SetString(PyExc_ValueError, "expected up to 16 arguments and 32 attributes, and an owner or a dictionary");
-        PyMem_Free(places);
+    if (PyTuple_GET_SIZE(names) > MOST + 1 || (kept != Py_None && !PyDict_CheckExact(kept)) || (kept == Py_None && !is_method)) {
+        PyErr_SetString(PyExc_ValueError, "expected up to 16 arguments, and an owner or a dictionary");
         return NULL;
     }
-    PyMem_Free(c->places);
-    c->places = places;
     memset(c->seen, 0, sizeof c->seen);
     PyObject *old[] = {c->slow, c->kept, c->names, c->watched, c->missing};
     c->slow = Py_NewRef(slow);
@@ -1478,36 +1163,7 @@ static PyObject *cell_new(PyTypeObject *type, PyObject *args, PyObject *keywords
     return (PyObject *)c;
 }
 
-static int cell_traverse(Cell *c, visitproc visit, void *arg) {
-    Py_VISIT(Py_TYPE(c));
-    Py_VISIT(c->dict);
-    Py_VISIT(c->slow);
-    Py_VISIT(c->kept);
-    Py_VISIT(c->names);
-    Py_VISIT(c->watched);
-    Py_VISIT(c->missing);
-    return 0;
-}
-
-static int cell_clear(Cell *c) {
-    Py_CLEAR(c->dict);
-    Py_CLEAR(c->slow);
-    Py_CLEAR(c->kept);
-    Py_CLEAR(c->names);
-    Py_CLEAR(c->watched);
-    Py_CLEAR(c->missing);
-    return 0;
-}
-
-static void cell_dealloc(Cell *c) {
-    PyTypeObject *type = Py_TYPE(c);
-    PyObject_GC_UnTrack(c);
-    if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
-    cell_clear(c);
-    PyMem_Free(c->places);
-    type->tp_free(c);
-    Py_DECREF(type);
-}
+COLLECTED(Cell, cell, dict, missing, if (x->weak != NULL) PyObject_ClearWeakRefs((PyObject *)x))
 
 static PyMethodDef cell_methods[] = {
     {"configure", (PyCFunction)cell_configure, METH_VARARGS, "Compare calls with others; as when it was made."},
@@ -1653,8 +1309,12 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_recorder", "Rec
 PyMODINIT_FUNC PyInit__recorder(void) {
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
+    PyObject *arrays = PyImport_ImportModule("array");
+    S.column = arrays != NULL ? PyObject_GetAttrString(arrays, "array") : NULL;
+    Py_XDECREF(arrays);
+    if (S.column == NULL || !columns_fit()) return NULL;
     struct { PyType_Spec *spec; PyObject **held; const char *name; } types[] = {
-        {&column_spec, &S.column, "Column"}, {&builder_spec, &S.builder, "Builder"}, {&handle_spec, &S.expression, "Handle"},
+        {&builder_spec, &S.builder, "Builder"}, {&handle_spec, &S.expression, "Handle"},
         {&caller_spec, &S.caller, "Caller"}, {&cell_spec, &S.cell, "Cell"},
         {&opened_spec, &S.opened, "Block"}, {&method_spec, &S.method, "Method"},
     };
@@ -1667,5 +1327,6 @@ PyMODINIT_FUNC PyInit__recorder(void) {
     S.recorded = PyUnicode_InternFromString("recorded");
     S.end = PyUnicode_InternFromString("_end");
     S.entered = PyUnicode_InternFromString("_entered");
-    return S.spec && S.last_call && S.recorded && S.end && S.entered ? module : NULL;
+    S.extend = PyUnicode_InternFromString("extend");
+    return S.spec && S.last_call && S.recorded && S.end && S.entered && S.extend ? module : NULL;
 }

@@ -143,23 +143,12 @@ class Columns(Builder):
 
     def add(self, type: NodeType, operands: Sequence[int], integers: Sequence[int] = ()) -> Expression:
         """Record one node of `type`; its operands and integers as in the class description."""
-        node = self.n
-        self.n = node + 1
-        self.types.append(type.id)
-        self.operands += operands
-        if integers:
-            self.integers += integers
-        return self.expression_class(self, node, type.out)
+        return self.expression_class(self, self.append((type.id,), operands, integers), type.out)
 
     def add_several(self, type: NodeType, operands: list[int], count: int) -> list[Expression]:
         """Record so many nodes of a type; `operands`: those of one after the other."""
-        node = self.n
-        self.n = end = node + count
-        self.types.extend([type.id] * count)
-        self.operands += operands
-        out = type.out
-        expression = self.expression_class
-        return [expression(self, id, out) for id in range(node, end)]
+        node, out, expression = self.append([type.id] * count, operands, ()), type.out, self.expression_class
+        return [expression(self, id, out) for id in range(node, node + count)]
 
     def place(
         self, blocks: tuple[Block, ...], columns: Sequence[Any] = (), draws: int = 0, instances: Instances | None = None

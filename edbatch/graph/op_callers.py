@@ -171,7 +171,7 @@ def _seen(x: Expression, op: Op, attributes: Any) -> Any:
 
 def looked_up(function: Any) -> Any:
     """Make the caller of a function of a table and an index into it, which records what the caller does not know."""
-    return update_wrapper(caller(FIXED, function, ("table", "index"), has_integer=True), function)
+    return caller(FIXED, function, ("table", "index"), has_integer=True)
 
 
 def named(op: Op, function: Any) -> Any:

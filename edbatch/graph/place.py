@@ -66,14 +66,9 @@ def place_in_python(
 
 def _append(graph: Any, columns: list[np.ndarray], lines: list[str]) -> None:
     types, operands, integers = (column.tolist() for column in columns)
+    graph.append(types, operands, integers)
     if lines:
-        graph.types.lines += lines
-        graph.types += types
-    else:
-        graph.types.extend(types)
-    graph.operands += operands
-    graph.integers += integers
-    graph.n += len(types)
+        graph.types.lines[-len(lines) :] = lines
 
 
 def _passed_on(returned: np.ndarray, arguments: np.ndarray) -> list[tuple[int, int, int, int]]:

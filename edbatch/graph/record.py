@@ -196,12 +196,7 @@ def array_input(graph: Columns, value: np.ndarray) -> Expression:
     type_id, spec = found
     inputs = graph.inputs
     inputs.append(np.array(value, graph.dtype))
-    node = graph.n
-    graph.n = node + 1
-    graph.types.append(type_id)
-    graph.integers.append(len(inputs) - 1)
-    expression = graph.expression_class
-    return expression(graph, node, spec)
+    return graph.expression_class(graph, graph.append((type_id,), (), (len(inputs) - 1,)), spec)
 
 
 def array_inputs(graph: Columns, values: np.ndarray) -> tuple[np.ndarray, Spec]:

@@ -1,24 +1,24 @@
 """Recording: what is done for every node, in C where the extension was built, else in Python, with the same results.
 
-A caller knows, for the specs of its operands, the type of the node that a call adds (an inline cache). What it does not
-know or expect - a first call, an array, a parameter alone, an expression of another graph - goes to its slow function,
-which records the node and has the caller learn it.
+A caller in C knows, for the specs of its operands, the type of the node that a call adds (an inline cache). What it
+does not know or expect - a first call, an array, a parameter alone, an expression of another graph - goes to its slow
+function, which records the node and has the caller learn it. In Python this function does it all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from functools import update_wrapper
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from edbatch.base.exact import literal
 from edbatch.base.extension import extension as _c
 from edbatch.base.locking import raise_soon
 from edbatch.base.records import packing
-from edbatch.graph.spec import ParameterSpec
 
 #: Whether recording is in C.
 IN_C = _c is not None
@@ -70,6 +70,15 @@ if TYPE_CHECKING or not IN_C:
         def _end(self) -> None:
             """Give back what it holds, before it goes."""
 
+        def append(self, types: Sequence[int], operands: Sequence[int], integers: Sequence[int]) -> int:
+            """Append nodes; the id of the first."""
+            node = self.n
+            self.n = node + len(types)
+            self.types.extend(types)
+            self.operands.extend(operands)
+            self.integers.extend(integers)
+            return node
+
     class _Kind(msgspec.StructMeta):
         def __new__(cls, name: str, bases: tuple[type, ...], held: dict[str, Any], **config: Any) -> Any:
             held.pop("__slots__", None)  # which structs have anyway, and refuse to be told
@@ -91,10 +100,10 @@ else:
 
 def new_columns() -> tuple[Any, Any, Any]:
     """Columns of types, operands and integers."""
-    return (_c.Column(4), _c.Column(8), _c.Column(8)) if IN_C else ([], [], [])
+    return (array("i"), array("q"), array("q")) if IN_C else ([], [], [])
 
 
-def as_taken(column: Any, code: str) -> Any:
+def as_taken(column: Any, code: str) -> np.ndarray:
     """A column as an array that sees it, which nothing is appended to any more; `code`: see `packing`."""
     if isinstance(column, list):
         # Of bytes it could not be written to, and compiled code would be another.
@@ -106,10 +115,6 @@ def connect(parameter: type, top: ContextVar[Any], place: Callable[..., int]) ->
     """Say what parameters are, where the graph is found that is open, and what places blocks in Python."""
     if IN_C:
         _c.connect(parameter, top, place)
-    _top.append(top)
-
-
-_top: list[ContextVar[Any]] = []
 
 
 def caller(
@@ -120,41 +125,19 @@ def caller(
     has_integer: bool = False,
     defaults: tuple[Any, ...] = (),
 ) -> Any:
-    """A caller, which has `learn(specs, type, out, arguments, view, step, bound)`.
+    """A caller, which has `learn(specs, type, out, arguments, view, step, bound)`; in Python it is the slow function.
 
     Args:
         kind: what it takes.
-        slow: what is called with what it does not know.
+        slow: what is called with what it does not know; a function of its own.
         names: of all that it takes: so many operands, arguments that are literals (`defaults`: of the last), and
             perhaps an integer of the node.
     """
     if IN_C:
-        made = _c.Caller(kind, operands, has_integer, slow, names, defaults)
-        made.__wrapped__ = slow  # whose signature is that of the caller
-        return made
-    entries: dict[Any, Any] = {}
-    arguments = len(names) - operands - has_integer
-    if kind in (LIST, PLACE):
-        made = _list(slow, entries, kind, defaults)
-    elif kind == VIEW:
-        made = _view(slow, entries, arguments, defaults)
-    else:
-        made = _fixed(slow, entries, operands, arguments, has_integer, defaults)
-
-    def learn(
-        specs: tuple[Any, ...], type: int, out: Any, given: Any = (), view: int = 0, step: int = 0, bound: int = 0
-    ) -> None:
-        told = literal(given)
-        if told is None:
-            return
-        key = (*specs, view, told)
-        entries[key] = type, out, step, bound
-        for spec in specs:
-            if isinstance(spec, ParameterSpec):
-                spec.enters(entries, key)
-
-    made.slow, made.learn = slow, learn
-    return made
+        return update_wrapper(_c.Caller(kind, operands, has_integer, slow, names, defaults), slow)
+    found: Any = slow
+    found.learn = lambda *_: None
+    return found
 
 
 def cell_caller(slow: Callable[..., Any], *compared: Any) -> Any:
@@ -165,102 +148,3 @@ def cell_caller(slow: Callable[..., Any], *compared: Any) -> Any:
             the owner that are looked at, what stands for one that is missing, and whether there is an owner.
     """
     return _c.Cell(slow, *compared) if IN_C else slow
-
-
-_NONE = literal(())  # of no arguments
-
-
-def _told(given: tuple[Any, ...], arguments: int, defaults: tuple[Any, ...]) -> Any:
-    """The arguments as a part of a key, for which `entries` has nothing if they are too many or too few."""
-    if not arguments and not given:
-        return _NONE
-    missing = arguments - len(given)
-    return literal((*given, *defaults[len(defaults) - missing :])) if 0 <= missing <= len(defaults) else None
-
-
-def _appended(graph: Any, type: int, out: Any, operands: list[int], integers: tuple[int, ...]) -> Any:
-    node = graph.n
-    graph.n = node + 1
-    graph.types.append(type)
-    graph.operands += operands
-    graph.integers += integers
-    expression = graph.expression_class
-    return expression(graph, node, out)
-
-
-def _fixed(
-    slow: Callable[..., Any],
-    entries: dict[Any, Any],
-    operands: int,
-    arguments: int,
-    has_integer: bool,
-    defaults: tuple[Any, ...],
-) -> Any:
-    def call(*given: Any, **keywords: Any) -> Any:
-        xs, rest, integers = given[:operands], given[operands:], ()
-        if has_integer:
-            rest, integers = rest[:arguments], rest[arguments:]
-        try:
-            known = entries[(*[x.spec for x in xs], 0, _told(rest, arguments, defaults))]
-        except (KeyError, AttributeError, TypeError):
-            known = None  # whose error would be the context of those of the slow function
-        if known is None:
-            return slow(*given, **keywords)
-        type, out, _, bound = known
-        ids, graph = [], None
-        for x in xs:
-            if x.graph is not None:
-                if graph is not None and x.graph is not graph:
-                    return slow(*given, **keywords)
-                graph = x.graph
-                ids.append(x.id)
-        if has_integer:
-            index: Any = integers[0] if len(integers) == 1 else None
-            if index.__class__ is not int or not 0 <= index < bound:
-                return slow(*given, **keywords)
-            graph = graph or _top[0].get().value
-        if graph is None or keywords:
-            return slow(*given, **keywords)
-        return _appended(graph, type, out, ids, integers)
-
-    return call
-
-
-def _view(slow: Callable[..., Any], entries: dict[Any, Any], arguments: int, defaults: tuple[Any, ...]) -> Any:
-    def call(*given: Any, **keywords: Any) -> Any:
-        try:
-            x = given[0]
-            known = entries[x.spec, x.id >> NODE_BITS, _told(given[1:], arguments, defaults)]
-        except (KeyError, AttributeError, IndexError, TypeError):
-            known = None
-        if known is None or keywords:
-            return slow(*given, **keywords)
-        _, out, step, _ = known
-        expression = x.graph.expression_class
-        if out.__class__ is tuple:  # several views
-            return [expression(x.graph, x.id + step, spec) for step, spec in out]
-        return expression(x.graph, x.id + step, out)
-
-    return call
-
-
-def _list(slow: Callable[..., Any], entries: dict[Any, Any], kind: int, defaults: tuple[Any, ...]) -> Any:
-    def call(*given: Any, **keywords: Any) -> Any:
-        xs: Any = given[0] if given and not keywords else None
-        if xs.__class__ not in (list, tuple):
-            return slow(*given, **keywords)
-        try:
-            graph = xs[0].graph
-            specs = [x.spec for x in xs if x.graph is graph]
-            if kind == LIST:
-                known = entries[specs[0], 0, _NONE] if specs.count(specs[0]) == len(xs) else None
-            else:
-                known = entries[(*specs, 0, _told(given[1:], 1, defaults))] if len(specs) == len(xs) else None
-        except (KeyError, AttributeError, IndexError, TypeError):
-            graph = known = None
-        if graph is None or known is None:
-            return slow(*given)
-        ids = [x.id for x in xs]
-        return _appended(graph, known[0], known[1], [len(xs), *ids] if kind == LIST else ids, ())
-
-    return call

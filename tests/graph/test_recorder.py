@@ -223,34 +223,6 @@ def test_subclasses_are_recorded_alike():
             assert not (recorder.IN_C and kind is WithAttributes) or vars(given[0]) == {}
 
 
-@needs_c
-def test_a_column_grows_is_read_and_refuses_what_is_none():
-    column = recorder.new_columns()[1]
-    column.extend(range(100))
-    column += (1 << 40, -1)
-    assert len(column) == 102
-    assert column[100] == 1 << 40
-    assert column[-1] == -1
-    assert column[98:101] == [98, 99, 1 << 40]
-    for wrong in (["x"], [1 << 70], [1.5], 3, None):
-        with pytest.raises((TypeError, OverflowError)):
-            column.extend([7, *wrong] if isinstance(wrong, list) else wrong)
-    assert len(column) == 102
-    seen = np.asarray(column)
-    assert seen.dtype == np.int64
-    assert seen[-1] == -1
-    with pytest.raises(BufferError):
-        column.extend(range(1000))
-    del seen
-    column.extend(range(1000))
-    small = recorder.new_columns()[0]
-    with pytest.raises(OverflowError):
-        small.append(1 << 31)
-    other = [1, 2, 3]
-    small.extend([Odd(other.clear), 5])
-    assert list(small) == [1, 5]
-
-
 def test_threads_record_graphs_of_their_own():
     def run(seed, found):
         rng = np.random.default_rng(seed)

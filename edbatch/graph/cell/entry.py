@@ -95,7 +95,7 @@ class CellTrace:
 
     def recorded(self, graph: Columns, node: int) -> Any:
         """Draw what a call draws, whose node is in the graph, and return what it returns."""
-        graph.integers += graph.take_draws(self.draws)
+        graph.integers.extend(graph.take_draws(self.draws))
         return self.tree.build([graph.expression_class(graph, node + step, spec) for step, spec in self.outs])
 
     def holds(self, graph: Columns, *roots: Any) -> bool:

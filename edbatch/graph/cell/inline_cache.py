@@ -104,15 +104,10 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
             if kept.get(attribute, MISSING) is not known[at]:
                 return slow(args, static)
             at += 1
-        if numbers:
-            for x in numbers:
-                if x.__class__ is Integers and x.count != getattr(graph, "count", -1):
-                    return slow(args, static)
-            graph.integers += numbers
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        graph.operands += ids
+        for x in numbers:
+            if x.__class__ is Integers and x.count != getattr(graph, "count", -1):
+                return slow(args, static)
+        node = graph.append((type_id,), ids, numbers)
         expression = graph.expression_class
         if form == 1:
             return expression(graph, node, out)

@@ -64,9 +64,7 @@ def _softmax_of_list(x: Any, axis: Any) -> list[Expression] | None:
     operands += (count, *range(first, whole))
     for x in range(first, whole):
         operands += (x, whole)
-    graph.n = whole + 1 + count
-    graph.types.extend([largest, *[power] * count, total, *[quotient] * count])
-    graph.operands += operands
+    graph.append([largest, *[power] * count, total, *[quotient] * count], operands, ())
     expression = graph.expression_class
     return [expression(graph, id, spec) for id in range(whole + 1, whole + 1 + count)]
 
