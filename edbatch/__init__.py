@@ -19,14 +19,14 @@ from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
 from edbatch.graph.foreign import foreign
 from edbatch.graph.foreign_run import foreign_run
+from edbatch.graph.hints import FUNCTIONS as _FUNCTIONS
+from edbatch.graph.hints import missing as _missing
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.ops import *  # noqa: F403
 from edbatch.graph.ops import __all__ as _ops
 from edbatch.graph.options import options
-from edbatch.graph.pytorch_names import FUNCTIONS as _FUNCTIONS
-from edbatch.graph.pytorch_names import missing as _missing
 from edbatch.graph.replay.replay import replay
 from edbatch.policy.policy import Policy, get_policy
 from edbatch.runtime.gradients import backward, gradients

@@ -67,7 +67,7 @@ def is_told(value: Any) -> bool:
     return all(x.__class__ in _EQUAL_IF_SAME or (x.__class__ is float and x != 0 and x == x) for x in parts)
 
 
-_EQUAL_IF_SAME = frozenset((int, bool, str, type(None)))  # among values of one class
+_EQUAL_IF_SAME = frozenset((int, bool, str, type(None), type(...)))  # among values of one class
 _bits_of = struct.Struct("<d").pack
 
 
@@ -91,4 +91,7 @@ def literal(value: Any, depth: int = 3) -> Hashable:
         return kind, value
     if kind is float:
         return kind, _bits_of(value)
+    if kind is slice:
+        parts = literal((value.start, value.stop, value.step), depth)
+        return parts and (kind, parts)
     return exact(value) if isinstance(value, np.number) else None

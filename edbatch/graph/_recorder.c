@@ -38,10 +38,8 @@ typedef struct {
     Py_ssize_t exports;
 } Column;
 
-static int column_reserve(PyObject *column, int width, Py_ssize_t more) {
-    Column *c = (Column *)column;
+static __attribute__((noinline)) int column_grow(Column *c, int width, Py_ssize_t more) {
     Py_ssize_t n = Py_SIZE(c);
-    if (n + more <= c->room) return 0;
     if (c->exports) {
         PyErr_SetString(PyExc_BufferError, "a column that an array sees cannot grow");
         return -1;
@@ -55,6 +53,11 @@ static int column_reserve(PyObject *column, int width, Py_ssize_t more) {
     c->data = data;
     c->room = room;
     return 0;
+}
+
+static inline int column_reserve(PyObject *column, int width, Py_ssize_t more) {
+    Column *c = (Column *)column;
+    return Py_SIZE(c) + more <= c->room ? 0 : column_grow(c, width, more);
 }
 
 // Where entries are put for which there is room.
@@ -1114,9 +1117,14 @@ static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObjec
         else if (form == 2) {
             PyObject *a = expression_of(g, node + PyLong_AsLongLong(PyTuple_GET_ITEM(out, 0)), PyTuple_GET_ITEM(out, 1));
             PyObject *b = expression_of(g, node + PyLong_AsLongLong(PyTuple_GET_ITEM(out, 2)), PyTuple_GET_ITEM(out, 3));
-            found = a != NULL && b != NULL ? PyTuple_Pack(2, a, b) : NULL;
-            Py_XDECREF(a);
-            Py_XDECREF(b);
+            found = a != NULL && b != NULL ? PyTuple_New(2) : NULL;
+            if (found == NULL) {
+                Py_XDECREF(a);
+                Py_XDECREF(b);
+            } else {
+                PyTuple_SET_ITEM(found, 0, a);
+                PyTuple_SET_ITEM(found, 1, b);
+            }
         } else {
             PyObject *id = PyLong_FromLongLong(node);
             found = id != NULL ? PyObject_CallMethodObjArgs(out, S.recorded, graph, id, NULL) : NULL;

@@ -145,11 +145,6 @@ class Columns(Builder):
         """Record one node of `type`; its operands and integers as in the class description."""
         return self.expression_class(self, self.append((type.id,), operands, integers), type.out)
 
-    def add_several(self, type: NodeType, operands: list[int], count: int) -> list[Expression]:
-        """Record so many nodes of a type; `operands`: those of one after the other."""
-        node, out, expression = self.append([type.id] * count, operands, ()), type.out, self.expression_class
-        return [expression(self, id, out) for id in range(node, node + count)]
-
     def place(
         self, blocks: tuple[Block, ...], columns: Sequence[Any] = (), draws: int = 0, instances: Instances | None = None
     ) -> int:

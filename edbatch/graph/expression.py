@@ -7,9 +7,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.missing_operators import without_operators
+from edbatch.graph.hints import EXPRESSION, explaining, with_hints, without_operators
 from edbatch.graph.operand import Operand
-from edbatch.graph.pytorch_names import EXPRESSION, explaining, with_hints
 from edbatch.graph.recorder import Handle
 from edbatch.graph.spec import Spec
 

@@ -13,8 +13,8 @@ from edbatch.graph.block import one_node
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList, listed
-from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.node_type import NodeType, node_type
+from edbatch.graph.number_warnings import note_numbers
 from edbatch.graph.op import Op
 from edbatch.graph.record import graph_of, to_node, to_operand
 from edbatch.graph.recorder import LIST, caller

@@ -130,12 +130,9 @@ def _common(xs: Iterable[Any]) -> Any:
 
 
 def viewed(
-    op: Op, otherwise: Callable[..., Any] | None = None, tell: Callable[[tuple[Any, ...]], Any] = literal
+    op: Op, otherwise: Callable[..., Any] | None = None
 ) -> Callable[[Callable[P, Any]], Callable[P, Expression]]:
-    """Make the caller of a view of a function, as `recorded` does; it may return several attributes, for a list.
-
-    `tell` makes a part of a key of the arguments; None if they do not tell what is seen.
-    """
+    """Make the caller of a view of a function, as `recorded` does; it may return several attributes, for a list."""
 
     def make(function: Any) -> Any:
         known: dict[Any, Any] = {}
@@ -143,7 +140,7 @@ def viewed(
         def slow(call: Any, x: Any, *given: Any) -> Any:
             if not isinstance(x, Expression):
                 return call(to_expression(function.__name__, x), *given)
-            told, view = tell(given), x.id >> NODE_BITS
+            told, view = literal(given), x.id >> NODE_BITS
             entry: Any = known.get((x.spec, view, told))
             if entry is None:
                 found = _seen(x, op, function(x, *given))

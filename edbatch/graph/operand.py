@@ -10,8 +10,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, MissingOperatorError
 from edbatch.graph import methods
-from edbatch.graph.missing_operators import hint_in_cells, without_operators
-from edbatch.graph.pytorch_names import VALUE, Size, with_hints
+from edbatch.graph.hints import VALUE, Size, hint_in_cells, with_hints, without_operators
 from edbatch.graph.spec import Shape, Spec
 
 if TYPE_CHECKING:

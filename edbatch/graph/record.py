@@ -15,10 +15,10 @@ from edbatch.graph.cell.trace import Payload, Trace
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.integers import Integers
-from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.model.exchange import refuse_masked
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import NodeType, intern, node_type, parameter_of
+from edbatch.graph.number_warnings import note_numbers
 from edbatch.graph.op import Op
 from edbatch.graph.sources import INPUT, PARAMETER, ZEROS
 from edbatch.graph.spec import MOST_ENTRIES, ParameterSpec, Shape, Spec, spec_of

@@ -27,14 +27,13 @@ from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray, expect_expression_class
 from edbatch.graph.guard import expect_unchanged
+from edbatch.graph.hints import explain_keyword
 from edbatch.graph.lines import LinedTypes
 from edbatch.graph.model.writes import follow, unfollow
 from edbatch.graph.node_type import TYPES, NodeType
+from edbatch.graph.number_warnings import note_read, tell_read
 from edbatch.graph.opened import graphs, refuse_in_trace
 from edbatch.graph.options import current_options
-from edbatch.graph.pytorch_names import explain_keyword
-from edbatch.graph.read_numbers import note_read, tell_read
-from edbatch.graph.shown import ShownByName
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
 from edbatch.policy.policy import Policy, get_policy
@@ -53,6 +52,18 @@ reporting = LazyModule("edbatch.runtime.reporting")
 running = LazyModule("edbatch.runtime.evaluation")
 tables = LazyModule("edbatch.runtime.type_table")
 caching = LazyModule("edbatch.runtime.plan_cache")
+
+
+class ShownByName(type):
+    """A metaclass: of the class's attributes, `help`, `dir` and completion show those that its `_shown` names.
+
+    Special methods are shown where the class itself has them.
+    """
+
+    _shown: frozenset[str]
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in super().__dir__() if name in cls._shown or (name[:2] == "__" and name in vars(cls))]
 
 
 class Graph(Columns, metaclass=ShownByName):

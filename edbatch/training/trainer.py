@@ -14,10 +14,10 @@ from edbatch.base.locking import allow_reentry, signals_deferred, synchronized
 from edbatch.base.numbers import checked_integer, checked_real
 from edbatch.base.stopwatch import Clock
 from edbatch.errors import EdBatchError, shown, warn
+from edbatch.graph.hints import TRAINER, explaining, with_hints
 from edbatch.graph.model.parameters import Parameter, read_only
 from edbatch.graph.model.writes import note_write
 from edbatch.graph.options import current_options
-from edbatch.graph.pytorch_names import TRAINER, explaining, with_hints
 from edbatch.schedules import Schedule
 from edbatch.training.arrays import is_finite
 from edbatch.training.due import Due

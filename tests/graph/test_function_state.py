@@ -13,7 +13,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.function_state import LEAVES, function_state
-from edbatch.graph.many_numbers import MANY
+from edbatch.graph.number_warnings import MANY
 from tests.graph.mutations import MUTATIONS, Program
 
 X = (0.3, -0.2)

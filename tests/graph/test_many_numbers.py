@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 import edbatch as eb
-from edbatch.graph.many_numbers import MANY
+from edbatch.graph.number_warnings import MANY
 
 CALLS = {
     "power_of: exponent": lambda x, number: x ** (1.5 + number),

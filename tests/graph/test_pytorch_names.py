@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 import edbatch as eb
-from edbatch.graph import pytorch_names as names
+from edbatch.graph import hints as names
 
 
 @pytest.fixture

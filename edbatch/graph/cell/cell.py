@@ -33,10 +33,10 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.expression_list import ExpressionList
 from edbatch.graph.function_state import name_of
 from edbatch.graph.guard import Guard, by_owner
+from edbatch.graph.hints import KEYWORD_ONLY
 from edbatch.graph.integers import Integers, counts_from_the_end, is_integers
-from edbatch.graph.many_numbers import MANY
-from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.number_warnings import MANY
 from edbatch.graph.record import checked_index, checked_label, fits, graph_of, to_operand
 from edbatch.graph.recorder import cell_caller
 from edbatch.graph.step import MISSING

@@ -12,7 +12,7 @@ from edbatch.graph.block import DRAWN
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import Guard, Held
-from edbatch.graph.missing_operators import KEYWORD_ONLY, MISSING
+from edbatch.graph.hints import KEYWORD_ONLY, MISSING
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.op import Kind, Op, declare
 from edbatch.graph.opened import graphs

@@ -14,9 +14,9 @@ from edbatch.base.numbers import checked_integer
 from edbatch.base.table import Table
 from edbatch.devices import Device, opened_device
 from edbatch.errors import EdBatchError, MissingNameError, checked_flag, shown
+from edbatch.graph.hints import COLLECTION, explaining, with_hints
 from edbatch.graph.model.checkpoint import TRAINER, Checkpoint, Resumable, Savable, load_checkpoint, save_checkpoint
 from edbatch.graph.model.parameters import LookupParameters, Parameter, shareable
-from edbatch.graph.pytorch_names import COLLECTION, explaining, with_hints
 from edbatch.graph.record import checked_shape
 from edbatch.graph.spec import MOST_AXES, float_dtype
 from edbatch.init import initial_value

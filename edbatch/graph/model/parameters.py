@@ -12,11 +12,11 @@ import numpy as np
 from edbatch.base.locking import lock, signals_deferred
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError, checked_flag, shown
+from edbatch.graph.hints import PARAMETER, with_hints
 from edbatch.graph.model.exchange import cast, from_dlpack
 from edbatch.graph.model.writes import Source, note_write, running
 from edbatch.graph.opened import refuse_in_trace
 from edbatch.graph.operand import Operand
-from edbatch.graph.pytorch_names import PARAMETER, with_hints
 from edbatch.graph.spec import FLOATS, ParameterSpec
 
 

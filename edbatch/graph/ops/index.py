@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.exact import literal
 from edbatch.errors import EdBatchError, Place, shown
 from edbatch.graph.cell.trace import Payload
 from edbatch.graph.expression import Expression
@@ -36,15 +35,7 @@ def _otherwise(x: Any, key: Any) -> Expression | None:
     return _advanced(place, x, key) if any(part is not None and is_advanced(part) for part in parts) else None
 
 
-def _tell(arguments: tuple[Any]) -> Any:
-    """A key of an index of integers, slices and new axes; those of slices are nested, as nothing else in it."""
-    (key,) = arguments
-    parts = key if key.__class__ is tuple else (key,)
-    slices = [(x.start, x.stop, x.step) if x.__class__ is slice else ("...",) if x is ... else x for x in parts]
-    return literal((key.__class__ is tuple, *slices))
-
-
-@viewed(INDEX, _otherwise, _tell)
+@viewed(INDEX, _otherwise)
 def _getitem(x: Any, key: Any) -> Any:
     place = Place(lambda: _place(x, key))
     if key is None or (key.__class__ is tuple and None in key):

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_array import is_one
 from edbatch.graph.expression_list import listed
 from edbatch.graph.list_callers import over
-from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.matrix import DOT, dot
+from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.segments import segment_softmax, segment_sum
 from edbatch.graph.ops.shape import reshape
@@ -85,11 +83,7 @@ def dots(query: Any, keys: Iterable[Any]) -> list[Expression]:
         >>> [score.value() for score in scores]
         [np.float32(11.0), np.float32(3.0)]
     """
-    read = listed("dots", keys)
-    if not is_one(query) or query.graph is not read.graph:
-        return [dot(query, key) for key in read]
-    type, first = node_type(DOT, (), (query.spec, read.spec_of_each)), query.id
-    return read.graph.add_several(type, [id for key in read.ids for id in (first, key)], len(read))
+    return [dot(query, key) for key in listed("dots", keys)]
 
 
 def weighted_sum(weights: Iterable[Any], values: Iterable[Any]) -> Expression:

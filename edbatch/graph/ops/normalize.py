@@ -12,14 +12,13 @@ from edbatch.graph.draws import checked_seed
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_list import listed
 from edbatch.graph.integers import Integers, is_integers
-from edbatch.graph.node_type import node_type
-from edbatch.graph.op import OPS, Op, Sample, composite, declare, expect
-from edbatch.graph.op_callers import Attributes, recorded
-from edbatch.graph.ops.elementwise import abs, exp, log, maximum2, sqrt, square
+from edbatch.graph.op import Op, Sample, composite, declare, expect
+from edbatch.graph.op_callers import Attributes, binary, recorded
+from edbatch.graph.ops.elementwise import abs, divide, exp, log, maximum2, sqrt, square
 from edbatch.graph.ops.reduce import centred, is_list, max, mean, sum
 from edbatch.graph.ops.shape import checked_axis, stop_gradient
 from edbatch.graph.record import checked_index, checked_number, graph_of, to_expression
-from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.spec import Shape
 
 
 def _below_largest(x: Any, axis: int) -> Expression:
@@ -36,8 +35,8 @@ def _log_softmax(x: Any, axis: int) -> Expression:
     return below - log(sum(exp(below), axis, keepdims=True))
 
 
-EXP_DIFFERENCE = composite(
-    "exp_difference", lambda x, y: x, lambda x, y: exp(x - y), (Sample(((3,), (3,))), Sample(((), ())))
+_exp_difference = binary(
+    composite("exp_difference", lambda x, y: x, lambda x, y: exp(x - y), (Sample(((3,), (3,))), Sample(((), ()))))
 )
 
 
@@ -45,32 +44,11 @@ def _softmax_of_list(x: Any, axis: Any) -> list[Expression] | None:
     """Entry by entry across a list; None of one operand."""
     if isinstance(x, Expression) or not is_list("softmax", x, None if axis.__class__ is int and axis == -1 else axis):
         return None
-    xs = listed("softmax", x)
-    spec, graph, ids, count = xs.spec_of_each, xs.graph, xs.ids, len(xs.ids)
-    found = _list_types.get(spec)
-    if found is None:
-        of_lists = [node_type(OPS[name], (), (spec,)).id for name in ("maximum_list", "sum_list")]
-        of_pairs = [node_type(op, (), (spec, spec)).id for op in (EXP_DIFFERENCE, OPS["divide"])]
-        node = Expression(graph, 0, spec)
-        found = _list_types[spec] = (*of_lists, *of_pairs, stop_gradient(node).id)
-    # All nodes at once: the largest, the powers, their sum, the quotients. One by one they take three times as long.
-    largest, total, power, quotient, stops = found
-    first = graph.n + 1
-    whole = first + count
-    top = (first - 1) + stops
-    operands = [count, *ids]
-    for x in ids:
-        operands += (x, top)
-    operands += (count, *range(first, whole))
-    for x in range(first, whole):
-        operands += (x, whole)
-    graph.append([largest, *[power] * count, total, *[quotient] * count], operands, ())
-    expression = graph.expression_class
-    return [expression(graph, id, spec) for id in range(whole + 1, whole + 1 + count)]
-
-
-# By spec: types of the nodes, and what `stop_gradient` adds to the id of one.
-_list_types: dict[Spec, tuple[int, ...]] = {}
+    xs = [*listed("softmax", x)]
+    top = stop_gradient(max(xs))
+    powers = [_exp_difference(one, top) for one in xs]
+    total = sum(powers)
+    return [divide(power, total) for power in powers]
 
 
 _SAMPLES = (Sample(((5,),), {"axis": 0}), Sample(((2, 3),), {"axis": 0}), Sample(((2, 3),), {"axis": 1}))

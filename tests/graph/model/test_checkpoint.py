@@ -15,8 +15,7 @@ import safetensors.numpy
 
 import edbatch as eb
 from edbatch.graph.cell.stacking import stacked
-from edbatch.graph.model.checkpoint import MARK, VERSION
-from edbatch.graph.model.checksum import BLANK, KEY, sealed
+from edbatch.graph.model.checkpoint import BLANK, KEY, MARK, VERSION, sealed
 from tests.arrays import beside
 
 
