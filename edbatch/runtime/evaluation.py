@@ -323,10 +323,10 @@ class Evaluation(GraphState):
         backward, self._backward = self._backward, None
         clock = Clock(self.clock.seconds, self.clock.passed)
         with self.foreign, self._computing():
-            found = backward.gradient(id, spec) if isinstance(id, int) else backward.rows(id, spec)
+            found = backward.rows(np.array(id, ndmin=1), spec)
         clock.stop("backward")
         self._backward = backward
-        return found
+        return found[0] if isinstance(id, int) else found
 
     @property
     def last_backward(self) -> Backward | None:

@@ -92,7 +92,7 @@ class Backward:
     def gather(self, asked: Asked) -> None:
         """Compute what is asked for in one pass, and nothing else that does not lie on the way."""
         several = [(spec, np.array(ids, np.int64)) for spec, ids in asked.ids.items()]
-        wanted = [node for _, ids in several for node in self._of_expressions.nodes(ids)[0].tolist()]
+        wanted = [node for _, ids in several for node in self._of_expressions.made(ids)[0].tolist()]
         self._compute(False, wanted)
         with np.errstate(all="ignore"):
             for plan in self.plans:
@@ -185,19 +185,9 @@ class Backward:
             if parameter is not None:
                 add_sum(parameter, self.gradients.of(type.window)[row : row + n], table.backend)
 
-    def gradient(self, id: int, spec: Spec) -> Any:
-        """The gradient with respect to an expression, as an array of its own."""
-        found = self._of_expressions.made_at(id)
-        if found.node < len(self.sets):
-            if not self.is_there or (not self.has_sources and not self.requires[found.node]):
-                self.run_again()
-            if self.sets[found.node] >= 0:
-                return self._graph.table.backend.to_host(self._of_expressions.gradient(found, self.sets)[0]).copy()[()]
-        return np.zeros(spec.shape, spec.dtype)[()]
-
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
-        """The same [n, *shape] of expressions of one spec."""
-        nodes, _ = self._of_expressions.nodes(ids)
+        """The gradients [n, *shape] with respect to expressions of one spec."""
+        nodes, _ = self._of_expressions.made(ids)
         if not self.is_there or not (self.has_sources or self.requires[nodes[nodes < len(self.sets)]].all()):
             self.run_again()
         return self._of_expressions.rows(ids, spec, self.sets)

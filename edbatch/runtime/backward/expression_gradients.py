@@ -58,42 +58,53 @@ class ExpressionGradients:
     def _nodes(self) -> Nodes:
         return self._graph.nodes
 
-    def gradient(self, made: Made, sets: np.ndarray) -> Any:
-        """The gradient [1, *shape] of an expression; `sets`: per node, which set of outputs gradients flow into."""
-        node = made.node
-        found = self.row(self._gradients.of, node) if made.call is None else self._of_call(*made.call, sets)
-        if made.output is not None:
-            found = self._of_output(node, made.output, found, self._live(node, sets))
-        for op, attributes in made.steps:
-            found = op.forward(found, **dict(attributes))
-        return found
-
-    def nodes(self, ids: np.ndarray) -> tuple[np.ndarray, dict[int, Made]]:
+    def made(self, ids: np.ndarray) -> tuple[np.ndarray, dict[int, Made]]:
         """The nodes that compute expressions; and, by position, where: of those that not every node of a type does."""
         nodes = ids & NODE_MASK
         kinds = self._nodes.types[nodes]
-        ops = [(kind, self._table.bound[kind].type.op) for kind in np.unique(kinds).tolist()]
+        ops = [(kind, self._table.bound[kind].type.op) for kind in dict.fromkeys(kinds.tolist())]
         several = [kind for kind, op in ops if isinstance(op, CellOp) or op.kind is Kind.VIEW]
-        made = {at: self.made_at(ids.item(at)) for at in np.flatnonzero(np.isin(kinds, several)).tolist()}
+        made = {at: self._made_at(ids.item(at)) for at in np.flatnonzero(np.isin(kinds, several)).tolist()}
         nodes[list(made)] = [one.node for one in made.values()]
         return nodes, made
 
     def rows(self, ids: np.ndarray, spec: Spec, sets: np.ndarray) -> np.ndarray:
-        """The gradients [n, *shape], on the host, of expressions of one spec; `sets`: see `gradient`."""
+        """The gradients [n, *shape], on the host, of expressions of one spec.
+
+        Args:
+            sets: per node that had run, which set of outputs gradients flow into; -1: none.
+        """
         found = np.zeros((len(ids), *spec.shape), spec.dtype)
-        nodes, made = self.nodes(ids)
+        nodes, made = self.made(ids)
         flows = nodes < len(sets)
         flows[flows] = sets[nodes[flows]] >= 0
         for at, one in made.items():
             if flows[at]:
-                found[at] = self._backend.to_host(self.gradient(one, sets)[0])
+                found[at] = self._backend.to_host(self._gradient(one, sets)[0])
         flows[list(made)] = False
         (direct,) = flows.nonzero()
         for chosen, rows in self._table.rows(ids[direct], self._nodes, self._gradients.of):
             found[direct[chosen]] = rows
         return found
 
-    def made_at(self, id: int) -> Made:
+    def _gradient(self, made: Made, sets: np.ndarray) -> Any:
+        """The gradient [1, *shape] of an expression."""
+        node, live = made.node, self._live(made.node, sets)
+        found = self._row(self._gradients.of, node)
+        if made.call is not None:  # what flows from one of the nodes that read it
+            reader, operand = made.call
+            type = self._table.bound[self._nodes.types[reader]]
+            needed = [at == operand for at in range(self._nodes.counts[reader])]
+            how = compiled(type, needed, False, self._live(reader, sets), self._backend)
+            gradient = self._row(self._gradients.of, reader)
+            found = self._computed(how, how.operands[operand], reader, gradient, type.type.operands[operand])
+        if made.output is not None:
+            found = self._of_output(node, made.output, found, live)
+        for op, attributes in made.steps:
+            found = op.forward(found, **dict(attributes))
+        return found
+
+    def _made_at(self, id: int) -> Made:
         """Where an expression is computed: of a view, what it is a view of.
 
         A cell may return what it was given, and the last part of a cell that was split what others read earlier.
@@ -142,14 +153,6 @@ class ExpressionGradients:
         how = compiled_outputs(type, live, self._backend)
         return self._computed(how, how.operands[output], node, gradient, spec)
 
-    def _of_call(self, node: int, operand: int, sets: np.ndarray) -> Any:
-        """What flows from one node to the row [1, *shape] of one of its operands."""
-        type = self._table.bound[self._nodes.types[node]]
-        needed = [at == operand for at in range(self._nodes.counts[node])]
-        how = compiled(type, needed, False, self._live(node, sets), self._backend)
-        gradient = self.row(self._gradients.of, node)
-        return self._computed(how, how.operands[operand], node, gradient, type.type.operands[operand])
-
     def _computed(self, how: CompiledDerivative, place: Place | None, node: int, gradient: Any, spec: Spec) -> Any:
         """What a derivative computes for one node, [1, *shape], at a place of its row; zeros if it computes nothing."""
         nodes, type = self._nodes, self._table.bound[self._nodes.types[node]]
@@ -160,15 +163,15 @@ class ExpressionGradients:
         given = []
         for source, number in how.given:
             if source is Given.OPERAND:
-                given.append(self.row(self._arenas.array, int(nodes.args[begin + number])))
+                given.append(self._row(self._arenas.array, int(nodes.args[begin + number])))
             else:
-                given.append(self.row(self._arenas.array, node) if source is Given.RESULT else gradient)
+                given.append(self._row(self._arenas.array, node) if source is Given.RESULT else gradient)
         row = self._backend.empty(how.width, type.type.out.dtype).reshape(1, -1)
         integers = self._graph.integers[nodes.args[end : end + type.type.n_integers]]
         run_program(how.program, row, given, integers, self._table)
         return row[:, place.column : place.column + spec.size].reshape(1, *spec.shape)
 
-    def row(self, array: Callable[[int], Any], id: int) -> Any:
+    def _row(self, array: Callable[[int], Any], id: int) -> Any:
         """The row [1, *shape] of an id, of values or of gradients."""
         node = id & NODE_MASK
         row = int(self._nodes.row[node])

@@ -13,7 +13,7 @@ from edbatch.memory.plan.growing import PlanTables, tables_in
 from edbatch.memory.plan.windows import GRADIENT
 from edbatch.runtime.backward.flow import flow_in
 from edbatch.runtime.backward.plan_writer import Added, add_rows, append, append_batch, append_operand, select
-from edbatch.runtime.backward.rules import RuleTables, WindowTables, rules_in, windows_in
+from edbatch.runtime.backward.rules import AS_GIVEN, EACH, NOWHERE, RuleTables, WindowTables, rules_in, windows_in
 
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)
@@ -83,7 +83,7 @@ def plan_back(
             counts[batches[last]["type"]] -= batches[last]["n"]
             end -= batches[last]["n"]
         left[number] -= m
-        if rule["type"] < 0 and rule["computed_end"] == rule["computed"]:
+        if rule["type"] < 0 and rule["end"] == rule["computed"]:
             continue
         which, row = np.empty(0, np.int32), 0
         if m < batch["n"]:
@@ -112,7 +112,7 @@ def _through(
     """
     batch, which, m, own = chosen.batch, chosen.which, chosen.n, rule["own"] >= 0
     n, first, integers, offsets = batch["n"], batch["operand"], batch["integers"], batch["offsets"]
-    targets = tables.computed[rule["computed"] : rule["computed_end"]]
+    targets = tables.slots[rule["computed"] : rule["end"]]
     read = plan.operands[first : first + len(targets)].copy()
     owners, members = which, which
     if not own:
@@ -130,30 +130,31 @@ def _through(
             used["integers"] += m
     if rule["type"] >= 0:
         append_batch(out, rule["type"], chosen.left, m, integers, -1 if own else offsets)
-        _append_given(rule, tables.given, read, chosen, out)
+        _append_given(rule, tables.slots, read, chosen, out)
     for slot in range(len(targets)):
-        window, some = targets[slot]["window"], m if targets[slot]["of_each"] else read[slot]["n"]
-        if not own and window >= 0 and not targets[slot]["given"]:
+        kind, window, some = targets[slot]["kind"], targets[slot]["which"], read[slot]["n"]
+        if not own and kind != NOWHERE and kind != AS_GIVEN:
+            some = m if kind == EACH else some
             append_operand(out, SLICE, window, 0, 1, 0, some)
             arena = shown.windows[window]["arena"]
             rows[arena] = max(rows[arena], some)
     for slot in range(len(targets)):
-        target, row, listed = targets[slot], chosen.left, -1
-        if target["given"]:
+        kind, row, listed = targets[slot]["kind"], chosen.left, -1
+        if kind == AS_GIVEN:
             row, listed = int(batch["row"]), append(out, owners if m == n else which[owners])
-        elif target["of_each"]:
+        elif kind == EACH:
             listed = append(out, owners)
-        if target["window"] >= 0:
-            added = Added(target["window"], row, listed, rule["adding"])
+        if kind != NOWHERE:
+            added = Added(targets[slot]["which"], row, listed, rule["adding"])
             add_rows(read[slot : slot + 1], added, out, shown, seen)
 
 
 @compiled(small=True)
-def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Chosen, out: PlanTables) -> None:
+def _append_given(rule: np.void, slots: np.ndarray, read: np.ndarray, chosen: Chosen, out: PlanTables) -> None:
     """What the batch that was appended last is given; `read`: the operands of the chosen nodes."""
     used, which = out.used[0], chosen.which
-    for place in range(rule["given"], rule["given_end"]):
-        kind, number = given[place]["kind"], given[place]["which"]
+    for place in range(rule["given"], rule["computed"]):
+        kind, number = slots[place]["kind"], slots[place]["which"]
         if kind == _OPERAND:
             out.operands[used["operands"]] = read[number]
             used["operands"] += 1
@@ -189,7 +190,7 @@ def _has_room(
         rule, m, batch = rules[rule_of[parts[part]["set"]]], parts[part]["n"], parts[part]["batch"]
         begin = begin if parts[begin]["batch"] == batch else part
         most_parts = max(most_parts, part + 1 - begin)
-        some = rule["given_end"] - rule["given"] + rule["computed_end"] - rule["computed"]
+        some = rule["end"] - rule["given"]
         if m < batches[batch]["n"]:
             room += m * some + m + 1
             integers += m * rule["integers"]

@@ -35,8 +35,8 @@ class Rule(NamedTuple):
         window: of the results.
         own: the arena of the rows that the derivative computes, one for each node, from which the operands' gradients
             are added; -1: it reads lists, and its outputs are operands.
-        given, given_end: which part of all that derivatives are given.
-        computed, computed_end: which part of all that derivatives compute: a record for each operand.
+        given, computed, end: which of all records `Slot` say what the derivative is given, and then, for each operand,
+            where it leaves the operand's gradient.
         integers: of a node.
         singles: operands before lists.
         adding: what adds rows, in batches.
@@ -46,50 +46,36 @@ class Rule(NamedTuple):
     window: int
     own: int
     given: int
-    given_end: int
     computed: int
-    computed_end: int
+    end: int
     integers: int
     singles: int
     adding: int
 
 
-class Source(NamedTuple):
-    """Something that a derivative is given.
+class Slot(NamedTuple):
+    """What a derivative is given, or computes.
 
     Attributes:
-        kind: a `Given`.
-        which: number of the operand, or the window of what was saved.
+        kind: a `Given`; or `NOWHERE`, if there is no gradient, `ROWS`, which are computed, one for each row that is
+            read, `EACH`, where that of a list has a row for each node, which is that of each element, or `AS_GIVEN`, if
+            it is the gradient of the result for each element.
+        which: number of the operand, or the window of what was saved or is computed.
     """
 
     kind: int
     which: int
 
 
-class Computed(NamedTuple):
-    """Where a derivative leaves the gradient of an operand.
-
-    Attributes:
-        window: that shows it; -1: there is none.
-        of_each: 1 if that of a list has a row for each node, which is that of each element; else 0.
-        given: 1 if it is the gradient of the result; else 0.
-    """
-
-    window: int
-    of_each: int
-    given: int
-
-
-RULE, SOURCE, COMPUTED = (record_type(form._fields) for form in (Rule, Source, Computed))
-NOWHERE = Computed(-1, 0, 0)
+RULE, SLOT = (record_type(form._fields) for form in (Rule, Slot))
+NOWHERE, ROWS, EACH, AS_GIVEN = range(4)
 
 
 class RuleTables(NamedTuple):
-    """Records `Rule`, and of all of them `Source` and `Computed`."""
+    """Records `Rule`, and those of all of them `Slot`."""
 
     rules: np.ndarray
-    given: np.ndarray
-    computed: np.ndarray
+    slots: np.ndarray
 
 
 class WindowTables(NamedTuple):
@@ -107,7 +93,7 @@ class WindowTables(NamedTuple):
     of_gradients: np.ndarray
 
 
-rules_in = reader(RuleTables, RULE, SOURCE, COMPUTED)
+rules_in = reader(RuleTables, RULE, SLOT)
 windows_in = reader(WindowTables, COLUMNS, BOOL, BOOL)
 
 
@@ -128,8 +114,8 @@ class GradientRule(NamedTuple):
     own: int
     runs: int
     how: CompiledDerivative | None
-    given: list[Source]
-    computed: list[Computed]
+    given: list[Slot]
+    computed: list[Slot]
     adding: int
 
 
@@ -199,19 +185,16 @@ class GradientRules:
         return found
 
     def _together(self, rules: list[GradientRule]) -> ChosenRules:
-        given, computed, made = list[Source](), list[Computed](), list[Rule]()
+        slots, made = list[Slot](), list[Rule]()
         for rule in rules:
             type: BoundType = self._table.bound[rule.kind]
-            begins = len(given), len(computed)
-            given += rule.given
-            computed += rule.computed
-            own = -1 if rule.own < 0 else self._table.windows.windows[rule.own].arena
-            of_op = type.type.op.payload, type.type.op.singles
-            places = begins[0], len(given), begins[1], len(computed)
-            made.append(Rule(rule.runs, type.window, own, *places, *of_op, rule.adding))
+            begin, own = len(slots), -1 if rule.own < 0 else self._table.windows.windows[rule.own].arena
+            slots += rule.given + rule.computed
+            places, op = (begin, begin + len(rule.given), len(slots)), type.type.op
+            made.append(Rule(rule.runs, type.window, own, *places, op.payload, op.singles, rule.adding))
         of_sets = np.full(1 + max([rule.set for rule in rules]), -1, np.int64)
         of_sets[[rule.set for rule in rules]] = range(len(rules))
-        tables = RuleTables(records(made, RULE), records(given, SOURCE), records(computed, COMPUTED))
+        tables = RuleTables(records(made, RULE), records(slots, SLOT))
         kinds = frozenset([rule.adding for rule in rules] + [rule.runs for rule in rules if rule.runs >= 0])
         reads = frozenset[ParameterSpec]().union(*(rule.how.reads for rule in rules if rule.how is not None))
         return ChosenRules(rules, of_sets, ArrayTable(tables), kinds, reads)
@@ -240,7 +223,9 @@ class GradientRules:
         else:
             own = table.windows.own(how.width, dtype)
             computed = [
-                NOWHERE if place is None else Computed(table.windows.part(own, place.column, place.spec.size), 0, 0)
+                Slot(NOWHERE, -1)
+                if place is None
+                else Slot(ROWS, table.windows.part(own, place.column, place.spec.size))
                 for place in how.operands
             ]
         if how.program is not None:
@@ -248,25 +233,25 @@ class GradientRules:
             rule = self.of_kinds[runs] = rule._replace(own=own, runs=runs, given=self._given(how, saved))
         return rule._replace(computed=computed)
 
-    def _given(self, how: CompiledDerivative, saved: Saved | None) -> list[Source]:
+    def _given(self, how: CompiledDerivative, saved: Saved | None) -> list[Slot]:
         given = []
         for source, which in how.given:
             if source is Given.SAVED:
                 assert saved is not None
                 column, spec = saved.how.places[which]
                 which = self._table.windows.part(saved.window, column, spec.size)
-            given.append(Source(int(source), which))
+            given.append(Slot(int(source), which))
         return given
 
-    def _of_lists(self, type: BoundType, how: CompiledDerivative) -> list[Computed]:
+    def _of_lists(self, type: BoundType, how: CompiledDerivative) -> list[Slot]:
         """Where the derivative of an op over lists leaves gradients: in windows that the next batch uses again."""
         computed = []
         for slot, place in enumerate(how.operands):
             if place is None:
-                computed.append(NOWHERE)
+                computed.append(Slot(NOWHERE, -1))
             elif place.column < 0:
-                computed.append(Computed(type.window + GRADIENT, 1, 1))
+                computed.append(Slot(AS_GIVEN, type.window + GRADIENT))
             else:
-                window = self._table.windows.own(place.spec.size, place.spec.dtype)
-                computed.append(Computed(window, int(slot >= type.type.op.singles and not place.spec.each), 0))
+                kind = EACH if slot >= type.type.op.singles and not place.spec.each else ROWS
+                computed.append(Slot(kind, self._table.windows.own(place.spec.size, place.spec.dtype)))
         return computed
