@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from functools import cached_property
 from typing import Any
 
@@ -32,14 +31,19 @@ class Asked:
     def __init__(self, of: list[Any], check: Callable[[str, Any], None]) -> None:
         self._of = of
         self._stand_ins: dict[Parameter, Parameter] = {}
+        self._begins: list[int] = []
         self.ids: dict[Spec, list[int]] = {}
         self.found: dict[Spec, np.ndarray] = {}
         for at, x in enumerate(of):
-            if not isinstance(x, Parameter):
-                check(f"gradients: entry {at}", x)
-                self.ids.setdefault(x.spec, []).extend(x.ids.tolist() if isinstance(x, ExpressionArray) else [x.id])
-            elif x.frozen:
-                raise EdBatchError(f"gradients: {x!r} is frozen, and has no gradient")
+            if isinstance(x, Parameter):
+                if x.frozen:
+                    raise EdBatchError(f"gradients: {x!r} is frozen, and has no gradient")
+                self._begins.append(0)
+                continue
+            check(f"gradients: entry {at}", x)
+            ids = self.ids.setdefault(x.spec, [])
+            self._begins.append(len(ids))
+            ids += x.ids.tolist() if isinstance(x, ExpressionArray) else [x.id]
 
     @cached_property
     def _wholes(self) -> set[Parameter]:
@@ -63,26 +67,22 @@ class Asked:
 
     def results(self, sparse: bool, unused_as_none: bool) -> list[Any]:
         """The gradients, in the order in which they were asked for: arrays that nobody else has."""
-        found, known, ends = list[Any](), dict[Parameter, Any](), dict.fromkeys(self.ids, 0)
-        for x in self._of:
-            if isinstance(x, Parameter):
-                if unused_as_none and not self._stand_in(x).has_grad:
-                    found.append(None)
-                    continue
-                found.append(deepcopy(known[x]) if x in known else self._of_parameter(x, sparse))
-                known[x] = found[-1]
-                continue
-            begin = ends[x.spec]
-            ends[x.spec] += len(x) if isinstance(x, ExpressionArray) else 1
-            rows = self.found[x.spec][begin : ends[x.spec]]
-            found.append(rows if isinstance(x, ExpressionArray) else rows[0])
+        found = list[Any]()
+        for x, begin in zip(self._of, self._begins, strict=True):
+            if not isinstance(x, Parameter):
+                rows = self.found[x.spec]
+                found.append(rows[begin : begin + len(x)] if isinstance(x, ExpressionArray) else rows[begin])
+            elif unused_as_none and not self._stand_in(x).has_grad:
+                found.append(None)
+            else:
+                found.append(self._of_parameter(x, sparse))
         return found
 
     def _of_parameter(self, parameter: Parameter, sparse: bool) -> Any:
         to_host, gathered = parameter.device.backend.to_host, self._stand_in(parameter)
         if not sparse or not isinstance(gathered, LookupParameters):
-            return to_host(gathered.gradient_array())
+            return np.array(to_host(gathered.gradient_array()))
         rows = gathered.gradient_rows()
         if rows is None:
             return np.zeros(0, np.int64), np.zeros((0, *parameter.shape[1:]), parameter.dtype)
-        return rows[0], to_host(rows[1])
+        return rows[0].copy(), np.array(to_host(rows[1]))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from edbatch.base.records import records
 from edbatch.compiling.array_table import ArrayTable
 from edbatch.graph.cell.body import Steps, origin, spec_of_value
 from edbatch.graph.cell.derivative import Given
@@ -21,7 +22,7 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK, steps_of
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, ROWS, SAVING, SCATTERED, Columns, Rows
 from edbatch.memory.plan.arenas import GradientRows
-from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, SHARED, SLICE, Batch, Operand, Plan
+from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, SLICE, Batch, Operand, Plan
 from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled, compiled_outputs
 from edbatch.runtime.compile.program import Program
@@ -49,10 +50,8 @@ class ExpressionGradients:
     """The gradients of the expressions of a graph, which has run so; `gradients`: those of its values."""
 
     def __init__(self, graph: GraphState, ran: list[Ran], gradients: GradientRows) -> None:
-        self._graph, self._table, self._arenas = graph, graph.table, graph.arenas
-        self._ran = ran
-        self._gradients = gradients
-        self._backend = graph.table.backend
+        self._graph, self._table, self._backend = graph, graph.table, graph.table.backend
+        self._ran, self._gradients = ran, gradients
 
     @property
     def _nodes(self) -> Nodes:
@@ -155,33 +154,27 @@ class ExpressionGradients:
 
     def _computed(self, how: CompiledDerivative, place: Place | None, node: int, gradient: Any, spec: Spec) -> Any:
         """What a derivative computes for one node, [1, *shape], at a place of its row; zeros if it computes nothing."""
-        nodes, type = self._nodes, self._table.bound[self._nodes.types[node]]
+        nodes, type, backend = self._nodes, self._table.bound[self._nodes.types[node]], self._backend
         if place is None or how.program is None:
-            return self._backend.zeros((1, *spec.shape), spec.dtype)
+            return backend.zeros((1, *spec.shape), spec.dtype)
         expect_unwritten(how.reads, next(ran.time for ran in self._ran if node < ran.end.nodes))
         begin, end = int(nodes.starts[node]), int(nodes.starts[node] + nodes.counts[node])
         given = []
         for source, number in how.given:
             if source is Given.OPERAND:
-                given.append(self._row(self._arenas.array, int(nodes.args[begin + number])))
+                given.append(self._row(self._graph.arenas.array, int(nodes.args[begin + number])))
             else:
-                given.append(self._row(self._arenas.array, node) if source is Given.RESULT else gradient)
-        row = self._backend.empty(how.width, type.type.out.dtype).reshape(1, -1)
+                given.append(self._row(self._graph.arenas.array, node) if source is Given.RESULT else gradient)
+        row = backend.empty(how.width, type.type.out.dtype).reshape(1, -1)
         integers = self._graph.integers[nodes.args[end : end + type.type.n_integers]]
-        run_program(how.program, row, given, integers, self._table)
+        rows = [x if x.flags.c_contiguous else x.copy() for x in given]
+        _run_program(how.program, [*rows, row], integers, self._table)
         return row[:, place.column : place.column + spec.size].reshape(1, *spec.shape)
 
     def _row(self, array: Callable[[int], Any], id: int) -> Any:
         """The row [1, *shape] of an id, of values or of gradients."""
-        node = id & NODE_MASK
-        row = int(self._nodes.row[node])
-        return array(self._window(node, id >> NODE_BITS))[row : row + 1]
-
-    def _window(self, node: int, code: int) -> int:
-        if not code:
-            return int(self._table.window[self._nodes.types[node]])
-        self._table.see(np.array([code << NODE_BITS], np.int64))
-        return int(self._table.view_windows[code])
+        ((_, window, (row,)),) = self._table.by_window(np.array([id], np.int64), self._nodes)
+        return array(window)[row : row + 1]
 
 
 def _is_only_returned(type: BoundType, output: int) -> bool:
@@ -196,43 +189,26 @@ def _is_only_returned(type: BoundType, output: int) -> bool:
     return type.derivatives[key]
 
 
-def run_program(program: Program, out: Any, given: Sequence[Any], integers: np.ndarray, table: TypeTable) -> None:
-    """Fill contiguous rows [n, *shape] by a program.
+def _run_program(program: Program, rows: list[Any], integers: np.ndarray, table: TypeTable) -> None:
+    """Run a program of a table for one node.
 
     Args:
-        given: rows [n or 1, *shape] of the arguments; of one row all calls get the same.
-        integers: all first ones of the calls, all second ones, ...
-        table: whose program it becomes.
+        rows: [1, *shape] of its arguments, and of its result, which is filled in; contiguous.
     """
-    number, programs, backend, pool = (
-        table.derived([DerivedType(program, 0)])[0],
-        table.programs,
-        table.backend,
-        table.pool,
-    )
+    number, programs, backend = table.derived([DerivedType(program, 0)])[0], table.programs, table.backend
     _held = programs.prepare([number], table)
-    n, address, some = len(out), backend.address, len(given)
-    arrays = [*(x if x.flags.c_contiguous else x.copy() for x in given), out]
-    widths = [x.itemsize * (x.size // len(x)) for x in arrays]
-    operands = [Operand(SLICE if len(x) == n else SHARED, at, 0, int(len(x) == n), 0, n) for at, x in enumerate(given)]
-    plan = Plan(
-        np.array([Batch(number, 0, n, 0, 0, -1)], BATCH),
-        np.array(operands, OPERAND),
-        np.zeros(0, SEGMENT),
-        np.zeros(0, np.int32),
-        np.arange(len(integers), dtype=np.int32),
-    )
+    indices, some = np.zeros(0, np.int32), len(rows) - 1
+    operands = np.array([Operand(SLICE, at, 0, 1, 0, 1) for at in range(some)], OPERAND)
+    batches, read = np.array([Batch(number, 0, 1, 0, 0, -1)], BATCH), np.arange(len(integers), dtype=np.int32)
+    plan = ArrayTable(Plan(batches, operands, np.zeros(0, SEGMENT), indices, read))
     memory = Memory(
-        np.array([Columns(at, 0, width) for at, width in enumerate(widths)], COLUMNS),
-        np.array([Rows(address(x), width) for x, width in zip(arrays, widths, strict=True)], ROWS),
+        records([Columns(at, 0, x.nbytes) for at, x in enumerate(rows)], COLUMNS),
+        records([Rows(backend.address(x), x.nbytes) for x in rows], ROWS),
         np.full(table.count, some, np.int32),
         np.zeros(table.count, SAVING),
         np.zeros(0, SCATTERED),
         np.zeros(0, np.int64),
     )
-    made = ArrayTable(plan)
-    scratch = pool.acquire(programs.scratch(made, 0, 1), np.dtype(np.uint8))
-    values = np.ascontiguousarray(integers, np.int32)
-    tables = made, backend.lists(made, values), ArrayTable(memory)
-    backend.run_batches(0, 1, *tables, programs, address(scratch))
-    pool.release(scratch)
+    scratch = backend.empty(programs.scratch(plan, 0, 1), np.dtype(np.uint8))
+    lists = backend.lists(plan, np.ascontiguousarray(integers, np.int32))
+    backend.run_batches(0, 1, plan, lists, ArrayTable(memory), programs, backend.address(scratch))
