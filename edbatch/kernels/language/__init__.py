@@ -4,10 +4,10 @@
     expressions  scalar expressions as text, parsed
     functions    the table of scalar functions, and what they mean
     build        from expressions to instructions
-    analysis     what is found out about a kernel before it is written in any language
     given        how sizes, places and strides are passed to a kernel
-    llvm         kernels for the CPU: text in LLVM's language
-    cuda         kernels for GPUs: CUDA C++
+    analysis     the loop nest: which loops and passes there are, and which value is computed in which of them
+    values       the values of a kernel, whatever the language
+    llvm, cuda   the two languages: loops in LLVM's language for the CPU, threads in CUDA C++ for GPUs
 
 It knows neither graphs nor plans; who makes machine code of the texts is `kernels.cpu.machine_code` and the GPU's
 driver.

@@ -12,16 +12,11 @@ from __future__ import annotations
 import re
 from itertools import count
 
-from edbatch.kernels.language.analysis import analysis_of
-from edbatch.kernels.language.cuda_values import Values
-from edbatch.kernels.language.given import INTEGER
-from edbatch.kernels.language.ir import (
-    Integer,
-    Kernel,
-    Load,
-    Reduce,
-    StoreLargest,
-)
+from edbatch.kernels.language.code import Value
+from edbatch.kernels.language.cuda_code import TYPES, Cuda
+from edbatch.kernels.language.given import PLACE, given_of
+from edbatch.kernels.language.ir import Kernel, Reduce
+from edbatch.kernels.language.values import Values
 
 ENTRIES = """
 extern "C" __global__ void {name}(const long long n, const Given<{words}> given) {{
@@ -63,135 +58,155 @@ def source_of(kernel: Kernel, name: str = "kernel") -> str:
         }
         <BLANKLINE>
     """
-    return _Writer(kernel, analysis_of(kernel)).text(name)
+    given = [Value("i64", f"given.v[{word}]") for word in range(given_of(kernel).words)]
+    return _Writer(kernel, Cuda("float" if kernel.dtype == "float32" else "double"), given).text(name)
 
 
 class _Writer(Values):
-    """Its loops."""
+    """Its loops, and what threads do."""
 
     def text(self, name: str) -> str:
-        kernel = self.kernel
-        items = "const long long items = n;"
-        if self.of_items:
-            offsets = f"(const {self.index}*)given.v[{kernel.list_axis}]"
-            items = (
-                f"const {self.index}* const offsets = {offsets};\n    const long long items = offsets[n] - offsets[0];"
-            )
-        self._begin()
-        if self.grouped:
+        kernel, analysis = self.kernel, self.analysis
+        of_item = analysis.outer if analysis.grouped else analysis.outer | analysis.inner
+        of_items = kernel.list_axis in of_item  # items are elements of lists, not rows
+        axes = sorted(of_item - {kernel.list_axis})  # that number the groups (or entries) of an item
+        self.index |= {axis: Value("i64", f"x{axis}") for axis in range(kernel.axes)}
+        items, list_type = "const long long items = n;", f"const {TYPES[self.index_type]}*"
+        if kernel.list_axis is not None:
+            self.sizes[kernel.list_axis] = Value("i64", "list_size")
+        if of_items:
+            items = f"{list_type} const offsets = ({list_type})given.v[{kernel.list_axis}];"
+            items += "\n    const long long items = offsets[n] - offsets[0];"
+        self._begin(axes, of_items, list_type)
+        if self.largest is not None:
+            places, numbers = self.of_largest()
+            self._line(f"sort_largest({', '.join(x.name for x in (*places, *numbers))});")
+        elif analysis.grouped:
             self._group()
         else:
-            self._entry()
-        shape, indent = (GROUPS, 8) if self.grouped else (ENTRIES, 4)
-        lines = f"\n{' ' * indent}".join(_used(self.lines))
-        return shape.format(name=name, words=self.given.words, items=items, each=self.product(self.axes), lines=lines)
+            self.hoist(store.value for store in kernel.stores)
+            self.write([*analysis.entry_stores, *analysis.group_stores])
+        shape, indent = (GROUPS, 8) if analysis.grouped else (ENTRIES, 4)
+        lines = f"\n{' ' * indent}".join(_used(self.code.lines))
+        return shape.format(name=name, words=self.words.words, items=items, each=self._product(axes), lines=lines)
 
-    def _begin(self) -> None:
+    def _line(self, text: str) -> None:
+        self.code.lines.append(text)
+
+    def _product(self, axes: list[int]) -> str:
+        """Of the sizes of axes."""
+        return " * ".join(self.sizes[axis].name for axis in axes) or "1ll"
+
+    def _begin(self, axes: list[int], of_items: bool, list_type: str) -> None:
         """The row, the indices of the group (or entry), and where rows begin."""
-        kernel, lines = self.kernel, self.lines
-        if self.grouped:
-            lines.append(f"const long long item = {'divided(at, each)' if self.axes else 'at'};")
-            lines.append("const long long column = at - item * each;")
+        list_axis = self.kernel.list_axis
+        if self.analysis.grouped:
+            self._line(f"const long long item = {'divided(at, each)' if axes else 'at'};")
+            self._line("const long long column = at - item * each;")
         else:
-            lines.append(f"if (column >= {self.product(self.axes)}) return;")
-        if self.of_items:
-            lines += [
-                "const long long element = item + offsets[0];",
-                "const long long i = row_of(offsets, n, element);",
-            ]
-            lines.append(f"const long long x{kernel.list_axis} = element - offsets[i];")
+            self._line(f"if (column >= {self._product(axes)}) return;")
+        if of_items:
+            self._line("const long long element = item + offsets[0];")
+            self._line("const long long i = row_of(offsets, n, element);")
+            self._line(f"{list_type} const list = offsets + i;")
+            self._line(f"const long long x{list_axis} = element - list[0];")
         else:
-            lines.append("const long long i = item;")
-        if kernel.list_axis is not None:
-            lines.append(f"const {self.index}* const list = (const {self.index}*)given.v[{kernel.list_axis}] + i;")
-            lines.append("const long long list_size = list[1] - list[0];")
-        self.indices("column", self.axes)
-        self.rows(elements=False)
-        if self.of_items:
-            self.rows(elements=True)
-        for number_, step in enumerate(kernel.instructions):
-            if isinstance(step, Integer):
-                at = self.given.integers + INTEGER * step.number
-                text = f"*(const {self.index}*)(given.v[{at}] + i * given.v[{at + 1}])"
-                lines.append(f"const long long v{number_} = {text};")
-                self.defined.add(number_)
+            self._line("const long long i = item;")
+            if list_axis is not None:
+                self._line(f"{list_type} const list = ({list_type})given.v[{list_axis}] + i;")
+        if list_axis is not None:
+            self._line("const long long list_size = list[1] - list[0];")
+        self._indices("column", axes)
+        self._begin_rows(elements=False)
+        if of_items:
+            self._begin_rows(elements=True)
+        self.integers(Value("i64", "i"))
 
-    def _entry(self) -> None:
-        analysis = self.analysis
-        self.need([store.value for store in self.kernel.stores])
-        for store in (*analysis.entry_stores, *analysis.group_stores):
-            self.store(store, "")
+    def _indices(self, variable: str, axes: list[int]) -> None:
+        """The indices along axes of the entry that a variable numbers."""
+        rest = variable
+        for axis in reversed(axes):
+            if axis == axes[0]:
+                self._line(f"const long long x{axis} = {rest};")
+                break
+            size = self.sizes[axis].name
+            self._line(f"const long long q{axis} = divided({rest}, {size});")
+            self._line(f"const long long x{axis} = {rest} - q{axis} * {size};")
+            rest = f"q{axis}"
+
+    def _begin_rows(self, elements: bool) -> None:
+        """Where the row begins in each place, or (`elements`) the row of the element."""
+        row = Value("i64", f"list[0] + x{self.kernel.list_axis}" if elements else "i")
+        self.rows |= {place: self.row(place, row) for place in self.places(elements)}
+
+    def row(self, place: int, row: Value) -> Value:
+        at = self.words.places + PLACE * place
+        const = "" if place in {store.place for store in self.kernel.stores} else "const "
+        text = f"row_at<{self.number}>(given.v + {at}, (const {TYPES[self.index_type]}*)given.v[{at + 2}], {row.name})"
+        self._line(f"{const}{self.number}* const p{place} = {text};")
+        return Value(f"{self.number}*", f"p{place}")
+
+    def entry_number(self) -> Value:
+        return Value("i64", "k")
 
     def _group(self) -> None:
-        analysis = self.analysis
-        largest = next((store for store in self.kernel.stores if isinstance(store, StoreLargest)), None)
-        if largest is not None:
-            load = self.kernel.instructions[largest.value]
-            assert isinstance(load, Load)
-            size, count = self.size(self.kernel.outer), self.at_column(largest.count)
-            self.lines.append(f"sort_largest({self.group(load)}, {size}, {self.group(largest)}, {count});")
-            return
+        """Passes over its entries."""
+        analysis, code = self.analysis, self.code
         for pass_, reductions in enumerate(analysis.reductions):
-            for value in reductions:
-                step = self.kernel.instructions[value]
+            steps = {value: self.kernel.instructions[value] for value in reductions}
+            for value, step in steps.items():
                 assert isinstance(step, Reduce)
-                accumulator = _ACCUMULATORS[step.function].format(type=self.float)
-                self.lines.append(f"{accumulator} r{value};")
-            needed = analysis.closure(analysis.roots(pass_), self.defined)
-            self.need(value for value in needed if not analysis.is_entry(value))
-            self.lines += self._pass(pass_, reductions)
+                self._line(f"{_ACCUMULATORS[step.function].format(type=self.number)} r{value};")
+            needed = analysis.closure(analysis.roots(pass_), self.known)
+            self.hoist(value for value in needed if not analysis.is_entry(value))
+            self._pass(pass_, reductions)
             for value in reductions:
-                kind = "long long" if analysis.types[value] == "integer" else self.float
-                self.lines.append(f"const {kind} v{value} = r{value}.over_lanes();")
-                self.defined.add(value)
+                kind = "i64" if analysis.types[value] == "integer" else self.number
+                self.known[value] = code.named(Value(kind, f"r{value}.over_lanes()"), f"v{value}")
         # What is stored is read there, too: other threads would read what this one writes.
-        around, self.lines = self.lines, []
-        self.need([store.value for store in analysis.group_stores])
-        for store in analysis.group_stores:
-            self.store(store, "")
-        if self.lines:
-            around += ["if (threadIdx.x == 0) {", *(f"    {line}" for line in self.lines), "}"]
-        self.lines = around
+        with code.when(Value("i1", "threadIdx.x == 0")):
+            self.hoist(store.value for store in analysis.group_stores)
+            self.write(analysis.group_stores)
 
     def _begin_entry(self) -> None:
         """The indices of entry k of a group, and where the rows of its element begin."""
-        self.indices("k", sorted(self.analysis.inner))
+        self._indices("k", sorted(self.analysis.inner))
         if self.kernel.list_axis in self.analysis.inner:
-            self.rows(elements=True)
+            self._begin_rows(elements=True)
 
-    def _pass(self, pass_: int, reductions: list[int]) -> list[str]:
-        """The lines of a pass over a group's entries k."""
-        analysis = self.analysis
-        around, before, self.lines = self.lines, self.defined.copy(), []
+    def _pass(self, pass_: int, reductions: list[int]) -> None:
+        """A pass over a group's entries k."""
+        analysis, code = self.analysis, self.code
+        around, before, code.lines = code.lines, self.known.copy(), []
         self._begin_entry()
-        self.need(analysis.roots(pass_))
+        self.hoist(analysis.roots(pass_))
         for value in reductions:
             step = self.kernel.instructions[value]
             assert isinstance(step, Reduce)
-            given = f"{self.truth(step.value)}, k" if step.function == "first" else self.number(step.value)
-            self.lines.append(f"r{value}.take({given});")
-        functions = [("", self.lines)]
+            is_first = step.function == "first"
+            given = code.converted(self.known[step.value], "i1" if is_first else self.number).name
+            self._line(f"r{value}.take({given}{', k' if is_first else ''});")
+        functions = [("", code.lines)]
         if pass_ == len(analysis.reductions) - 1 and analysis.entry_stores:
             # Values first, stores later: what may lie where something is stored is not read before that is done.
             stores = analysis.entry_stores
-            kind = f"Stored<{self.float}, {sum(len(store.reads) for store in stores)}>"
-            given = ", ".join(self.number(value) for store in stores for value in store.reads)
-            self.lines.append(f"return {kind}{{{{{given}}}}};")
-            self.lines = []
+            kind = f"Stored<{self.number}, {sum(len(store.reads) for store in stores)}>"
+            values = [code.converted(self.known[value], self.number).name for store in stores for value in store.reads]
+            self._line(f"return {kind}{{{{{', '.join(values)}}}}};")
+            code.lines = []
             self._begin_entry()
-            numbers = (f"stored.v[{at}]" for at in count())
+            numbers = (Value(self.number, f"stored.v[{at}]") for at in count())
             for store in stores:
-                self.store(store, "", *(next(numbers) for _ in store.reads))
-            functions.append((f", const {kind}& stored", self.lines))
-        self.lines, self.defined = around, before
-        found = f"each_entry({self.product(sorted(analysis.inner))}"
-        lines = []
+                self.put(store, *(next(numbers) for _ in store.reads))
+            functions.append((f", const {kind}& stored", code.lines))
+        code.lines, self.known = around, before
+        found = f"each_entry({self._product(sorted(analysis.inner))}"
         for more, body in functions:
             used = _used(body)
             k = " k" if any(re.search(r"\bk\b", line) for line in used) else ""
-            lines += [f"{found}, [&](long long{k}{more}) {{", *(f"    {line}" for line in used)]
+            code.lines += [f"{found}, [&](long long{k}{more}) {{", *(f"    {line}" for line in used)]
             found = "}"
-        return [*lines, "});"]
+        self._line("});")
 
 
 def _used(lines: list[str]) -> list[str]:

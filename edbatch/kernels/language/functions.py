@@ -54,7 +54,7 @@ def as_float32(number: float) -> float:
 
 _X, _AB = ("x",), ("a", "b")
 
-# What both languages have as an operator or instruction (see `llvm_functions` and `cuda_values`).
+# What both languages have as an operator or instruction (see `llvm_code` and `cuda_code`).
 _OPERATORS = {
     "same": _X, "negate": _X, "abs": _X, "floor": _X, "no": _X,
     **dict.fromkeys(("add", "subtract", "multiply", "divide"), _AB),

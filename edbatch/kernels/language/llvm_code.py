@@ -2,27 +2,17 @@
 
 # mypy: disable-error-code="import-untyped"
 
+# ruff: noqa: D102 (see `code.Code`)
+
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
 
 from edbatch.base.context_stack import contextmanager
+from edbatch.kernels.language.code import COMPARISONS, FLOATS, ZERO, Code, Value
 from edbatch.kernels.language.functions import as_float32
-
-
-class Value(NamedTuple):
-    """What stands for a value: its type ("float", "double", "i32", "i64", "i1", a pointer's) and its name.
-
-    A literal has the type "literal" until it meets another value; its name is Python's.
-    """
-
-    type: str
-    name: str
-
 
 INTEGERS = {"float": "i32", "double": "i64"}  # of as many bits
 
@@ -35,29 +25,37 @@ def pointer(to: str) -> str:
     return "ptr" if tuple(map(int, llvmlite.__version__.split(".")[:2])) >= (0, 45) else f"{to}*"
 
 
-def whole(number: int) -> Value:
-    """An integer of 64 bits."""
-    return Value("i64", str(number))
-
-
 def literal(number: float, type: str) -> Value:
     """A number as LLVM writes it, rounded to its type."""
     number = as_float32(number) if type == "float" else number
     return Value(type, f"0x{struct.pack('>d', number).hex().upper()}")
 
 
-@dataclass
-class Branch:
-    """What a branch gives."""
+# By function, the instruction for numbers and that for integers, or truth.
+_OPERATIONS = {
+    "add": ("fadd", "add"), "subtract": ("fsub", "sub"), "multiply": ("fmul", "mul"), "divide": ("fdiv", ""),
+    "quotient": ("fdiv arcp", ""),  # within 2 units in the last place, of numbers that are far from the limits
+    "shift_left": ("", "shl"), "shift_right": ("", "ashr"), "unsigned_shift": ("", "lshr"),
+    "bit_and": ("", "and"), "bit_xor": ("", "xor"), "both": ("", "and"), "either": ("", "or"), "no": ("", "xor"),
+    "less": ("fcmp olt", "icmp slt"), "less_equal": ("fcmp ole", "icmp sle"), "greater": ("fcmp ogt", "icmp sgt"),
+    "greater_equal": ("fcmp oge", "icmp sge"), "equal": ("fcmp oeq", "icmp eq"), "different": ("fcmp une", "icmp ne"),
+}  # fmt: skip
+INTRINSICS = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "fma": "fma"}
+WIDTHS = {"float": "f32", "double": "f64"}
 
-    result: Value
 
+class LLVM(Code):
+    """The lines of one function; calls of others are left to who inherits.
 
-class Code:
-    """The lines of one function."""
+    Args:
+        contract: whether a product and a sum may become one instruction, as in functions that are written so. Not in a
+            kernel's own arithmetic: what a derivative computes again is then, to the last bit, what the forward run
+            computed, whatever else is in either kernel.
+    """
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
+    def __init__(self, number: str, contract: bool = False) -> None:
+        super().__init__(number)
+        self._contract = " contract" if contract else ""
         self.metadata: list[str] = []
         self.begin: list[str] = []  # lines for the beginning of the function: its local variables
         self._count = 0
@@ -73,24 +71,41 @@ class Code:
         """An instruction of two operands of one type."""
         return self.emit(type or a.type, f"{text} {a.type} {a.name}, {b.name}")
 
-    def add(self, a: Value, b: Value) -> Value:
-        """Of addresses and numbers of entries."""
-        return b if a.name == "0" else a if b.name == "0" else self.operation("add nsw", a, b)
+    def operator(self, name: str, operands: list[Value], type: str) -> Value:
+        kind = operands[0].type
+        if name in INTRINSICS:
+            return self.intrinsic(name, operands)
+        if name == "negate":
+            return self.emit(kind, f"fneg {kind} {operands[0].name}")
+        of_numbers, text = _OPERATIONS[name]
+        if kind in FLOATS:
+            text = of_numbers if name in COMPARISONS else of_numbers + self._contract
+        elif kind == "i1":  # whose 1 counts as -1 where numbers have signs
+            text = text.replace("icmp s", "icmp u")
+        first, second, *_ = (*operands, Value("i1", "1"))
+        return self.operation(text, first, second, type)
 
-    def multiply(self, a: Value, b: Value) -> Value:
-        """Of addresses and numbers of entries."""
-        if "0" in (a.name, b.name):
-            return whole(0)
-        return b if a.name == "1" else a if b.name == "1" else self.operation("mul nsw", a, b)
+    def intrinsic(self, name: str, operands: list[Value]) -> Value:
+        """A function of LLVM."""
+        kind = operands[0].type
+        given = ", ".join(f"{kind} {x.name}" for x in operands)
+        return self.emit(kind, f"call {kind} @llvm.{INTRINSICS[name]}.{WIDTHS[kind]}({given})")
+
+    def sum(self, a: Value, b: Value) -> Value:
+        return self.operation("add nsw", a, b)
+
+    def product(self, a: Value, b: Value) -> Value:
+        return self.operation("mul nsw", a, b)
 
     def smaller(self, a: Value, b: Value) -> Value:
         """Of integers."""
-        test = self.operation("icmp slt", a, b, "i1")
-        return self.select(test, a, b)
+        return self.select(self.operation("icmp slt", a, b, "i1"), a, b)
 
     def select(self, test: Value, a: Value, b: Value, flags: str = "") -> Value:
-        """One of two."""
         return self.emit(a.type, f"select {flags}i1 {test.name}, {a.type} {a.name}, {b.type} {b.name}")
+
+    def constant(self, number: float) -> Value:
+        return literal(number, self.number)
 
     def local(self, type: str, count: int = 1) -> Value:
         """A variable of the function, or an array: where it is."""
@@ -99,25 +114,24 @@ class Code:
         return Value(pointer(type), f"%l{self._count}")
 
     def entry(self, type: str, array: Value, at: Value) -> Value:
-        """Where an entry of an array is."""
         if at.name == "0":
             return array
         return self.emit(array.type, f"getelementptr inbounds {type}, {array.type} {array.name}, i64 {at.name}")
 
     def load(self, type: str, place: Value) -> Value:
-        """What is there."""
         return self.emit(type, f"load {type}, {place.type} {place.name}{self._group}")
 
     def store(self, value: Value, place: Value) -> None:
-        """Write it there."""
         self.lines.append(f"  store {value.type} {value.name}, {place.type} {place.name}{self._group}")
+
+    def add_to(self, value: Value, place: Value) -> None:
+        self.store(self.operation("fadd contract", self.load(value.type, place), value), place)
 
     def call(self, type: str, function: str, given: str) -> Value:
         """What a function gives for its arguments, as text; it may read tables."""
         return self.emit(type, f"call contract {type} @{function}({given}){self._group}")
 
     def at_address(self, type: str, address: Value) -> Value:
-        """The place at an address."""
         return self.emit(pointer(type), f"inttoptr i64 {address.name} to {pointer(type)}")
 
     @contextmanager
@@ -164,51 +178,26 @@ class Code:
         ]
 
     @contextmanager
-    def repeated(self) -> Iterator[Callable[[Value], None]]:
-        """Its block runs again and again, until what this gives is called with a test that is true."""
-        self._count += 1
-        again, after = f"again{self._count}", f"left{self._count}"
-        self.lines += [f"  br label %{again}", f"{again}:"]
-
-        def leave(test: Value) -> None:
-            self._count += 1
-            self.lines += [f"  br i1 {test.name}, label %{after}, label %stay{self._count}", f"stay{self._count}:"]
-
-        yield leave
-        self.lines += [f"  br label %{again}", f"{after}:"]
-
-    @contextmanager
-    def branch(self, otherwise: Value, test: Value) -> Iterator[Branch]:
-        """Its block runs if a test is true; afterwards the branch's result is what it set, or `otherwise`."""
+    def when(self, test: Value) -> Iterator[None]:
         number = self._count = self._count + 1
-        branch = Branch(otherwise)
-        self.lines += [
-            f"  br label %if{number}",
-            f"if{number}:",
-            f"  br i1 {test.name}, label %then{number}, label %end{number}",
-            f"then{number}:",
-        ]
-        yield branch
-        self.lines += [f"  br label %last{number}", f"last{number}:", f"  br label %end{number}", f"end{number}:"]
-        pairs = f"[ {otherwise.name}, %if{number} ], [ {branch.result.name}, %last{number} ]"
-        branch.result = self.emit(otherwise.type, f"phi {otherwise.type} {pairs}")
+        self.lines += [f"  br i1 {test.name}, label %then{number}, label %end{number}", f"then{number}:"]
+        yield
+        self.lines += [f"  br label %end{number}", f"end{number}:"]
 
     def converted(self, value: Value, type: str) -> Value:
-        """A value as another type; truth as 1 or 0, a number as whether it is not 0."""
         if value.type == type:
             return value
         if value.type == "literal":
             return literal(float(value.name), type) if type in INTEGERS else Value(type, _integer(value.name, type))
-        floats, kinds = ("float", "double"), (value.type, type)
         if type == "i1":
-            test = "fcmp une" if value.type in floats else "icmp ne"
-            return self.operation(test, value, self.converted(Value("literal", "0"), value.type), "i1")
+            test = "fcmp une" if value.type in FLOATS else "icmp ne"
+            return self.operation(test, value, self.converted(ZERO, value.type), "i1")
         if value.type == "i1":
-            name = "uitofp" if type in floats else "zext"
-        elif value.type in floats:
-            name = {("float", "double"): "fpext", ("double", "float"): "fptrunc"}.get(kinds, "fptosi")
+            name = "uitofp" if type in FLOATS else "zext"
+        elif value.type in FLOATS:
+            name = {("float", "double"): "fpext", ("double", "float"): "fptrunc"}.get((value.type, type), "fptosi")
         else:
-            name = "sitofp" if type in floats else "sext" if kinds == ("i32", "i64") else "trunc"
+            name = "sitofp" if type in FLOATS else "sext" if type == "i64" else "trunc"
         return self.emit(type, f"{name} {value.type} {value.name} to {type}")
 
 

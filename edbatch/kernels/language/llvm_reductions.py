@@ -4,65 +4,57 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edbatch.kernels.language.ir import Reduce
-from edbatch.kernels.language.llvm_code import Code, Value, literal, whole
-from edbatch.kernels.language.llvm_values import Values
+from edbatch.kernels.language.code import Value, whole
+from edbatch.kernels.language.llvm_code import LLVM, literal
 
 _NONE = whole(2**63 - 1)  # more than the number of any entry
+_NEUTRAL = {"sum": 0.0, "max": float("-inf"), "min": float("inf")}
 
 
 class Accumulator:
-    """Of a reduction, in local variables: one, or one for each of the groups that are computed side by side."""
+    """Of a reduction, in local variables: one, or one for each of the groups that are computed side by side.
 
-    def __init__(self, writer: Values, value: int, columns: int = 1) -> None:
-        step = writer.kernel.instructions[value]
-        assert isinstance(step, Reduce)
-        self.function, self._of = step.function, step.value
-        self._writer, self._columns = writer, columns
-        code = writer.code
-        self._type = {"sum": "double", "first": "i64"}.get(self.function, writer.number)
+    Args:
+        code: its lines.
+        function: see `ir.Reduce`.
+        columns: how many groups are; of one, a sum adds up blocks.
+    """
+
+    def __init__(self, code: LLVM, function: str, columns: int) -> None:
+        self.function = function
+        self._code, self._single = code, columns == 1
+        self._type = {"sum": "double", "first": "i64"}.get(function, code.number)
         self._total = code.local(self._type, columns)
-        self._block = code.local(writer.number)  # of a sum
+        self._block = code.local(code.number)  # of a sum
         self._nan = code.local("i32")  # of max and min, whether there was one
 
-    def _place(self) -> Value:
-        columns = self._columns > 1
-        return self._writer.code.entry(self._type, self._total, self._writer.column) if columns else self._total
-
-    def begin(self) -> None:
+    def begin(self, column: Value) -> None:
         """Before the first entry."""
-        code = self._writer.code
-        if self.function == "first":
-            code.store(_NONE, self._place())
-            return
-        first = {"sum": 0.0, "max": float("-inf"), "min": float("inf")}[self.function]
-        code.store(literal(first, self._type), self._place())
-        if self.function != "sum" and self._columns == 1:
-            code.store(Value("i32", "0"), self._nan)
+        code, first = self._code, _NONE if self.function == "first" else literal(_NEUTRAL[self.function], self._type)
+        code.store(first, code.entry(self._type, self._total, column))
+        code.store(Value("i32", "0"), self._nan)
 
     def begin_block(self) -> None:
         """Of a sum."""
-        self._writer.code.store(literal(0.0, self._writer.number), self._block)
+        self._code.store(literal(0.0, self._code.number), self._block)
 
-    def take(self) -> None:
-        """An entry."""
-        writer, code = self._writer, self._writer.code
-        value = writer.value(self._of)
+    def take(self, value: Value, number: Value, column: Value) -> None:
+        """An entry, and its number in the group."""
+        code, place = self._code, self._code.entry(self._type, self._total, column)
         if self.function == "first":
-            found = code.select(code.converted(value, "i1"), writer.entry_number(), _NONE)
-            code.store(code.smaller(found, code.load("i64", self._place())), self._place())
+            found = code.select(code.converted(value, "i1"), number, _NONE)
+            code.store(code.smaller(found, code.load("i64", place)), place)
             return
-        value = code.converted(value, writer.number)
-        if self.function == "sum" and self._columns == 1:
+        value = code.converted(value, code.number)
+        if self.function == "sum" and self._single:
             before = code.load(value.type, self._block)
             code.store(code.operation("fadd reassoc contract", before, value), self._block)
             return
-        before = code.load(self._type, self._place())
+        before = code.load(self._type, place)
         if self.function == "sum":
             result = code.operation("fadd", before, code.converted(value, "double"))
-        elif self._columns > 1:
-            name = {"max": "maximum", "min": "minimum"}[self.function]
-            result = writer.calls.call(code, name, [before, value])
+        elif not self._single:
+            result = code.applied({"max": "maximum", "min": "minimum"}[self.function], [before, value])
         else:
             # Without NaN, which is noted apart, LLVM knows that it may take the entries in any order.
             compare = {"max": "ogt", "min": "olt"}[self.function]
@@ -70,120 +62,88 @@ class Accumulator:
             result = code.select(test, value, before, "nnan nsz ")
             undefined = code.converted(code.operation("fcmp uno", value, value, "i1"), "i32")
             code.store(code.operation("or", code.load("i32", self._nan), undefined), self._nan)
-        code.store(result, self._place())
+        code.store(result, place)
 
     def end_block(self) -> None:
         """Of a sum."""
-        code = self._writer.code
-        block = code.converted(code.load(self._writer.number, self._block), "double")
+        code = self._code
+        block = code.converted(code.load(code.number, self._block), "double")
         code.store(code.operation("fadd", code.load("double", self._total), block), self._total)
 
-    def end(self) -> Value:
+    def end(self, column: Value) -> Value:
         """The result."""
-        writer, code = self._writer, self._writer.code
-        total = code.load(self._type, self._place())
+        code = self._code
+        total = code.load(self._type, code.entry(self._type, self._total, column))
         if self.function == "first":
-            test = code.operation("icmp eq", total, _NONE, "i1")
-            return code.select(test, whole(-1), total)
-        if self.function != "sum" and self._columns == 1:
+            return code.select(code.operation("icmp eq", total, _NONE, "i1"), whole(-1), total)
+        if self.function != "sum" and self._single:
             test = code.converted(code.load("i32", self._nan), "i1")
             total = code.select(test, literal(float("nan"), total.type), total)
-        return code.converted(total, writer.number)
+        return code.converted(total, code.number)
 
 
 @dataclass(frozen=True)
-class Entries:
-    """Numbers in memory.
+class Largest:
+    """The numbers of the largest entries, the largest first: each entry goes to its place among those before it.
+
+    An entry that is not larger than the last of `count` numbers takes one comparison.
 
     Args:
         code: that reads and writes them.
-        type: "float" or "double".
-        first: where the first is.
-        step: from one to the next.
+        entries, step: where the first entry is, and from one to the next.
+        numbers, number_step: the same of numbers, which are numbers of the kernel's dtype.
     """
 
-    code: Code
-    type: str
-    first: Value
+    code: LLVM
+    entries: Value
     step: Value
+    numbers: Value
+    number_step: Value
 
-    def place(self, at: Value) -> Value:
-        """Where an entry is."""
-        return self.code.entry(self.type, self.first, self.code.multiply(at, self.step))
-
-    def load(self, at: Value) -> Value:
-        """An entry."""
-        return self.code.load(self.type, self.place(at))
-
-
-@dataclass(frozen=True)
-class Heap:
-    """Numbers of entries: each comes after the two below it, so that the last in the order is at the top.
-
-    The largest are found in as many steps as there are entries, times the logarithm of k. The first k entries make a
-    heap, where the result will be; each that comes later and is larger takes the place of the smallest. At last the
-    smallest is taken off the heap again and again, and put behind what is left of it.
-
-    Args:
-        entries: what is numbered.
-        numbers: in memory, as numbers of the kernel's dtype.
-    """
-
-    entries: Entries
-    numbers: Entries
-
-    def sort_largest(self, size: Value, count: Value) -> None:
-        """Write the numbers of the `count` largest of `size` entries, the largest first."""
-        code = self.entries.code
-        half, top = code.operation("sdiv", count, whole(2)), code.add(count, whole(-1))
+    def sort(self, size: Value, count: Value) -> None:
+        """Write the numbers of the `count` largest of `size` entries."""
+        code = self.code
+        carried = code.local("i64")
         with code.loop(count) as at:
-            self._put(at, at)
-        with code.loop(half) as at:
-            place = code.operation("sub nsw", code.add(half, whole(-1)), at)
-            self._sink(self._number(place), place, count)
-        with code.loop(code.operation("sub nsw", size, count)) as at:
-            number = code.add(at, count)
-            is_larger = self._larger(self.entries.load(number), self.entries.load(self._number(whole(0))))
-            with code.branch(whole(0), is_larger):
-                self._sink(number, whole(0), count)
-        with code.loop(top) as at:
-            end = code.operation("sub nsw", top, at)
-            last = self._number(end)
-            self._put(end, self._number(whole(0)))
-            self._sink(last, whole(0), end)
+            self._pass_through(at, at, carried)
+            self._put(at, code.load("i64", carried))
+        with code.loop(code.operation("sub nsw", size, count)) as more:
+            at = code.add(count, more)
+            last = self._number(code.add(count, whole(-1)))
+            with code.when(self._larger(self._entry(at), self._entry(last))):
+                self._pass_through(at, count, carried)
 
-    def _number(self, place: Value) -> Value:
-        return self.entries.code.converted(self.numbers.load(place), "i64")
-
-    def _put(self, place: Value, number: Value) -> None:
-        code = self.entries.code
-        code.store(code.converted(number, self.numbers.type), self.numbers.place(place))
-
-    def _larger(self, a: Value, b: Value) -> Value:
-        code = self.entries.code
-        return code.operation("and", code.operation("fcmp ugt", a, b, "i1"), code.operation("fcmp ord", b, b, "i1"))
+    def _pass_through(self, number: Value, end: Value, carried: Value) -> None:
+        """Put a number in its place among the first ones, each of which after it goes one further; carry the last."""
+        code = self.code
+        code.store(number, carried)
+        with code.loop(end) as place:
+            there, here = self._number(place), code.load("i64", carried)
+            is_before = self._before(here, there)
+            self._put(place, code.select(is_before, here, there))
+            code.store(code.select(is_before, there, here), carried)
 
     def _before(self, a: Value, b: Value) -> Value:
         """Whether entry number a comes before number b."""
-        code = self.entries.code
-        of_a, of_b = self.entries.load(a), self.entries.load(b)
+        code, of_a, of_b = self.code, self._entry(a), self._entry(b)
         unless = code.operation("xor", self._larger(of_b, of_a), Value("i1", "true"))
         return code.select(code.operation("icmp slt", a, b, "i1"), unless, self._larger(of_a, of_b))
 
-    def _sink(self, number: Value, place: Value, size: Value) -> None:
-        """Put a number at a place of the heap, or below it, where what comes later goes up."""
-        code = self.entries.code
-        variable = code.local("i64")
-        code.store(place, variable)
-        with code.repeated() as leave:
-            here = code.load("i64", variable)
-            left = code.add(code.add(here, here), whole(1))
-            leave(code.operation("icmp sge", left, size, "i1"))
-            right = code.add(left, whole(1))
-            with code.branch(left, code.operation("icmp slt", right, size, "i1")) as branch:
-                branch.result = code.select(self._before(self._number(left), self._number(right)), right, left)
-            below = self._number(branch.result)
-            leave(self._before(below, number))
-            self._put(here, below)
-            code.store(branch.result, variable)
-        self._put(code.load("i64", variable), number)
+    def _larger(self, a: Value, b: Value) -> Value:
+        code = self.code
+        return code.operation("and", code.operation("fcmp ugt", a, b, "i1"), code.operation("fcmp ord", b, b, "i1"))
+
+    def _entry(self, number: Value) -> Value:
+        return self._at(self.entries, number, self.step)
+
+    def _number(self, place: Value) -> Value:
+        return self.code.converted(self._at(self.numbers, place, self.number_step), "i64")
+
+    def _at(self, array: Value, at: Value, step: Value) -> Value:
+        code = self.code
+        return code.load(code.number, code.entry(code.number, array, code.multiply(at, step)))
+
+    def _put(self, place: Value, number: Value) -> None:
+        code = self.code
+        at = code.entry(code.number, self.numbers, code.multiply(place, self.number_step))
+        code.store(code.converted(number, code.number), at)

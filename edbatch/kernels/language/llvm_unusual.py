@@ -8,7 +8,8 @@ text for the whole vector. What a number gives does not depend on its neighbours
 
 from __future__ import annotations
 
-from edbatch.kernels.language.llvm_code import Code, Value, pointer
+from edbatch.kernels.language.code import Value
+from edbatch.kernels.language.llvm_code import LLVM, pointer
 
 _LANES = {"float": (4, 8, 16), "double": (2, 4, 8)}
 _PURE = "nounwind willreturn"
@@ -41,7 +42,7 @@ end:
 
 def _of_array(number: str, name: str, arguments: tuple[str, ...]) -> str:
     """@NAME_array: the text for all, of the numbers in arrays, which is vectorised like a kernel."""
-    code, floats = Code(), pointer(number)
+    code, floats = LLVM(number), pointer(number)
     with code.loop(Value("i64", "%n")) as at:
         read = [code.load(number, code.entry(number, Value(floats, f"%{name}"), at)) for name in arguments]
         value = code.call(number, f"{name}_anywhere", ", ".join(f"{number} {x.name}" for x in read))
@@ -57,7 +58,7 @@ _WIDE = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'
 def _variant(number: str, name: str, arguments: tuple[str, ...], lanes: int) -> str:
     """@NAME_chosenLANES, of vectors."""
     vector, truths, bits = f"<{lanes} x {number}>", f"<{lanes} x i1>", f"i{lanes}"
-    code = Code()
+    code = LLVM(number)
     places = [code.local(vector) for _ in (*arguments, "out")]
     first = [
         place
