@@ -16,8 +16,7 @@ from edbatch.compiling import compiled
 from edbatch.kernels.backend import Lists
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.language.given import INTEGER, PLACE, given_of
-from edbatch.kernels.tables import Rows, at_index, operand_rows, placed
-from edbatch.memory.plan.format import GATHER
+from edbatch.kernels.tables import Rows, adding, at_index, operand_rows, placed
 from tests.kernels.language import interpreter as language
 
 FIRST = 64  # NumPy takes an array that begins at address 0 for none
@@ -108,30 +107,22 @@ def flush(device, moves, count):
     """All moves were done at once."""
 
 
-def run_scattered(device, memory, window, n, read, written, name="read"):
-    """Run one of the kernels for rows whose entries do not lie side by side."""
-    kernel = memory.scattered[memory.windows[window]["scattered"]]
-    given = memory.words[kernel[f"{name}_given"] : kernel[f"{name}_end"]].copy()
-    placed(given, kernel["axes"], *read)
-    placed(given, kernel["axes"] + PLACE, *written)
-    run(kernel[name], given, int(n))
+def each_entry(device, kernel, n, count, given):
+    run(kernel, given[1:], int(n))
 
 
-def add(device, task, one, sources, rows):
-    operand, dtype = sources.operands[one["operand"]], f"f{task['itemsize']}"
-    there = addresses(rows, at_index(sources.indices, one["offsets"]), one["n"])
-    window, width = operand["window"], rows.width // task["itemsize"]
-    listed = at_index(sources.indices, operand["first"]) if operand["access"] == GATHER else 0
-    here = addresses(operand_rows(operand, 0, sources.memory), listed, operand["n"])
-    for read, written in zip(there, here, strict=True):
-        if sources.memory.windows[window]["scattered"] < 0:
-            target = entries(written, width, dtype)
-            target += entries(read, width, dtype)
-        else:
-            run_scattered(device, sources.memory, window, 1, (Rows(read, 0, 0), 0), (Rows(written, 0, 0), 0), "add")
+def add_groups(device, task, one, sources, rows):
+    """All rows are added to one."""
+    operand = sources.operands[one["operand"]]
+    offsets = np.array([0, one["n"]], np.int32)
+    kernel, axes, _, given = adding(task, sources.memory, operand["window"], rows.width, True)
+    given[1 + axes] = offsets.ctypes.data
+    placed(given, 2 + axes, rows, at_index(sources.indices, one["offsets"]))
+    placed(given, 2 + axes + PLACE, Rows(operand_rows(operand, 0, sources.memory).address, 0, 0), 0)
+    run(kernel, given[1:], 1)
 
 
-run_batches = interpreter(Emitter(multiply, multiply_each, run_step, move, flush, run_scattered, add, notes=False))
+run_batches = interpreter(Emitter(multiply, multiply_each, run_step, each_entry, move, flush, add_groups, notes=False))
 
 
 class FakeBackend:

@@ -31,29 +31,33 @@ from edbatch.kernels.tables import (
     Listed,
     Matrices,
     Matrix,
+    Memory,
     Programs,
     Rows,
     Sizes,
     Slots,
     Sources,
+    adding,
     at_index,
     block_rows,
     elements_of,
     fill,
     first_from,
+    given_from,
     given_words,
     longest,
     memory_in,
     most_slots,
     operand_rows,
     place_slots,
+    placed,
     plan_in,
     programs_in,
     result_rows,
     saved_rows,
     window_rows,
 )
-from edbatch.memory.plan.format import GATHER, GATHER_MANY
+from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED
 
 MOVES, MOVE = 16, 8  # that a device does at once, and integers of one that is noted
 
@@ -65,29 +69,31 @@ class Emitter(NamedTuple):
         multiply: (device, itemsize, sizes, x, w, out, add): out = x @ w [+ out].
         multiply_each: (device, itemsize, calls, sizes, a, b, out): a product for each call.
         kernel: (device, kernel, step, given, integers): a generated kernel; `given` begins with the number of calls.
+        each_entry: (device, kernel, n, entries, given): a kernel of n rows without reductions; `given` begins with n.
         move: (device, moves, count, source, target, n) -> count: copy n rows, now or together with others; rows are
             `Listed`, and of the target's width.
         flush: (device, moves, count): do the moves that were noted.
-        read_scattered: (device, memory, window, n, there, here): copy rows whose entries do not lie side by side.
-        add: (device, task, one, sources, rows): add rows, the second operand, to the first.
+        add_groups: (device, task, one, sources, rows): add rows, the second operand, to the first, of which each gets
+            several.
         notes: whether moves are noted.
     """
 
     multiply: Callable
     multiply_each: Callable
     kernel: Callable
+    each_entry: Callable
     move: Callable
     flush: Callable
-    read_scattered: Callable
-    add: Callable
+    add_groups: Callable
     notes: bool
 
 
 def interpreter(emitter: Emitter) -> Callable[..., None]:
     """What runs the batches of a plan on a device, see `run_batches` below."""
-    gather_segments = _gatherer(emitter)
-    run_program = _program_runner(emitter, gather_segments)
-    add, notes = emitter.add, emitter.notes
+    read_scattered = _scattered_reader(emitter)
+    gather_segments = _gatherer(emitter, read_scattered)
+    run_program = _program_runner(emitter, gather_segments, read_scattered)
+    add, notes = _adder(emitter), emitter.notes
 
     @compiled(small=True, error_model="numpy")
     def run_batches(
@@ -123,8 +129,44 @@ def interpreter(emitter: Emitter) -> Callable[..., None]:
     return run_batches
 
 
-def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[..., bool]:
-    move, flush, read_scattered = emitter.move, emitter.flush, emitter.read_scattered
+def _adder(emitter: Emitter) -> Callable[..., None]:
+    each_entry, add_groups = emitter.each_entry, emitter.add_groups
+
+    @compiled(small=True, error_model="numpy")
+    def add(device: np.ndarray, task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
+        """Add rows, in the order of the list of them if there is one, to the rows of a batch's first operand."""
+        operand, indices, memory = sources.operands[one["operand"]], sources.indices, sources.memory
+        access, n = operand["access"], int(one["n"])
+        if access in (SHARED, GATHER_MANY):
+            add_groups(device, task, one, sources, rows)
+            return
+        kernel, axes, entries, given = adding(task, memory, operand["window"], rows.width, False)
+        given[0], listed = n, at_index(indices, operand["first"]) if access == GATHER else 0
+        placed(given, 1 + axes, rows, at_index(indices, one["offsets"]))
+        placed(given, 1 + axes + PLACE, operand_rows(operand, 0, memory), listed)
+        each_entry(device, kernel, n, entries, given)
+
+    return add
+
+
+def _scattered_reader(emitter: Emitter) -> Callable[..., None]:
+    each_entry = emitter.each_entry
+
+    @compiled(small=True, error_model="numpy")
+    def read_scattered(device: np.ndarray, memory: Memory, window: int, n: int, there: Listed, here: Listed) -> None:
+        """Copy n rows of a window whose entries do not lie side by side to rows where they do."""
+        of = memory.scattered[memory.windows[window]["scattered"]]
+        given, axes = given_from(memory, of["read_given"], of["read_end"]), of["axes"]
+        given[0] = n
+        placed(given, 1 + axes, there.rows, there.list)
+        placed(given, 1 + axes + PLACE, here.rows, here.list)
+        each_entry(device, of["read"], n, of["entries"], given)
+
+    return read_scattered
+
+
+def _program_runner(emitter: Emitter, gather_segments: Callable, read_scattered: Callable) -> Callable[..., bool]:
+    move, flush = emitter.move, emitter.flush
     run_steps = _step_runner(emitter)
 
     @compiled(small=True, error_model="numpy", inline="always")
@@ -264,9 +306,9 @@ def _step_runner(emitter: Emitter) -> Callable[..., bool]:
     return run_steps
 
 
-def _gatherer(emitter: Emitter) -> Callable[..., int]:
+def _gatherer(emitter: Emitter, read_scattered: Callable) -> Callable[..., int]:
     """What has rows of an operand that comes from several windows put side by side."""
-    move, read_scattered = emitter.move, emitter.read_scattered
+    move = emitter.move
 
     @compiled(small=True, error_model="numpy")
     def gather_segments(

@@ -259,6 +259,41 @@ def place_slots(
 
 
 @compiled(small=True)
+def given_from(memory: Memory, begin: int, end: int) -> np.ndarray:
+    """Room for the number of rows, and then what a kernel for scattered rows is given."""
+    given = np.empty(1 + end - begin, np.int64)
+    given[1:] = memory.words[begin:end]
+    return given
+
+
+@compiled(small=True)
+def adding(task: np.void, memory: Memory, window: int, width: int, lists: bool) -> tuple[int, int, int, np.ndarray]:
+    """The kernel that adds rows to those of a window, or (`lists`) lists of them to each; its axes and their entries.
+
+    Args:
+        task: of `ADD_ROWS`.
+        width: of a row.
+
+    Returns:
+        These, and room for the number of rows, the offsets of lists, and two places, with what else it is given.
+    """
+    scattered = memory.windows[window]["scattered"]
+    if scattered < 0:
+        given = np.zeros(2 + int(lists) + 2 * PLACE + 1, np.int64)
+        given[1] = width // task["itemsize"]
+        return int(task["to_groups"] if lists else task["kernel"]), 1, given[1], given
+    of = memory.scattered[scattered]
+    if lists:
+        return (
+            int(of["add_lists"]),
+            int(of["axes"]),
+            int(of["entries"]),
+            given_from(memory, of["lists_given"], of["lists_end"]),
+        )
+    return int(of["add"]), int(of["axes"]), int(of["entries"]), given_from(memory, of["add_given"], of["add_end"])
+
+
+@compiled(small=True)
 def given_words(step: np.void) -> int:
     """Of what the kernel of a step is given; see `language.given`."""
     return int(step["axes"] + 3 * step["places"] + step["words"] + 2 * step["integers"] + 1)

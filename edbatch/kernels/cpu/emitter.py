@@ -9,7 +9,6 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.jobs import (
-    COLUMNS,
     KERNEL,
     LEAST_BYTES,
     LEAST_ENTRIES,
@@ -17,7 +16,6 @@ from edbatch.kernels.cpu.jobs import (
     NONE,
     PRODUCT,
     Job,
-    entry_parts,
     move_rows,
     own_memory,
     product_parts,
@@ -33,15 +31,14 @@ from edbatch.kernels.tables import (
     Integers,
     Listed,
     Matrix,
-    Memory,
     Rows,
     Sizes,
     Sources,
+    adding,
     at_index,
     operand_rows,
     placed,
 )
-from edbatch.memory.plan.format import GATHER, SHARED
 
 
 @compiled(small=True, error_model="numpy")
@@ -94,55 +91,21 @@ def _flush(device: np.ndarray, moves: np.ndarray, count: int) -> None:
 
 
 @compiled(small=True, error_model="numpy")
-def _read_scattered(device: np.ndarray, memory: Memory, window: int, n: int, there: Listed, here: Listed) -> None:
-    """Copy n rows of a window whose entries do not lie side by side to rows where they do."""
-    kernel = memory.scattered[memory.windows[window]["scattered"]]
-    given = memory.words[kernel["read_given"] : kernel["read_end"]].copy()
-    placed(given, kernel["axes"], there.rows, there.list)
-    placed(given, kernel["axes"] + PLACE, here.rows, here.list)
-    call_kernel(kernel["read"], 0, n, int64_address(given))
+def _each_entry(device: np.ndarray, kernel: int, n: int, entries: int, given: np.ndarray) -> None:
+    call_kernel(kernel, 0, n, int64_address(given) + given.itemsize)
     given[0] = 0  # or it would be freed before the call
 
 
 @compiled(small=True, error_model="numpy")
-def _add_to_operand(device: np.ndarray, task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
-    """Add rows, in the order of the list of them if there is one, to the rows of an operand of one window."""
-    operand, indices, memory = sources.operands[one["operand"]], sources.indices, sources.memory
-    target, source = operand_rows(operand, 0, memory), Listed(rows, at_index(indices, one["offsets"]))
-    scattered = memory.windows[operand["window"]]["scattered"]
-    offsets = np.array([0, one["n"]], np.int32)
-    if operand["access"] == SHARED:
-        kernel, n, axes = task["to_groups"], 1, 1
-        given = np.zeros(2 + 2 * PLACE + 1, np.int64)
-        given[0] = rows.width // task["itemsize"]
-        if scattered >= 0:
-            of = memory.scattered[scattered]
-            kernel, axes = of["add_lists"], of["axes"]
-            given = memory.words[of["lists_given"] : of["lists_end"]].copy()
-        given[axes] = int64_address(offsets)
-        placed(given, axes + 1, rows, source.list)
-        placed(given, axes + 1 + PLACE, Rows(target.address, 0, 0), 0)
-    else:
-        kernel, n, axes = task["kernel"], int(one["n"]), 1
-        given = np.zeros(1 + 2 * PLACE + 1, np.int64)
-        given[0] = rows.width // task["itemsize"]
-        if scattered >= 0:
-            of = memory.scattered[scattered]
-            kernel, axes = of["add"], of["axes"]
-            given = memory.words[of["add_given"] : of["add_end"]].copy()
-        placed(given, axes, rows, source.list)
-        placed(given, axes + PLACE, target, at_index(indices, operand["first"]) if operand["access"] == GATHER else 0)
-    width, place = given[0], axes + 1 if operand["access"] == SHARED else axes
-    parts = entry_parts(width, one["n"] * width, LEAST_ENTRIES) if scattered < 0 else 1
-    if parts == 1:
-        call_kernel(kernel, 0, n, int64_address(given))
-    else:
-        own = own_memory(parts, len(given))
-        x, out = Matrix(int64_address(given), place, 2), Matrix(int64_address(own), own.strides[0], 0)
-        sizes = Sizes(n, len(given), width)
-        share(device, Job(COLUMNS, parts, kernel, task["itemsize"], sizes, x, NONE.w, out, 0, 0))
-        own[0, 0] = 0
-    given[0], offsets[0] = 0, 0  # or they would be freed before the call
+def _add_groups(device: np.ndarray, task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
+    """All rows are added to one."""
+    operand, offsets = sources.operands[one["operand"]], np.array([0, one["n"]], np.int32)
+    kernel, axes, entries, given = adding(task, sources.memory, operand["window"], rows.width, True)
+    given[0], given[1 + axes] = 1, int64_address(offsets)
+    placed(given, 2 + axes, rows, at_index(sources.indices, one["offsets"]))
+    placed(given, 2 + axes + PLACE, Rows(operand_rows(operand, 0, sources.memory).address, 0, 0), 0)
+    _each_entry(device, kernel, 1, entries, given)
+    offsets[0] = 0  # or it would be freed before the call
 
 
 #: See `kernels.interpreter`; the table of a CPU is `pool.device`.
@@ -151,10 +114,10 @@ run_batches = interpreter(
         multiply=multiply_rows,
         multiply_each=multiply_each,
         kernel=_kernel,
+        each_entry=_each_entry,
         move=_move,
         flush=_flush,
-        read_scattered=_read_scattered,
-        add=_add_to_operand,
+        add_groups=_add_groups,
         notes=False,
     )
 )

@@ -1,10 +1,9 @@
 """What several threads can do together, and where it is cut.
 
 A product is cut over the columns of its result, or over its rows where it has many more of these; kernels and copies
-over rows; rows that are added to others over their entries, each of which has its sum in one order. Never over what is
-added up. Where the cuts are follows from the sizes alone, and one thread makes them too: a BLAS may well give other
-bits for a part of a product than for the whole (OpenBLAS does, but for processors with AVX-512), so that nothing else
-gives the same bits for every number of threads.
+over rows. Never over what is added up. Where the cuts are follows from the sizes alone, and one thread makes them too:
+a BLAS may well give other bits for a part of a product than for the whole (OpenBLAS does, but for processors with
+AVX-512), so that nothing else gives the same bits for every number of threads.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import numpy as np
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.pointers import call_kernel, int64s_at, words_at
 from edbatch.kernels.cpu.products import Gemm, multiply
-from edbatch.kernels.tables import PLACE, Listed, Matrix, Rows, Sizes
+from edbatch.kernels.tables import Listed, Matrix, Rows, Sizes
 
-PRODUCT, KERNEL, COLUMNS, MOVE = range(4)
+PRODUCT, KERNEL, MOVE = range(3)
 
 # A product of fewer multiplications (about 50 us) is not cut. A BLAS copies the other operand into another order for
 # each part, which takes 1.5 to 5 % longer in two parts and up to twice that in four, but for few rows: these are
@@ -36,15 +35,14 @@ class Job(NamedTuple):
     """A step on some rows.
 
     Attributes:
-        kind: PRODUCT; KERNEL; COLUMNS, a kernel that is cut over the entries of a row; or MOVE.
+        kind: PRODUCT, KERNEL, or MOVE.
         parts: in which it is done.
         function: the address of a BLAS' function, or of the kernel.
         itemsize: bytes of an entry.
-        sizes: of a product. Of a kernel: rows, words that it is given, and entries of scratch, or of a row. Of a copy:
-            rows, and bytes of one.
-        x, w, out: of a product. Of a kernel x: the address of what it is given, the first place that is cut, and how
-            many are; `out`: the address of memory for a copy of that, and for scratch, and bytes of it for each part.
-            Of a copy x and `out`: address, stride and list.
+        sizes: of a product. Of a kernel: rows, words that it is given, and entries of scratch. Of a copy: rows, and
+            bytes of one.
+        x, w, out: of a product. Of a kernel x: the address of what it is given; `out`: the address of memory for a copy
+            of that, and for scratch, and bytes of it for each part. Of a copy x and `out`: address, stride and list.
         add: of a product, whether it is added.
         small: see `products.Gemm`.
     """
@@ -92,12 +90,6 @@ def row_parts(n: int, size: int, least: int) -> int:
     return min(MOST_PARTS, n, 2 * size // least) if size >= least else 1
 
 
-@compiled(small=True)
-def entry_parts(n: int, size: int, least: int) -> int:
-    """The same of the n entries of a row."""
-    return row_parts(n // ALIGNED, size, least) if n >= 2 * ALIGNED else 1
-
-
 @compiled(error_model="numpy")
 def cut(n: int, parts: int, part: int, aligned: int) -> int:
     """Where a part of n begins, and the one before it ends."""
@@ -139,10 +131,8 @@ def do_part(job: Job, part: int) -> None:
         n, parts = job.sizes.m, job.parts
         first, stop = cut(n, parts, part, 1), cut(n, parts, part + 1, 1)
         move_rows(stop - first, _rows_from(job.x, job.sizes.n, first), _rows_from(job.out, job.sizes.n, first))
-    elif job.kind == KERNEL:
-        _call_with_rows(job, part)
     else:
-        _call_with_columns(job, part)
+        _call_with_rows(job, part)
 
 
 @compiled(error_model="numpy")
@@ -174,23 +164,13 @@ def _rows_from(given: Matrix, width: int, first: int) -> Listed:
 @compiled(error_model="numpy")
 def _call_with_rows(job: Job, part: int) -> None:
     n, words, _ = job.sizes
-    address = _copied(job, part)
-    given = int64s_at(address)
+    address = job.out.address + part * job.out.distance
+    there, given = int64s_at(job.x.address), int64s_at(address)
+    for at in range(words):
+        given[at] = there[at]
     given[words - 1] = address + 8 * words
     first, stop = cut(n, job.parts, part, 1), cut(n, job.parts, part + 1, 1)
     call_kernel(job.function, first, stop, address)
-
-
-@compiled(error_model="numpy")
-def _call_with_columns(job: Job, part: int) -> None:
-    n, _, width = job.sizes
-    address = _copied(job, part)
-    given = int64s_at(address)
-    first, stop = cut(width, job.parts, part, ALIGNED), cut(width, job.parts, part + 1, ALIGNED)
-    given[0] = stop - first
-    for place in range(job.x.turned):
-        given[job.x.distance + PLACE * place] += job.itemsize * first
-    call_kernel(job.function, 0, n, address)
 
 
 @compiled(small=True, error_model="numpy")
@@ -201,13 +181,3 @@ def own_memory(parts: int, words: int) -> np.ndarray:
     which the thread that asks holds while it waits for the others.
     """
     return np.empty((parts, words + LINE_WORDS), np.int64)
-
-
-@compiled(error_model="numpy")
-def _copied(job: Job, part: int) -> int:
-    """The address of what a kernel is given, in a part's own memory."""
-    address = job.out.address + part * job.out.distance
-    there, given = int64s_at(job.x.address), int64s_at(address)
-    for at in range(job.sizes.n):
-        given[at] = there[at]
-    return address

@@ -26,7 +26,7 @@ from edbatch.kernels.cuda.geometry import (
     spread,
 )
 from edbatch.kernels.interpreter import MOVE, MOVES
-from edbatch.kernels.tables import PLACE, Listed, Memory, placed
+from edbatch.kernels.tables import Listed
 
 BLOCKS_PER_PROCESSOR = 16
 SOME, PARTS = 16, 32  # arrays whose squares a launch adds, and in how many parts each
@@ -92,7 +92,8 @@ def squares(gpu: np.ndarray, numbers: np.ndarray, count: int, sums: int) -> None
 @compiled
 def each_entry(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray) -> None:
     """Enqueue a kernel that computes each of d entries of n rows by itself; `values`: n, then what it is given."""
-    launch(gpu, kernel, spread(n, d), values, 2)
+    if n > 0:
+        launch(gpu, kernel, spread(n, d), values, 2)
 
 
 @compiled
@@ -100,17 +101,3 @@ def groups(gpu: np.ndarray, kernel: int, n: int, lanes: int, values: np.ndarray)
     """Enqueue a kernel that computes n groups, each by so many threads, of one y; `values` as of `each_entry`."""
     y = THREADS // lanes
     launch(gpu, kernel, Grid(min(parts(n, y), MOST_BLOCKS_OF_X), 1, 1, lanes, y), values, 2)
-
-
-@compiled
-def read_scattered(gpu: np.ndarray, memory: Memory, window: int, n: int, there: Listed, here: Listed) -> None:
-    """Enqueue a copy of rows; see `kernels.cpu.emitter`."""
-    if n == 0:
-        return
-    kernel = memory.scattered[memory.windows[window]["scattered"]]
-    values = np.empty(1 + kernel["read_end"] - kernel["read_given"], np.int64)
-    values[1:] = memory.words[kernel["read_given"] : kernel["read_end"]]
-    values[0] = n
-    placed(values, 1 + kernel["axes"], there.rows, there.list)
-    placed(values, 1 + kernel["axes"] + PLACE, here.rows, here.list)
-    each_entry(gpu, kernel["read"], n, kernel["entries"], values)
