@@ -18,7 +18,7 @@ from edbatch.graph.expression import driven
 from edbatch.graph.model import writes
 from edbatch.graph.opened import graphs
 from edbatch.graph.recorder import IN_C
-from edbatch.kernels.cpu import blas_threads, pool
+from edbatch.kernels.cpu import blas_threads, thread_pool
 
 FOLDER = str(Path(edbatch.__file__).parent)
 FOREVER = sys.maxsize
@@ -45,7 +45,7 @@ def expect_none_open():
     assert not locking.lock._is_owned()  # another thread would wait for ever
     assert compiling._depth == 0
     assert not driven.get()
-    assert pool.device().item(pool.SHARED) == 0
+    assert thread_pool.device().item(thread_pool.SHARED) == 0
     assert threads_of_blas() == known_threads()
 
 

@@ -208,7 +208,7 @@ class KernelStep(NamedTuple):
 Step = Multiply | MultiplyEach | KernelStep
 
 
-class Extent(NamedTuple):
+class ProgramRange(NamedTuple):
     """Which part of the tables of all programs is one program's.
 
     Attributes:
@@ -233,7 +233,7 @@ class Extent(NamedTuple):
     lists: int = -1
 
 
-class Task(NamedTuple):
+class Dispatch(NamedTuple):
     """How batches of a type run.
 
     Attributes:
@@ -250,14 +250,14 @@ class Task(NamedTuple):
 
 
 _STEPS = (Multiply, MultiplyEach, KernelStep)
-SLOT, ARGUMENT_OF, POSITION, EXTENT, TASK, STEP = (
+SLOT, ARGUMENT_OF, POSITION, PROGRAM_RANGE, DISPATCH, STEP = (
     record_type(fields)
     for fields in (
         Slot._fields,
         Argument._fields,
         Position._fields,
-        Extent._fields,
-        Task._fields,
+        ProgramRange._fields,
+        Dispatch._fields,
         dict.fromkeys(name for form in _STEPS for name in form._fields),  # a step has those of its code; others are 0
     )
 )

@@ -9,7 +9,7 @@ import numpy as np
 from edbatch.kernels.backend import Backend
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import NEXT, RUN, SAME, Kernel, Load, Place, Store
-from edbatch.kernels.program import ADD_ROWS, Task
+from edbatch.kernels.program import ADD_ROWS, Dispatch
 
 
 @cache
@@ -50,9 +50,9 @@ def sum_lists(dtype: str, index_bits: int = 32) -> Kernel:
     return Kernel(1, 1, (Place(True), Place()), make.instructions, (Store(total, 1, entry),), 1, dtype, index_bits)
 
 
-def adding_rows(dtype: np.dtype, backend: Backend) -> Task:
+def adding_rows(dtype: np.dtype, backend: Backend) -> Dispatch:
     """What adds rows to rows, in the place of a program."""
-    return Task(ADD_ROWS, dtype.itemsize, *backend.handles([make(dtype.name) for make in (add_rows, add_lists)]))
+    return Dispatch(ADD_ROWS, dtype.itemsize, *backend.handles([make(dtype.name) for make in (add_rows, add_lists)]))
 
 
 def _strides(axes: int, last: int) -> tuple[int, ...]:

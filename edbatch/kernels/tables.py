@@ -11,7 +11,7 @@ import numpy as np
 
 from edbatch.compiling.array_table import INT32, INT64, reader
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.program import ARGUMENT_OF, EXTENT, POSITION, RESULT, SAVED, SCRATCH, SLOT, STEP, TASK
+from edbatch.kernels.program import ARGUMENT_OF, DISPATCH, POSITION, PROGRAM_RANGE, RESULT, SAVED, SCRATCH, SLOT, STEP
 from edbatch.memory.plan.addresses import COLUMNS, ROWS, SAVING, SCATTERED
 from edbatch.memory.plan.format import BATCH, GATHER, OPERAND, SEGMENT, Plan
 
@@ -43,8 +43,8 @@ class Programs(NamedTuple):
     """Programs one after the other (see `kernels.program`).
 
     Attributes:
-        tasks: per type, a record `Task`.
-        extents: of records `Extent`: which part of the other tables is a program's.
+        tasks: per type, a record `Dispatch`.
+        extents: of records `ProgramRange`: which part of the other tables is a program's.
         slots, arguments, steps, places: of all programs, of records `Slot`, `Argument`, `Step`, `Position`.
         kernels: addresses, or handles, of generated kernels.
         addresses: of parameters and constants.
@@ -169,7 +169,7 @@ class Integers(NamedTuple):
 # The tables of the directory of a plan, of a memory, and of programs.
 plan_in = reader(Plan, BATCH, OPERAND, SEGMENT, INT32, INT32)
 memory_in = reader(Memory, COLUMNS, ROWS, INT32, SAVING, SCATTERED, INT64)
-programs_in = reader(Programs, TASK, EXTENT, SLOT, ARGUMENT_OF, STEP, POSITION, INT64, INT64)
+programs_in = reader(Programs, DISPATCH, PROGRAM_RANGE, SLOT, ARGUMENT_OF, STEP, POSITION, INT64, INT64)
 
 
 @compiled(small=True, error_model="numpy")

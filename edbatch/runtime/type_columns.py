@@ -16,7 +16,7 @@ from edbatch.graph.options import current_options
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
-from edbatch.kernels.program import Task
+from edbatch.kernels.program import Dispatch
 from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.compile.lengths import is_ours
@@ -58,12 +58,12 @@ class DerivedType(NamedTuple):
         window: of the results; 0: it writes to operands only.
     """
 
-    runs: Program | Task
+    runs: Program | Dispatch
     window: int
 
     def program(self) -> Program | None:
         """What computes it, if that is a program."""
-        return None if isinstance(self.runs, Task) else self.runs
+        return None if isinstance(self.runs, Dispatch) else self.runs
 
 
 def _body(type: NodeType) -> tuple[Body, tuple[int, ...]]:

@@ -16,7 +16,7 @@ from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
 from edbatch.kernels.backend import Backend
-from edbatch.kernels.program import NONE, Task
+from edbatch.kernels.program import NONE, Dispatch
 from edbatch.memory.plan.columns import TypeColumns
 from edbatch.memory.plan.pool import pool_of
 from edbatch.memory.plan.windows import Windows
@@ -109,10 +109,10 @@ class TypeTable(ColumnsOfTypes):
         how = saving(self.bound[kind], self.backend)
         return self._program(kind) if how is None else how.program
 
-    def task(self, kind: int) -> Task:
+    def task(self, kind: int) -> Dispatch:
         """What runs a type that has no program, if something does."""
         bound = self.bound[kind]
-        return bound.runs if isinstance(bound, DerivedType) and isinstance(bound.runs, Task) else Task(NONE)
+        return bound.runs if isinstance(bound, DerivedType) and isinstance(bound.runs, Dispatch) else Dispatch(NONE)
 
     def derived(self, types: Sequence[DerivedType]) -> list[int]:
         """The numbers of what runs in backward passes."""

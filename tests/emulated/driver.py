@@ -41,7 +41,7 @@ class Recording:
 
 
 class EmulatedDriver:
-    """`edbatch.kernels.cuda.driver.Driver` on the CPU.
+    """`edbatch.kernels.cuda.cupy_driver.CuPyDriver` on the CPU.
 
     Args:
         number: of the GPU.

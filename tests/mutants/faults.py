@@ -299,7 +299,7 @@ FAULTS = (
         "tests/vertices/test_input_graph.py::test_order_has_children_first",
     ),
     Fault(
-        "thread-cut", "threads leave rows to nobody", "kernels/cpu/jobs.py",
+        "thread-cut", "threads leave rows to nobody", "kernels/cpu/partitions.py",
         "the last row of every part of a job is copied by no thread",
         "move_rows(stop - first, _rows_from", "move_rows(stop - first - 1, _rows_from",
         "tests/runtime/test_number_of_threads.py::test_models",

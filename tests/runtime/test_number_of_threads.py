@@ -11,7 +11,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.op import OPS, Kind
-from edbatch.kernels.cpu import pool
+from edbatch.kernels.cpu import thread_pool
 from edbatch.models.workloads import WORKLOADS
 from tests.graph.nodes import added, chosen, shapes_of
 from tests.graph.test_ops import cases_of, draw, one_of_each
@@ -136,8 +136,8 @@ def test_a_child_has_a_pool_of_its_own():
         if not child:
             same = False
             try:
-                before = pool._pool
-                same = large() == want and before is None and pool._pool.threads == 3
+                before = thread_pool._pool
+                same = large() == want and before is None and thread_pool._pool.threads == 3
             finally:
                 os._exit(0 if same else 1)
         assert os.waitpid(child, 0)[1] == 0
@@ -164,7 +164,7 @@ PROGRAM = """
 import threading
 import numpy as np
 import edbatch as eb
-from edbatch.kernels.cpu import pool
+from edbatch.kernels.cpu import thread_pool
 model = eb.ParameterCollection(seed=0)
 W = model.add_parameters((300, 300), name="W")
 with eb.options(threads=3), eb.Graph(policy="sufficient") as graph:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 # Numba takes time to import: only who runs something pays.
 _emitter = LazyModule("edbatch.kernels.cpu.emitter")
-_jobs = LazyModule("edbatch.kernels.cpu.jobs")
+_partitions = LazyModule("edbatch.kernels.cpu.partitions")
 _machine_code = LazyModule("edbatch.kernels.cpu.machine_code")
 _pointers = LazyModule("edbatch.kernels.cpu.pointers")
-_pool = LazyModule("edbatch.kernels.cpu.pool")
+_thread_pool = LazyModule("edbatch.kernels.cpu.thread_pool")
 _products = LazyModule("edbatch.kernels.cpu.products")
 _tables = LazyModule("edbatch.kernels.tables")
 
@@ -114,7 +114,7 @@ class NumPyBackend:
     ) -> None:  # fmt: skip
         directory = programs.directory  # held: what is called may run graphs, for which it is replaced
         tables = plan.entries, memory.entries, directory.entries
-        _emitter.run_batches(_pool.device(), first, stop, lists.indices, lists.integers, scratch, *tables)
+        _emitter.run_batches(_thread_pool.device(), first, stop, lists.indices, lists.integers, scratch, *tables)
 
     def add_all(self, rows: Any, whole: Any) -> None:
         if len(rows) == 1:
@@ -131,11 +131,13 @@ class NumPyBackend:
             left, right, whole = right, left, whole.T
         # Matrices are stored by columns: the transpose is what lies row by row.
         (k, m), n = left.shape, right.shape[1]
-        if k * m * n * left.itemsize >= 4 * _jobs.LEAST_PRODUCT and whole.strides[0] == whole.itemsize:
+        if k * m * n * left.itemsize >= 4 * _partitions.LEAST_PRODUCT and whole.strides[0] == whole.itemsize:
             (left, x), (right, w) = _by_rows(left), _by_rows(right)
             out = (self.address(whole), whole.strides[1] // whole.itemsize, 0)
             matrices = _tables.Matrix(*w)._replace(turned=1), _tables.Matrix(*x), _tables.Matrix(*out)
-            _emitter.multiply_rows(_pool.device(), left.itemsize, _tables.Sizes(n, m, k), *matrices, int(not fresh))
+            _emitter.multiply_rows(
+                _thread_pool.device(), left.itemsize, _tables.Sizes(n, m, k), *matrices, int(not fresh)
+            )
             return
         if len(left) == 1:  # `matmul` does without BLAS then, and takes five times as long
             if fresh and whole.flags.f_contiguous:
@@ -168,10 +170,10 @@ class NumPyBackend:
 
     def computing(self, record: bool, precision: str, threads: int) -> AbstractContextManager[Any]:
         """See `Backend`; the others are of GPUs."""
-        return _pool.Computing(threads)
+        return _thread_pool.Computing(threads)
 
     def threads(self, asked: int) -> str:
-        return _pool.said(asked)
+        return _thread_pool.said(asked)
 
     def synchronize(self) -> None:
         """What has been called is done."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cpu.jobs import (
+from edbatch.kernels.cpu.partitions import (
     KERNEL,
     LEAST_BYTES,
     LEAST_ENTRIES,
@@ -23,7 +23,7 @@ from edbatch.kernels.cpu.jobs import (
 )
 from edbatch.kernels.cpu.pointers import call_kernel, int64_address
 from edbatch.kernels.cpu.products import Gemm, multiply, multiply_each
-from edbatch.kernels.cpu.share import SMALL, share
+from edbatch.kernels.cpu.shared_jobs import SMALL, share
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.program import OVER_CALLS, OVER_LISTS
 from edbatch.kernels.tables import (
@@ -108,7 +108,7 @@ def _add_groups(device: np.ndarray, task: np.void, one: np.void, sources: Source
     offsets[0] = 0  # or it would be freed before the call
 
 
-#: See `kernels.interpreter`; the table of a CPU is `pool.device`.
+#: See `kernels.interpreter`; the table of a CPU is `thread_pool.device`.
 run_batches = interpreter(
     Emitter(
         multiply=multiply_rows,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 import numpy as np
 
 from edbatch.compiling.array_table import HasTables
 from edbatch.kernels.backend import Lists, Order
-from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.tables import INTEGER_BYTES
 from edbatch.memory.plan.format import Plan
+
+if TYPE_CHECKING:
+    from edbatch.kernels.cuda.cupy_driver import CuPyDriver
 
 
 class CudaArrays:
@@ -23,21 +24,12 @@ class CudaArrays:
         driver: of the GPU.
     """
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: CuPyDriver) -> None:
         self._driver = driver
+        self.empty, self.zeros = driver.empty, driver.xp.zeros
+        self.address, self.array_at = driver.address, driver.array_at
+        self.to_host, self.active, self.synchronize = driver.download, driver.active, driver.synchronize
         self._free: dict[int, list[tuple[int, Any]]] = {}  # buffers of lists, by size: heaps by address
-
-    def empty(self, entries: int, dtype: np.dtype) -> Any:
-        return self._driver.empty(entries, dtype)
-
-    def zeros(self, shape: tuple[int, ...], dtype: np.dtype, order: Order = "C") -> Any:
-        return self._driver.xp.zeros(shape, dtype, order)
-
-    def address(self, array: Any) -> int:
-        return self._driver.address(array)
-
-    def array_at(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
-        return self._driver.array_at(address, shape, strides, dtype)
 
     def shared(self, array: Any) -> Any:
         xp = self._driver.xp
@@ -54,11 +46,6 @@ class CudaArrays:
             if array.size:
                 self._driver.upload(np.ascontiguousarray(array).reshape(-1), flat)
             return flat.reshape(array.shape)
-
-    def to_host(self, array: Any) -> np.ndarray:
-        """A copy."""
-        with self.active():
-            return self._driver.download(array)
 
     def stage(self, out: Any, values: list[np.ndarray]) -> None:
         self._driver.upload(np.stack(values, dtype=out.dtype), out)
@@ -88,9 +75,3 @@ class CudaArrays:
         if len(host):
             self._driver.upload(host, held)
         return address, held
-
-    def active(self) -> AbstractContextManager[Any]:
-        return self._driver.active()
-
-    def synchronize(self) -> None:
-        self._driver.synchronize()

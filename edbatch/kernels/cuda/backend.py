@@ -18,7 +18,7 @@ from edbatch.kernels.cpu.products import ONE_BITS, SINGLE_ONE_BITS
 from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
 from edbatch.kernels.cuda.arrays import CudaArrays
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
-from edbatch.kernels.cuda.driver import Driver, Recording
+from edbatch.kernels.cuda.cupy_driver import CuPyDriver, CuPyRecording
 from edbatch.kernels.cuda.geometry import lanes_of_lists
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.language import cuda
@@ -55,7 +55,7 @@ class CudaBackend(CudaArrays):
     adds_in_groups = True
     block_bytes = 256 << 20  # of scratch memory
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: CuPyDriver) -> None:
         super().__init__(driver)
         with driver.active():
             by_hand = driver.load(text_of(BY_HAND), list(KERNELS))
@@ -181,7 +181,7 @@ class CudaBackend(CudaArrays):
         self, first: int, stop: int, plan: HasTables[Plan], lists: Lists, memory: HasTables[Memory],
         programs: ProgramTables, scratch: int,
     ) -> None:  # fmt: skip
-        def enqueue_all(recording: Recording | None = None) -> None:
+        def enqueue_all(recording: CuPyRecording | None = None) -> None:
             gpu = self._gpu
             if recording is not None:
                 gpu = gpu.copy()

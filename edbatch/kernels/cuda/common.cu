@@ -7,11 +7,6 @@
 template <typename T> __device__ inline T maximum(T a, T b) { return a >= b || a != a ? a : b; }
 template <typename T> __device__ inline T minimum(T a, T b) { return a <= b || a != a ? a : b; }
 
-__device__ inline float exponential(float x) { return expf(x); }
-__device__ inline double exponential(double x) { return exp(x); }
-__device__ inline float logarithm_of(float x) { return logf(x); }
-__device__ inline double logarithm_of(double x) { return log(x); }
-
 // The entry of a thread, where each entry has one: rows are spread over x, the columns of a row over y and z. A kernel
 // without loops has few addresses to keep, so that all it reads is on its way at once.
 __device__ inline long long own_row() { return (long long)blockIdx.x * blockDim.y + threadIdx.y; }
@@ -67,9 +62,6 @@ __device__ inline T reduced(T value, Number first, Number count, Number step, Co
 // units in the last place at most, and gives 0 where the quotient is no normal number.
 __device__ inline float sigmoid(float x) { return __fdividef(1.0f, 1.0f + expf(-x)); }
 __device__ inline double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
-
-// 0 instead of what is no finite number.
-template <typename T> __device__ inline T finite(T x) { return x - x == 0 ? x : 0; }
 
 __device__ inline unsigned long long mixed(unsigned long long z) {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;

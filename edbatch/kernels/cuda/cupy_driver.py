@@ -19,7 +19,6 @@ import numpy as np
 from edbatch.base.context_stack import contextmanager, leaving
 from edbatch.errors import EdBatchError
 from edbatch.kernels.cuda import cublas, installed
-from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.pinned import Uploads
 
 #: No product and sum become one instruction: what a derivative computes again is what the forward run computed, to the
@@ -30,7 +29,7 @@ OPTIONS = ("--std=c++17", "--fmad=false")
 _opening = Lock()
 
 
-def open_driver(number: int) -> Driver:
+def open_driver(number: int) -> CuPyDriver:
     """The GPU of a number, counted as CUDA does from 0 on; the same driver, and so the same stream, each time.
 
     Raises:
@@ -41,7 +40,7 @@ def open_driver(number: int) -> Driver:
 
 
 @cache
-def _open(number: int) -> Driver:
+def _open(number: int) -> CuPyDriver:
     device = f"cuda:{number}"
     version = installed.check_driver(device)
     try:
@@ -53,7 +52,16 @@ def _open(number: int) -> Driver:
 
 
 class CuPyDriver:
-    """See `edbatch.kernels.cuda.driver.Driver`."""
+    """One GPU, and one stream on it that all work is enqueued on; the rest of the backend asks nothing else.
+
+    Attributes:
+        name: "cuda:0".
+        xp: NumPy's API on arrays of the device.
+        processors: how many multiprocessors it has.
+        stream: CUDA's handle, as all handles and addresses an integer.
+        launch, gemm, gemm_strided: addresses of `cuLaunchKernel`, `cublasGemmEx` and `cublasGemmStridedBatchedEx`.
+        blas: handle of cuBLAS, bound to the stream, with a workspace of its own.
+    """
 
     def __init__(self, cupy: Any, number: int):
         self.name = f"cuda:{number}"
@@ -102,7 +110,11 @@ class CuPyDriver:
         return cublas.loaded(major)
 
     def load(self, source: str, names: Sequence[str]) -> list[int]:
-        """Compile with NVRTC, or take what it compiled earlier from CuPy's cache on disk."""
+        """The handles of the kernels with these names, compiled by NVRTC, or found in CuPy's cache on disk.
+
+        Raises:
+            EdBatchError: the source, in CUDA C++, does not compile.
+        """
         cupy = self.xp
         with self.active():
             try:
@@ -121,7 +133,7 @@ class CuPyDriver:
                 raise EdBatchError(f"{self.name}: not all kernels of {', '.join(names)} are there: {error}") from error
 
     def empty(self, entries: int, dtype: np.dtype) -> Any:
-        """From CuPy's memory pool, whose blocks begin at multiples of 512 bytes."""
+        """An array [entries], unspecified; from CuPy's pool, whose blocks begin at multiples of 512 bytes."""
         with self.active():
             return self.xp.empty(entries, dtype)
 
@@ -134,6 +146,7 @@ class CuPyDriver:
         return self.xp.ndarray(shape, dtype, cuda.MemoryPointer(memory, 0), strides)
 
     def upload(self, host: np.ndarray, target: Any) -> None:
+        """Enqueue a copy to the device, of as many contiguous bytes; waits for nothing, and `host` is free at once."""
         if host.nbytes != target.nbytes or not target.flags.c_contiguous:
             raise EdBatchError(
                 f"{self.name}: {host.nbytes} bytes cannot be copied to an array of {target.nbytes} "
@@ -143,6 +156,7 @@ class CuPyDriver:
             self._uploads.send(host, self.address(target))
 
     def download(self, array: Any) -> np.ndarray:
+        """A copy on the host; waits for all that was enqueued before."""
         with self.active():
             return array.get(stream=self._stream)
 
@@ -150,7 +164,7 @@ class CuPyDriver:
         self._stream.synchronize()
 
     def active(self) -> AbstractContextManager[Any]:
-        """Each block remembers what was in use before it, in its thread."""
+        """In its block, this device and stream are those that `xp` uses, in this thread."""
         if os.getpid() != self._process:
             raise EdBatchError(
                 f"{self.name}: this process was forked from one that uses the GPU; CUDA does not work in it: start "
@@ -160,7 +174,7 @@ class CuPyDriver:
 
     @contextmanager
     def capture(self) -> Iterator[CuPyRecording]:
-        """Record a CUDA graph: one thread at a time, while others go on.
+        """Record what is enqueued on the recording's stream in its block, as a CUDA graph: one thread at a time.
 
         In the block only kernels may be enqueued that ran before: the first run of one loads it. Nothing may be
         allocated: memory that is given back would be used again, though the recording still writes to it. A block that
@@ -181,7 +195,11 @@ class CuPyDriver:
 
 
 class CuPyRecording:
-    """See `edbatch.kernels.cuda.driver.Recording`."""
+    """Work that was recorded instead of enqueued.
+
+    Attributes:
+        stream, blas: what is enqueued on this stream, or with this handle of cuBLAS, is recorded.
+    """
 
     def __init__(self, driver: CuPyDriver, stream: int, blas: int):
         self.stream, self.blas = stream, blas
@@ -189,6 +207,7 @@ class CuPyRecording:
         self._driver = driver
 
     def launch(self) -> None:
+        """Enqueue all of it."""
         if self.graph is None:
             raise EdBatchError(f"{self._driver.name}: a recording can be launched once its block has ended")
         with self._driver.active():

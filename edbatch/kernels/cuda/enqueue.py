@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cpu.jobs import WORD
+from edbatch.kernels.cpu.partitions import WORD
 from edbatch.kernels.cpu.pointers import int64_address
 from edbatch.kernels.cuda.calls import (
     ADD_ALL_DOUBLE,

@@ -8,7 +8,7 @@ from itertools import count
 from threading import Lock
 
 from edbatch.base.locking import signals_deferred
-from edbatch.kernels.cuda.driver import Driver, Recording
+from edbatch.kernels.cuda.cupy_driver import CuPyDriver, CuPyRecording
 
 #: Comings at which a mini-batch is recorded: one that comes twice, forward and for its accuracy say, is not yet served.
 TIMES = 3
@@ -31,17 +31,17 @@ class Recordings:
         recorded, replayed, dropped: how often that happened.
     """
 
-    def __init__(self, driver: Driver, capacity: int = 128) -> None:
+    def __init__(self, driver: CuPyDriver, capacity: int = 128) -> None:
         self._driver = driver
         self._capacity = capacity
         self._lock = Lock()  # CUDA lets one thread at a time use a graph
         self._came: OrderedDict[bytes, tuple[int, int]] = OrderedDict()  # how often, and at which run the last time
-        self._kept: OrderedDict[bytes, tuple[Recording, int]] = OrderedDict()  # with the run that it served last
+        self._kept: OrderedDict[bytes, tuple[CuPyRecording, int]] = OrderedDict()  # with the run that it served last
         self._runs = count()
         self._unserved = 0  # recordings, less the runs served since
         self.recorded = self.replayed = self.dropped = 0
 
-    def run(self, key: bytes, enqueue: Callable[[Recording | None], None]) -> None:
+    def run(self, key: bytes, enqueue: Callable[[CuPyRecording | None], None]) -> None:
         """Have done what `enqueue` enqueues, which is the same for equal keys.
 
         It is given the recording that it is to enqueue to; None: it is to enqueue what runs at once.
@@ -49,7 +49,7 @@ class Recordings:
         with self._lock:
             self._run(key, enqueue, next(self._runs))
 
-    def _run(self, key: bytes, enqueue: Callable[[Recording | None], None], now: int) -> None:
+    def _run(self, key: bytes, enqueue: Callable[[CuPyRecording | None], None], now: int) -> None:
         if now % (32 * self._capacity) == 0:
             self._unserved //= 2  # what did not pay long ago may pay now
         found, _ = self._kept.pop(key, (None, 0))
@@ -76,7 +76,7 @@ class Recordings:
             return False
         return len(self._kept) < self._capacity or before > next(iter(self._kept.values()))[1]
 
-    def _keep(self, key: bytes, recording: Recording, now: int) -> None:
+    def _keep(self, key: bytes, recording: CuPyRecording, now: int) -> None:
         self._kept[key] = recording, now
         self.recorded += 1
         self._unserved += 1

@@ -16,14 +16,14 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
 from edbatch.kernels.program import (
     ARGUMENT_OF,
-    EXTENT,
+    DISPATCH,
     ONE_BLOCK,
     POSITION,
+    PROGRAM_RANGE,
     SLOT,
     STEP,
-    TASK,
-    Extent,
-    Task,
+    Dispatch,
+    ProgramRange,
 )
 from edbatch.kernels.tables import Programs, plan_in
 from edbatch.memory.plan.format import Plan
@@ -41,9 +41,9 @@ _PARTS = {
     "addresses": np.dtype(np.int64),
 }
 # Where an extent says where its parts begin and, of the first, end; and what else there is.
-_BEGINS = [Extent._fields.index(name) for name in _PARTS]
-_ENDS = [Extent._fields.index(f"{name}_end") for name in ("slots", "arguments", "steps")]
-_OTHERS = [Extent._fields.index(name) for name in ("calls", "itemsize", "lists")]
+_BEGINS = [ProgramRange._fields.index(name) for name in _PARTS]
+_ENDS = [ProgramRange._fields.index(f"{name}_end") for name in ("slots", "arguments", "steps")]
+_OTHERS = [ProgramRange._fields.index(name) for name in ("calls", "itemsize", "lists")]
 
 
 class Size(NamedTuple):
@@ -56,7 +56,7 @@ class Size(NamedTuple):
 
 
 SIZE = record_type(Size._fields)
-_PROGRAM = Task._fields.index("program")
+_PROGRAM = Dispatch._fields.index("program")
 
 
 class Ready(NamedTuple):
@@ -166,7 +166,11 @@ class ProgramTable:
     def _begin(self) -> None:
         """Have none joined."""
         self._parts = {part: GrowingTable(dtype) for part, dtype in _PARTS.items()}
-        self._extents, self._tasks, self._all_sizes = GrowingTable(EXTENT), GrowingTable(TASK), GrowingTable(SIZE)
+        self._extents, self._tasks, self._all_sizes = (
+            GrowingTable(PROGRAM_RANGE),
+            GrowingTable(DISPATCH),
+            GrowingTable(SIZE),
+        )
 
     def _join(self, table: Any) -> None:
         """Append the tables of programs that are new, or have others than before."""
@@ -175,7 +179,7 @@ class ProgramTable:
             self._new = dict.fromkeys(self._tables)
             self._begin()
         # Each by what it misses itself: an interrupt may have left one longer than the other.
-        self._tasks.append([records([table.task(kind) for kind in range(len(self._tasks), types)], TASK)])
+        self._tasks.append([records([table.task(kind) for kind in range(len(self._tasks), types)], DISPATCH)])
         self._all_sizes.append([np.zeros(max(0, types - len(self._all_sizes)), SIZE)])
         kinds = [kind for kind in self._new if kind in self._tables]  # others failed
         if kinds:
@@ -191,7 +195,7 @@ class ProgramTable:
         ]
         counts = np.array([[len(part) for part in of] for of in parts])
         ends = np.cumsum(counts, axis=0) + [len(table) for table in self._parts.values()]
-        extents = np.empty((len(kinds), len(Extent._fields)), np.int64)
+        extents = np.empty((len(kinds), len(ProgramRange._fields)), np.int64)
         extents[:, _BEGINS], extents[:, _ENDS] = ends - counts, ends[:, : len(_ENDS)]
         calls = [tables.calls(self._backend) for tables in new]
         extents[:, _OTHERS] = [(most, tables.itemsize, tables.lists) for most, tables in zip(calls, new, strict=True)]

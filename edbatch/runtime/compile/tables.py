@@ -49,7 +49,7 @@ class Tables(NamedTuple):
         width, element_width: entries of scratch for a call, and for an element of its list.
         out: entries of a row of the result.
         least: calls that are worth a product.
-        itemsize, lists: as of an `Extent`.
+        itemsize, lists: as of a `ProgramRange`.
     """
 
     slots: np.ndarray

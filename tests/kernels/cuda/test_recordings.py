@@ -12,7 +12,7 @@ from edbatch.compiling.array_table import ArrayTable
 from edbatch.graph.cell.stacking import stacked
 from edbatch.kernels.backend import Lists
 from edbatch.kernels.cuda.recordings import Recordings
-from edbatch.kernels.program import ARGUMENT_OF, EXTENT, POSITION, SLOT, TASK, Task, step_table
+from edbatch.kernels.program import ARGUMENT_OF, DISPATCH, POSITION, PROGRAM_RANGE, SLOT, Dispatch, step_table
 from edbatch.kernels.row_kernels import adding_rows
 from edbatch.kernels.tables import Memory, Programs
 from edbatch.memory.plan.addresses import COLUMNS, ROWS, SAVING, SCATTERED
@@ -193,10 +193,14 @@ def keys(cuda, monkeypatch):
 
 def programs(backend, version, adds):
     """No program, and one type whose task is to add rows, or is none."""
-    none = (np.zeros(0, dtype) for dtype in (EXTENT, SLOT, ARGUMENT_OF))
-    task = adding_rows(np.dtype(np.float32), backend) if adds else Task(0)
+    none = (np.zeros(0, dtype) for dtype in (PROGRAM_RANGE, SLOT, ARGUMENT_OF))
+    task = adding_rows(np.dtype(np.float32), backend) if adds else Dispatch(0)
     tables = Programs(
-        np.array([task], TASK), *none, step_table([]), np.zeros(0, POSITION), *(np.zeros(0, np.int64) for _ in range(2))
+        np.array([task], DISPATCH),
+        *none,
+        step_table([]),
+        np.zeros(0, POSITION),
+        *(np.zeros(0, np.int64) for _ in range(2)),
     )
     return SimpleNamespace(directory=ArrayTable(tables), version=version, runs_whole=lambda batches: True)
 

@@ -21,7 +21,7 @@ from edbatch.base.locking import signals_deferred
 from edbatch.kernels.cpu import cores
 from edbatch.kernels.cpu.blas_threads import OneThread
 from edbatch.kernels.cpu.products import gemms, most_small
-from edbatch.kernels.cpu.share import (
+from edbatch.kernels.cpu.shared_jobs import (
     ACQUIRE,
     ALONE,
     CLOCK,
@@ -46,7 +46,7 @@ WORTH = 1000  # jobs that were done alone before there is a pool: some 50 ms of 
 
 @cache
 def device() -> np.ndarray:
-    """The table of the CPU that compiled loops are given: addresses of `sgemm` and `dgemm`, and see `share`."""
+    """The table of the CPU that compiled loops are given: addresses of `sgemm` and `dgemm`, and see `shared_jobs`."""
     return np.append(gemms(), [0, 0, most_small()])
 
 
@@ -54,7 +54,7 @@ class Pool:
     """Threads that attend to the same words; the one that asks counts as the first.
 
     Attributes:
-        address: of the words; see `share`.
+        address: of the words; see `shared_jobs`.
         threads: how many there are.
     """
 
@@ -156,7 +156,7 @@ def number(threads: int) -> int:
     return _default
 
 
-def lent(threads: int) -> int:
+def borrowed_threads(threads: int) -> int:
     """The address of the words of a pool with so many threads; 0: there is none, or not yet."""
     global _pool
     most = number(threads)
@@ -202,7 +202,7 @@ class Computing:
         self._blas = OneThread()
         self._blas.__enter__()
         try:
-            table[SHARED] = lent(self._threads)
+            table[SHARED] = borrowed_threads(self._threads)
         except BaseException:
             self._blas.__exit__()
             raise

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edbatch.errors import EdBatchError
-from edbatch.kernels.cpu import cores, emitter, jobs, pool
+from edbatch.kernels.cpu import cores, emitter, partitions, thread_pool
 from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.tables import Matrix, Sizes
 from tests.threads import THREADS, bits_by_threads
@@ -31,7 +31,7 @@ def product(m, n, k, turned, add, dtype):
     def run():
         got = out.copy()
         matrices = (Matrix(of.ctypes.data, of.shape[1], at) for of, at in ((x, 0), (stored, turned), (got, 0)))
-        emitter.multiply_rows(pool.device(), out.itemsize, Sizes(m, n, k), *matrices, add)
+        emitter.multiply_rows(thread_pool.device(), out.itemsize, Sizes(m, n, k), *matrices, add)
         return [got]
 
     return run, want
@@ -51,7 +51,7 @@ SIZES = [
 @pytest.mark.parametrize(("dtype", "turned", "add"), [(np.float32, 0, 1), (np.float32, 1, 0), (np.float64, 1, 1)])
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)
 def test_products(m, n, k, turned, add, dtype):
-    assert jobs.product_parts(Sizes(m, n, k), np.dtype(dtype).itemsize) > 1
+    assert partitions.product_parts(Sizes(m, n, k), np.dtype(dtype).itemsize) > 1
     run, want = product(m, n, k, turned, add, dtype)
     found = bits_by_threads(run)
     unit = 1 if dtype == np.float32 else 1e-8
@@ -82,11 +82,11 @@ def test_products_of_gradients(k, m, n, fresh, dtype):
 
 
 def test_a_closed_pool_leaves_no_threads():
-    pool.close()
+    thread_pool.close()
     before = threading.active_count()
-    with pool.Computing(3):
+    with thread_pool.Computing(3):
         assert threading.active_count() == before + 2
-    pool.close()
+    thread_pool.close()
     assert threading.active_count() == before
 
 
@@ -106,10 +106,10 @@ def test_cores_that_a_control_group_is_granted(tmp_path):
 
 
 def test_the_environment_says_how_many(monkeypatch):
-    monkeypatch.setattr(pool, "_default", None)
+    monkeypatch.setattr(thread_pool, "_default", None)
     monkeypatch.setenv("EDBATCH_THREADS", "3")
-    assert pool.number(0) == 3
-    assert pool.number(2) == 2
+    assert thread_pool.number(0) == 3
+    assert thread_pool.number(2) == 2
     for wrong in ("0", "-1", "many", "1.5"):
         monkeypatch.setenv("EDBATCH_THREADS", wrong)
         with pytest.raises(EdBatchError, match=r"EDBATCH_THREADS: threads=.*expected an integer of at least 1"):

@@ -25,7 +25,7 @@ from edbatch.kernels.cpu.atomics import (
     wait_for_lock,
     word_at,
 )
-from edbatch.kernels.cpu.jobs import NONE, Job, do_part
+from edbatch.kernels.cpu.partitions import NONE, Job, do_part
 
 # Of the table of a CPU, after the addresses of BLAS' functions: the address of the words that threads share, or 0; how
 # many jobs there were for which there were no threads; and `products.Gemm.small`.
