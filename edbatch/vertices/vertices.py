@@ -108,15 +108,13 @@ class Vertices:
 
     def _array(self, name: str, given: list[Form], numbers: np.ndarray | None) -> Any:
         first: Any = given[0]
-        begins = {one.begin for one in given}
         graph = array_graph(self._base, len(self._graph) if numbers is None else len(numbers))
-        if len(begins) == 1:
-            rows = self._results if numbers is None else self._results[numbers]
-            columns = list(rows.T[first.begin : first.begin + len(first.specs)])
-        else:
+        rows = slice(None) if numbers is None else numbers
+        at: Any = first.begin
+        if len({one.begin for one in given}) > 1:
             begin = np.array([one.given[name].begin if name in one.given else 0 for one in self._made])
-            numbers = self.numbers if numbers is None else numbers
-            at = begin[self._recordings[numbers]]
-            columns = [self._results[numbers, at + column] for column in range(len(first.specs))]
-        leaves = [graph.leaf(np.ascontiguousarray(ids), spec) for ids, spec in zip(columns, first.specs, strict=True)]
+            rows = self.numbers if numbers is None else numbers
+            at = begin[self._recordings[rows]]
+        columns = [np.ascontiguousarray(self._results[rows, at + column]) for column in range(len(first.specs))]
+        leaves = [graph.leaf(ids, spec) for ids, spec in zip(columns, first.specs, strict=True)]
         return first.tree.build(leaves)

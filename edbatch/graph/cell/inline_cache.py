@@ -138,9 +138,5 @@ def returned(graph: Columns, found: Any) -> Any:
     if isinstance(found, Expression):
         return found
     leaves, tree = flatten(found)
-    of_graph = [x if _is_expression(x) else to_node(graph, to_operand("result", graph, x)) for x in leaves]
-    return tree.build(of_graph)
-
-
-def _is_expression(x: Any) -> bool:
-    return isinstance(x, Expression)
+    nodes = [x if isinstance(x, Expression) else to_node(graph, to_operand("result", graph, x)) for x in leaves]
+    return tree.build(nodes)

@@ -83,15 +83,12 @@ class Arguments:
         return [one for x in self.expressions for one in (x if isinstance(x, ExpressionArray) else [x])]
 
     def _leaf(self, x: Any) -> TreeDef | None:
-        if x.__class__ is Expression:
-            self._leaves.append(x)
-            return _leaf_of(x.spec, -1)
         if is_nesting(x) and (self._is_whole or leads_to_expression(x)):
             return None
         self._leaves.append(x)
-        if not isinstance(x, Expression):
-            return LEAF
-        return _leaf_of(x.spec, len(x) if isinstance(x, ExpressionArray) else -1)
+        if isinstance(x, Expression):
+            return _leaf_of(x.spec, len(x) if isinstance(x, ExpressionArray) else -1)
+        return LEAF
 
 
 @lru_cache(1000)

@@ -13,6 +13,7 @@ from edbatch.base.exact import exact
 from edbatch.base.numbers import checked_integer
 from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
+from edbatch.graph.array_graph import ArrayGraph
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.cell.tree import flatten_result
 from edbatch.graph.columns import Columns
@@ -139,8 +140,9 @@ class Replay:
     def _call(self, store: Store, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         models = args[: store is not self.own]
         given = Arguments(args[len(models) :], keywords)
-        graph = graph_of(self.place, given.expressions)
-        graph = graph.base or graph
+        graph: Any = graph_of(self.place, given.expressions)
+        if isinstance(graph, ArrayGraph):  # of which each entry is an operand
+            graph = graph.base
         if isinstance(graph, Trace):
             return self.function(*args, **keywords)
         state = store.state(graph)

@@ -180,3 +180,21 @@ def test_a_cell_may_be_called_first_in_a_replayed_function(after_a_gradient):
     model.zero_grad()
     z.backward()
     np.testing.assert_allclose(found, np.array([W.grad(), U.grad()]), rtol=1e-4, atol=1e-6)
+
+
+def test_expressions_of_a_vertex():
+    """Each vertex has its own."""
+
+    @eb.replay
+    def scaled(x, by):
+        return eb.tanh(x) * by
+
+    @eb.vertex
+    def of_vertex(v):
+        v.push(scaled(v.pull(), 2.0))
+
+    X = np.arange(10.0).reshape(5, 2)
+    for _ in range(3):
+        with eb.Graph(policy="depth", dtype="float64"):
+            found = of_vertex(eb.InputGraph.of_chains([1] * 5), X).pushed.value()
+        np.testing.assert_allclose(found, 2 * np.tanh(X))
