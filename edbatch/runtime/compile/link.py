@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
@@ -23,9 +22,7 @@ from edbatch.kernels.language.analysis import Analysis, analysis_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import (
     ARGUMENT_OF,
-    LEFT,
     POSITION,
-    RIGHT,
     SLOT,
     TRANSPOSED,
     Argument,
@@ -34,99 +31,84 @@ from edbatch.kernels.program import (
     KernelStep,
     Move,
     Multiply,
-    MultiplyEach,
     Over,
     Slot,
     Step,
     Storage,
     step_table,
 )
-from edbatch.runtime.compile.places import RESULT, SAVED, Parts, Place, Row
+from edbatch.runtime.compile.places import RESULT, SAVED, Parts, Row
 from edbatch.runtime.compile.steps import CellStep, Operand
 from edbatch.runtime.compile.tables import Fixed, Tables
 
 _ROWS: dict[Row, Storage] = {RESULT: Storage.RESULT, SAVED: Storage.SAVED}
 
 
-@dataclass
 class Link:
-    """Makes tables, of a cell's steps in order; `widths`: of these, from `width` to `least`.
+    """Makes tables of a cell's steps.
 
     What is written to neither the result's rows nor the saved ones is an argument, too, after the body's.
+
+    Args:
+        begins, widths: as `place_values` finds them.
     """
 
-    _body: Body
-    _steps: list[CellStep]
-    _parts: Parts
-    _places: dict[int, Place]
-    _widths: tuple[int, int, int, int]
-    _backend: Backend
-
-    @property
-    def dtype(self) -> str:
-        """Of all values, by name."""
-        return name_of(self._body.dtype)
-
-    def tables(self) -> Tables:
-        """The program as parameters lie now."""
-        body = self._body
+    def __init__(
+        self, body: Body, parts: Parts, begins: Mapping[int, int], widths: tuple[int, int], backend: Backend
+    ) -> None:
+        self.backend, self.dtype = backend, name_of(body.dtype)
+        self._body, self._parts, self._begins, self._widths = body, parts, begins, widths
         self._slots: list[Slot] = []
         self._slot_of: dict[Any, int] = {}
-        self._kernels: dict[Any, int] = {}
+        self._kernels: dict[Kernel, int] = {}
         self._place_list: list[tuple[int, int]] = []
-        self._fixed: list[Any] = []
-        self._arrays: dict[Any, Any] = {}
-        constants: list[int] = []
-        self._rows: list[Any] = []  # of numbers
+        self._arrays: dict[Any, Any] = {}  # by the node or the parameter
+        self._fixed: list[Any] = []  # those of slots
+        self._constants: list[Any] = []
         self._parameters: list[tuple[ParameterSpec, ref[Any]]] = []
-        self._as_rows: set[int] = set()
-        for number, node in enumerate(body.nodes):
-            if node.type.op is PARAMETER:
-                self._array(number, node.type.attributes[0][1])
-            elif node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT:
-                self._arrays[number] = self._backend.from_host(_constant(node), "C")
-                constants.append(number)
-        steps: list[Step] = []
+
+    def tables(self, steps: Sequence[CellStep], out: int, least: int) -> Tables:
+        """Steps in order, as parameters lie now; the others: of `Tables`."""
+        body = self._body
+        encoded = [step.encode(self) for step in steps]
+        arguments = self._arguments(steps, encoded)
+        addresses = [self.backend.address(array) for array in self._fixed]
+        handles = self.backend.handles([*self._kernels])
+        return Tables(
+            records(self._slots, SLOT),
+            records(arguments, ARGUMENT_OF),
+            step_table(encoded),
+            records(self._place_list, POSITION),
+            *self._widths,
+            out,
+            least,
+            body.dtype.itemsize,
+            next((at for at, spec in enumerate(body.arguments) if spec.each), -1),
+            Fixed(handles, addresses, tuple(self._parameters), self._constants),
+        )
+
+    def _arguments(self, steps: Sequence[CellStep], encoded: Sequence[Step]) -> list[Argument]:
+        body, homes = self._body, self._parts.homes
         read_as_rows = {value.node for value in body.outputs}
-        for step in self._steps:
-            for operand in step.operands:
-                if isinstance(operand, ParameterSpec):
-                    self._array(operand, operand)
-            encoded = step.encode(self)
-            check_product(encoded, self._slots)
-            if isinstance(encoded, Multiply):
-                self._as_rows.add(encoded.x)
-            if encoded.code != Code.KERNEL:
-                read_as_rows |= {operand.node for operand in step.operands if isinstance(operand, Value)}
-            steps.append(encoded)
-        used = {value.node for step in self._steps for value in step.operands if isinstance(value, Value)}
-        used |= set(self._parts.homes)
+        used = set(homes)
+        for step, record in zip(steps, encoded, strict=True):
+            read = {operand.node for operand in step.operands if isinstance(operand, Value)}
+            used |= read
+            if record.code != Code.KERNEL:
+                read_as_rows |= read
+        of_products = {step.x for step in encoded if isinstance(step, Multiply)}
         arguments = []
         for number, spec in enumerate(body.arguments):
-            slot = self.at(Value(number))[0] if number in used else -1
+            slot = self._slot(number) if number in used else -1
             move = Move.IF_SCATTERED if number in read_as_rows else Move.UNLESS_FOLLOWED
-            move = Move.IF_NOT_ROWS if slot in self._as_rows else move
-            move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in self._parts.homes else move
+            move = Move.IF_NOT_ROWS if slot in of_products else move
+            move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in homes else move
             arguments.append(Argument(slot, spec.size, move, int(spec.each)))
         for (row, _), value in zip(self._parts.rows, body.outputs, strict=False):
             if row not in _ROWS:
                 spec = spec_of_value(body, value)
                 arguments.append(Argument(self.row(row), spec.size, Move.UNLESS_FOLLOWED, int(spec.each)))
-        held = [*(self._arrays[number] for number in constants if number in self._slot_of), *self._rows]
-        addresses = [self._backend.address(array) for array in self._fixed]
-        handles = self._backend.handles(list(self._kernels))
-        fixed = Fixed(handles, addresses, tuple(self._parameters), held)
-        del self._fixed, self._arrays, self._rows  # which are parameters' arrays, too
-        return Tables(
-            records(self._slots, SLOT),
-            records(arguments, ARGUMENT_OF),
-            step_table(steps),
-            records(self._place_list, POSITION),
-            *self._widths,
-            body.dtype.itemsize,
-            next((at for at, spec in enumerate(body.arguments) if spec.each), -1),
-            fixed,
-        )
+        return arguments
 
     def at(self, operand: Operand) -> tuple[int, int]:
         """Slot and column of a value or a vector of parameters."""
@@ -145,16 +127,16 @@ class Link:
     def row(self, row: Row) -> int:
         """Slot of what is written for a call."""
         if row not in self._slot_of:
-            self._slot_of[row] = len(self._slots)
-            self._slots.append(Slot(_ROWS.get(row, Storage.ARGUMENT), 0, 0, 0))
+            self._add(row, Slot(_ROWS.get(row, Storage.ARGUMENT), 0, 0, 0))
         return self._slot_of[row]
 
     def numbers(self, numbers: Iterable[float]) -> tuple[int, int]:
         """Slot and column of a row of numbers."""
-        row = number_row(numbers, self._body.dtype, self._backend)
+        row = number_row(numbers, self._body.dtype, self.backend)
         key = "numbers", id(row)
-        self._arrays[key] = row
-        self._rows.append(row)
+        if key not in self._arrays:
+            self._arrays[key] = row
+            self._constants.append(row)
         return self._fixed_slot(key), 0
 
     def matrix(self, spec: ParameterSpec, from_left: bool) -> tuple[int, int, int]:
@@ -163,7 +145,7 @@ class Link:
         Args:
             from_left: it is multiplied from the left (`W @ x`), so that what is stored by columns is [k, n].
         """
-        array = self._arrays[spec][0]
+        array = self._array(spec)[0]
         (rows, columns), (down, right) = array.shape, (stride // array.itemsize for stride in array.strides)
         # The stride of an axis of length 1 says nothing.
         by_columns = columns == 1 or (down == 1 if rows > 1 else right != 1)
@@ -199,49 +181,57 @@ class Link:
         self._place_list += [*places, (0, id(call))]
         return KernelStep(0, first, len(places), 0, 1, 0, 1, 1, 0, Grouping.NONE, code=Code.CALL)
 
-    @property
-    def backend(self) -> Backend:
-        """Of the program."""
-        return self._backend
-
     def strides(self, operand: Operand) -> tuple[int, ...]:
         """How the node that an operand shows, or a parameter, is stored: entries between neighbours on each axis."""
-        array = self._arrays.get(operand.node if isinstance(operand, Value) else operand)
-        if array is not None:
-            return tuple(stride // array.itemsize for stride in array.strides[1:])
-        assert isinstance(operand, Value)
-        return by_rows(self._body.nodes[operand.node].type.out.shape)
+        of = operand.node if isinstance(operand, Value) else operand
+        if isinstance(of, int) and not self._is_fixed(of):
+            return by_rows(self._body.nodes[of].type.out.shape)
+        array = self._array(of)
+        return tuple(stride // array.itemsize for stride in array.strides[1:])
+
+    def _is_fixed(self, node: int) -> bool:
+        op = self._body.nodes[node].type.op
+        return op.kind is Kind.SOURCE and op is not ARGUMENT
 
     def _slot(self, node: int) -> int:
+        if self._is_fixed(node):
+            return self._fixed_slot(node)
         if node not in self._slot_of:
-            type = self._body.nodes[node].type
-            if type.op.kind is Kind.SOURCE and type.op is not ARGUMENT:
-                return self._fixed_slot(node)
             whole, column = self._parts.whole(node)
             if isinstance(whole, str):
                 slot = Slot(_ROWS.get(whole, Storage.ARGUMENT), 0, column, 0)
             else:
-                place = self._places[node]
-                storage = Storage.ARGUMENT if type.op is ARGUMENT else Storage.SCRATCH
-                slot = Slot(storage, place.begin, place.column, place.stride)
-                if type.out.each:
-                    slot = slot._replace(place=self._widths[0], each=place.begin)
-            self._slot_of[node] = len(self._slots)
-            self._slots.append(slot)
+                begin, out = self._begins[whole], self._body.nodes[whole].type.out
+                storage = Storage.ARGUMENT if self._body.nodes[node].type.op is ARGUMENT else Storage.SCRATCH
+                slot = Slot(storage, begin, column, out.size)
+                if out.each:
+                    slot = slot._replace(place=self._widths[0], each=begin)
+            self._add(node, slot)
         return self._slot_of[node]
 
     def _fixed_slot(self, of: Any) -> int:
         if of not in self._slot_of:
-            self._slot_of[of] = len(self._slots)
-            self._slots.append(Slot(Storage.FIXED, len(self._fixed), 0, 0))
-            self._fixed.append(self._arrays[of])
+            self._add(of, Slot(Storage.FIXED, len(self._fixed), 0, 0))
+            self._fixed.append(self._array(of))
         return self._slot_of[of]
 
-    def _array(self, of: Any, spec: ParameterSpec) -> None:
+    def _add(self, of: Any, slot: Slot) -> None:
+        self._slot_of[of] = len(self._slots)
+        self._slots.append(slot)
+
+    def _array(self, of: Any) -> Any:
+        """The array of a parameter, of a node that is one, or of a constant."""
         if of not in self._arrays:
-            array = parameter_array(spec)
-            self._parameters.append((spec, ref(array)))
-            self._arrays[of] = array[None]
+            node = None if isinstance(of, ParameterSpec) else self._body.nodes[of]
+            if node is not None and node.type.op is not PARAMETER:
+                self._arrays[of] = self.backend.from_host(_constant(node), "C")
+                self._constants.append(self._arrays[of])
+            else:
+                spec = of if node is None else node.type.attributes[0][1]
+                array = parameter_array(spec)
+                self._parameters.append((spec, ref(array)))
+                self._arrays[of] = array[None]
+        return self._arrays[of]
 
 
 def number_row(numbers: Iterable[float], dtype: np.dtype, backend: Backend) -> Any:
@@ -263,41 +253,6 @@ def grouping(analysis: Analysis) -> Grouping:
     if not analysis.grouped:
         return Grouping.NONE
     return Grouping.ORDERED if analysis.ordered else Grouping.COLUMNS if analysis.columns else Grouping.ENTRIES
-
-
-def check_product(step: Step, slots: Sequence[Slot]) -> None:
-    """Prove that a BLAS takes a product as it is encoded, whatever the number of calls; other steps pass.
-
-    It is called by address, and refuses what does not fit without a word: the result would be what was there before.
-
-    Raises:
-        AssertionError: a size is 0 or no 32-bit integer, rows of a matrix overlap, or do not lie in their slot.
-    """
-
-    def expect(condition: bool, what: str) -> None:
-        if not condition:
-            raise AssertionError(f"a product that BLAS would refuse: {what}, in {step}")
-
-    def rows_fit(slot: int, column: int, entries: int) -> None:
-        storage, _, begin, stride, _ = slots[slot]
-        expect(storage != Storage.FIXED, "a row for each call, all at one place")
-        # An argument is moved to where its slot says, unless its rows lie as far apart by themselves.
-        expect(storage in _ROWS.values() or begin + column + entries <= stride, "rows that overlap")
-
-    if isinstance(step, Multiply):
-        rows_fit(step.x, step.x_column, step.k)
-        expect(slots[step.w].storage == Storage.FIXED, "a weight that is none")
-        expect(step.distance >= (step.k if step.flags & TRANSPOSED else step.n), "rows of the weight that overlap")
-        expect(min(step.k, step.n) > 0 and step.distance < 2**31, "sizes")
-        rows_fit(step.out, step.out_column, step.n)
-    elif isinstance(step, MultiplyEach):
-        m, k, n, distance, flags = step.m, step.k, step.n, step.distance, step.flags
-        expect(min(m, k, n) > 0 and max(m, k, n, distance) < 2**31, "sizes")
-        inner, outer = (m, k) if flags & LEFT else (k, n)
-        if flags & (LEFT | RIGHT):
-            expect(distance >= (inner if flags & TRANSPOSED else outer), "rows of the parameter that overlap")
-        expect(step.products > 0 and step.x_step in (0, m * k) and step.w_step in (0, k * n), "matrices that overlap")
-        rows_fit(step.out, step.out_column, step.products * m * n)
 
 
 def _constant(node: Any) -> Any:

@@ -15,17 +15,6 @@ Row = str  # of a call: of its result, of what it saves, or the gradient of an o
 RESULT, SAVED = "result", "saved"
 
 
-class Place(NamedTuple):
-    """Rows in a scratch buffer: of m calls, from entry m * begin on, `stride` entries apart, at `column` of each.
-
-    Where there is a row for each element of lists, behind the rows of calls: from entry `begin` times elements on.
-    """
-
-    begin: int
-    column: int
-    stride: int
-
-
 class Parts(NamedTuple):
     """Values that are computed, or gathered, right where they are wanted.
 
@@ -75,10 +64,11 @@ def parts_of(body: Body, in_result: dict[int, int], rows: tuple[tuple[Row, int],
     return Parts(in_result, homes, rows)
 
 
-def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[int, Place], tuple[int, int]]:
-    """Where each argument (if it has to be moved) and intermediate value lies, and the buffer's entries.
+def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[int, int], tuple[int, int]]:
+    """Where in a scratch buffer the rows of values begin, and the buffer's entries, of a call, and of an element.
 
-    These are said of a call, and of an element of its list.
+    They are arguments, if they have to be moved, and intermediate values: of m calls, from entry m * `begin` on. Where
+    there is a row for each element of lists: behind the rows of calls, from entry `begin` times elements on.
 
     A place is used again for a value of the same size once its value has been read for the last time.
     """
@@ -118,9 +108,4 @@ def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[
         for root in [root for root in end_at.get(number, ()) if root in begins]:
             out = body.nodes[root].type.out
             free.setdefault((out.size, out.each), []).append(begins[root])
-    places = {root: Place(begin, 0, body.nodes[root].type.out.size) for root, begin in begins.items()}
-    for node in parts.homes:
-        root, column = parts.root(node)
-        if root in begins:
-            places[node] = Place(begins[root], column, body.nodes[root].type.out.size)
-    return places, (widths[0], widths[1])
+    return begins, (widths[0], widths[1])

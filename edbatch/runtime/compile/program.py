@@ -85,14 +85,14 @@ class Program:
         last = body.nodes[-1]
         if last.type.op is TRANSPOSE and last.operands == (Value(0),) and body.outputs == (Value(1),):
             return self._turned(last.type)
-        return self._link_of(type, body, columns).tables()
+        return self._tables_of(type, body, columns)
 
     def _turned(self, type: NodeType) -> Tables:
         """The tables of a transposition, by itself or as a part of this: lengths are found from others."""
         what = "turned", self._plain, self._backend
-        return made_for(type, what, lambda of: self._link_of(of, body_of_type(of)[0], (0,)).tables())
+        return made_for(type, what, lambda of: self._tables_of(of, body_of_type(of)[0], (0,)))
 
-    def _link_of(self, type: NodeType, body: Body, columns: tuple[int, ...]) -> Link:
+    def _tables_of(self, type: NodeType, body: Body, columns: tuple[int, ...]) -> Tables:
         # What puts parts together, or takes them apart, has no kernel of all of them: each number would have its own.
         plain = self._plain or self._type.op.places is not None
         rows: tuple[tuple[Row, int], ...] = ((RESULT, 0),)
@@ -100,13 +100,13 @@ class Program:
             rows = *rows, (SAVED, type.out.size)
         elif self._what != FORWARD and type.lists:  # gradients, which are of nodes, or of elements
             rows = tuple([(f"gradient {number}", column) for number, column in enumerate(columns)])
-        return link_of(body, columns, self._backend, plain, rows)
+        return tables_of(body, columns, self._backend, plain, rows)
 
 
-def link_of(
+def tables_of(
     body: Body, columns: tuple[int, ...], backend: Backend, plain: bool, rows: tuple[tuple[Row, int], ...]
-) -> Link:
-    """What makes the tables of a program.
+) -> Tables:
+    """The tables of a program.
 
     Args:
         columns: per output, where it begins in what is written for a call.
@@ -133,7 +133,7 @@ def link_of(
     parts = parts_of(body, in_result, rows)
     steps = _steps_of(body, plain, parts)
     steps += [copy_step(value, spec_of_value(body, value).size, None, column) for column, value in copied]
-    places, widths = place_values(body, steps, parts)
+    begins, widths = place_values(body, steps, parts)
     weights = [
         operand.size
         for node in body.nodes
@@ -143,7 +143,7 @@ def link_of(
     ]
     calls = any(node.type.op.call is not None for node in body.nodes)
     least = ONE_BLOCK if calls else min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
-    return Link(body, steps, parts, places, (*widths, width, least), backend)
+    return Link(body, parts, begins, widths, backend).tables(steps, width, least)
 
 
 def _steps_of(body: Body, plain: bool, parts: Parts) -> list[CellStep]:

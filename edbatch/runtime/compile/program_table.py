@@ -99,10 +99,8 @@ class ProgramTable:
 
     def __init__(self, program: Callable[[int], Program | None], backend: Backend) -> None:
         self._program, self._backend = program, backend
-        self._running: dict[int, Program] = {}
-        self._tables: dict[int, Tables] = {}
-        self._seen: set[int] = set()
-        self._new: dict[int, None] = {}  # types whose tables have still to be joined
+        self._programs: dict[int, Program | None] = {}  # of types that have run
+        self._joined: dict[int, Tables] = {}  # that compiled loops read
         self._prepared: dict[frozenset[int], Ready] = {}  # sets of types that have run at this version
         self._begin()
         self._publish()
@@ -120,27 +118,21 @@ class ProgramTable:
         before = self._prepared.get(prepared)
         if before is not None and (still := before.held(self)) is not None:
             return still
-        held: list[Any] = []
+        held, new = list[Any](), dict[int, Tables]()
         for kind in prepared:
-            program = self._running.get(kind)
+            if kind not in self._programs:
+                self._programs[kind] = self._program(kind)
+            program = self._programs[kind]
             if program is None:
-                if kind in self._seen:
-                    continue
-                program = self._program(kind)
-                if program is None:
-                    self._seen.add(kind)
-                    continue
-                self._running[kind] = program
-            tables = self._tables.get(kind)
-            if tables is not None and not tables.fixed.parameters:
                 continue
-            while tables is None or (arrays := tables.held()) is None:
-                # Noted first, and until they are joined: a later type may fail, and an interrupt come at any time.
-                self._new[kind] = None
-                tables = self._tables[kind] = program.tables()
+            tables = program.tables()
+            while (arrays := tables.held()) is None:
+                tables = program.tables()
             held += arrays
-        if self._new or len(self._sizes) < table.count:
-            self._join(table)
+            if self._joined.get(kind) is not tables:
+                new[kind] = tables
+        if new or len(self._sizes) < table.count:
+            self._join(new, table)
         if len(self._prepared) >= MOST_SETS:
             self._prepared.clear()
         self._prepared[prepared] = self.ready(prepared, 0)
@@ -148,7 +140,7 @@ class ProgramTable:
 
     def ready(self, kinds: Iterable[int], scratch: int) -> Ready:
         """Programs of these types, which have been prepared, to be run again; `scratch`: bytes that they need then."""
-        found = [tables for kind in kinds if (tables := self._tables.get(kind)) is not None]
+        found = [tables for kind in kinds if (tables := self._joined.get(kind)) is not None]
         parameters = {spec: known for tables in found for spec, known in tables.fixed.parameters}
         return Ready(self.version, tuple(parameters.items()), scratch)
 
@@ -172,39 +164,37 @@ class ProgramTable:
             GrowingTable(SIZE),
         )
 
-    def _join(self, table: Any) -> None:
+    def _join(self, new: dict[int, Tables], table: Any) -> None:
         """Append the tables of programs that are new, or have others than before."""
-        types = table.count
-        if len(self._extents) + len(self._new) > MOST_GONE + 2 * len(self._tables):  # most are of what is gone
-            self._new = dict.fromkeys(self._tables)
+        if len(self._extents) + len(new) > MOST_GONE + 2 * len(self._joined | new):  # most are of what is gone
+            new, self._joined = self._joined | new, {}
             self._begin()
         # Each by what it misses itself: an interrupt may have left one longer than the other.
-        self._tasks.append([records([table.task(kind) for kind in range(len(self._tasks), types)], DISPATCH)])
-        self._all_sizes.append([np.zeros(max(0, types - len(self._all_sizes)), SIZE)])
-        kinds = [kind for kind in self._new if kind in self._tables]  # others failed
-        if kinds:
-            self._append(kinds)
+        self._tasks.append([records([table.task(kind) for kind in range(len(self._tasks), table.count)], DISPATCH)])
+        self._all_sizes.append([np.zeros(max(0, table.count - len(self._all_sizes)), SIZE)])
+        if new:
+            self._append([*new], [*new.values()])
         self._publish()
-        self._new.clear()
+        self._joined |= new  # last: an interrupt may come at any time
 
-    def _append(self, kinds: Sequence[int]) -> None:
+    def _append(self, kinds: Sequence[int], new: Sequence[Tables]) -> None:
         """Append the tables of some types."""
-        new, first = [self._tables[kind] for kind in kinds], len(self._extents)
+        first = len(self._extents)
         parts = [
             (one.slots, one.arguments, one.steps, one.places, one.fixed.kernels, one.fixed.addresses) for one in new
         ]
         counts = np.array([[len(part) for part in of] for of in parts])
         ends = np.cumsum(counts, axis=0) + [len(table) for table in self._parts.values()]
-        extents = np.empty((len(kinds), len(ProgramRange._fields)), np.int64)
+        calls = [one.calls(self._backend) for one in new]
+        extents = np.empty((len(new), len(ProgramRange._fields)), np.int64)
         extents[:, _BEGINS], extents[:, _ENDS] = ends - counts, ends[:, : len(_ENDS)]
-        calls = [tables.calls(self._backend) for tables in new]
-        extents[:, _OTHERS] = [(most, tables.itemsize, tables.lists) for most, tables in zip(calls, new, strict=True)]
+        extents[:, _OTHERS] = [(most, one.itemsize, one.lists) for most, one in zip(calls, new, strict=True)]
         for table, more in zip(self._parts.values(), zip(*parts, strict=True), strict=True):
             table.append(more)
         self._extents.append([extents])
-        sizes = [_size(tables, most) for tables, most in zip(new, calls, strict=True)]
+        sizes = [_size(one, most) for one, most in zip(new, calls, strict=True)]
         words_of(self._all_sizes.entries)[kinds] = sizes
-        words_of(self._tasks.entries)[kinds, _PROGRAM] = np.arange(first, first + len(kinds))
+        words_of(self._tasks.entries)[kinds, _PROGRAM] = np.arange(first, first + len(new))
 
     def _publish(self) -> None:
         """Let compiled loops read what has been joined."""

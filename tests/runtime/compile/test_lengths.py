@@ -10,7 +10,7 @@ from edbatch.runtime import type_table
 from edbatch.runtime.compile import lengths as module
 from edbatch.runtime.compile import program as program_module
 from edbatch.runtime.compile.lengths import NOTHING, SIZES, Family
-from edbatch.runtime.compile.program import link_of
+from edbatch.runtime.compile.program import tables_of
 from tests.graph.nodes import added
 
 pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
@@ -109,7 +109,7 @@ def test_cells(function, monkeypatch):
         model.zero_grad()
         return found
 
-    assert check(run, [*LENGTHS, *range(2, 12), 64], monkeypatch) > 5
+    assert check(run, [64, *LENGTHS, *range(2, 16)], monkeypatch) > 5
 
 
 def test_parameters_that_have_moved(monkeypatch):
@@ -131,7 +131,7 @@ def test_parameters_that_have_moved(monkeypatch):
     W.set_value(2 * np.ones((3, 4)))
     for length in (13, 19, 23, 29, 7):
         product(length)
-    monkeypatch.setattr(program_module, "link_of", lambda *given: linked.append(given) or link_of(*given))
+    monkeypatch.setattr(program_module, "tables_of", lambda *given: linked.append(given) or tables_of(*given))
     for length in (5, 37, 41, 31, 35, 14):
         product(length)
     assert len(linked) < 4  # the two ends, and one that is further
