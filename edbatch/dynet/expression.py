@@ -89,7 +89,7 @@ def np_value(array: Any, count: int) -> np.ndarray:
 
 
 @with_operators
-class Expression(Reads, eb.Expression, gc=False, eq=False):
+class Expression(Reads, eb.Expression):
     """One value of the implicit graph; of one entry of a mini-batch where it is not a `BatchedExpression`.
 
     Example:
@@ -154,7 +154,7 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
         return self.graph.value(self)
 
 
-class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):  # type: ignore[misc]
+class BatchedExpression(Expression, ExpressionArray):  # type: ignore[misc]
     """A mini-batch: expressions of one shape, which functions and operators take one by one.
 
     Example:
@@ -179,7 +179,7 @@ class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):  # typ
         return found[0] if len(found) == 1 else found
 
 
-class SettableExpression(Expression, gc=False, eq=False):
+class SettableExpression(Expression):
     """An input whose value may be set anew; what depends on it is computed again when it is next read."""
 
     __slots__ = ()

@@ -108,9 +108,7 @@ class ArrayGraph(Columns):
         lines = iter(self.types.lines) if isinstance(self.types, LinedTypes) else repeat(None)
         for node in nodes_of(self.types, self.operands, self.integers):
             self._found.append(self._recorded(*node, next(lines)))
-        self.types.clear()
-        self.operands.clear()
-        self.integers.clear()
+        self.types, self.operands, self.integers = self._new_columns()
 
     def _recorded(self, type: NodeType, operands: list[int], integers: list[Any], line: str | None) -> Ids:
         """What stands in the base for a node."""

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.hints import EXPRESSION, explaining, with_hints, without_operators
+from edbatch.graph.hints import EXPRESSION, explaining, with_hints
 from edbatch.graph.operand import Operand
 from edbatch.graph.recorder import Handle
 from edbatch.graph.spec import Spec
@@ -21,8 +21,7 @@ driven: ContextVar[bool] = ContextVar("edbatch_driven", default=False)
 
 
 @with_hints(EXPRESSION)
-@without_operators  # `Handle` may have some of its own, that come before those of `Operand`
-class Expression(Handle, Operand, gc=False, eq=False):
+class Expression(Handle, Operand):
     """One value of a graph: known by shape and dtype now, computed when a value is read.
 
     Expressions are made by the functions of `edbatch` and by operators (`+ - * / ** @`, indexing, slicing), never

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ALL = slice(None)
 
 
-class ExpressionArray(Expression, gc=False, eq=False):
+class ExpressionArray(Expression):
     """n expressions of one graph, shape and dtype, which functions and cells take as they take one expression.
 
     A function or a cell that is given an array records n ordinary nodes, one for each entry, and returns an array, at a

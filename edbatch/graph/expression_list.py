@@ -49,23 +49,13 @@ def listed(name: str, xs: Iterable[Any], graph: Columns | None = None) -> Expres
     if not nodes:
         once = "" if isinstance(xs, Sized) else "; a generator can be read once"
         raise EdBatchError(f"{name}([]): expected at least one expression{once}")
-    kind = nodes[0].__class__
-    if kind is Expression or isinstance(nodes[0], Expression):
-        of, entry, ids = nodes[0].graph, nodes[0].spec, []
-        for x in nodes:
-            if x.__class__ is not kind or x.graph is not of or x.spec is not entry:
-                break
-            ids.append(x.id)
-        if len(ids) == len(nodes) and graph in (None, of):
-            return _made(nodes, ids)
-    of = graph_of(name, nodes) if graph is None else graph
-    nodes = _converted(name, nodes, of)
-    return _made(nodes, [x.id for x in nodes])
-
-
-def _made(nodes: list[Expression], ids: list[int]) -> ExpressionList:
+    first = nodes[0]
+    kind, of, spec = first.__class__, getattr(first, "graph", None), getattr(first, "spec", None)
+    fits = isinstance(first, Expression) and graph in (None, of)
+    if not fits or not all([x.__class__ is kind and x.graph is of and x.spec is spec for x in nodes]):  # noqa: C419
+        nodes = _converted(name, nodes, graph_of(name, nodes) if graph is None else graph)
     found: ExpressionList = tuple.__new__(ExpressionList, nodes)
-    found.graph, found.spec_of_each, found.ids = nodes[0].graph, nodes[0].spec, ids
+    found.graph, found.spec_of_each, found.ids = nodes[0].graph, nodes[0].spec, [x.id for x in nodes]
     return found
 
 

@@ -10,28 +10,18 @@ from edbatch.errors import users_frame
 class LinedTypes(list[int]):
     """The column of types of a graph (see `Columns`) that notes with every entry the line of the user that it is from.
 
-    All that records a node appends to this column, so that recording costs nothing more where lines are not asked for.
+    All that records nodes extends this column, so that recording costs nothing more where lines are not asked for.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
 
-    def append(self, type_id: int, /) -> None:
-        """Append a type, and the line that it comes from."""
-        self.lines.append(users_line())
-        super().append(type_id)
-
     def extend(self, type_ids: Iterable[int], /) -> None:
         """Append several types, and as often the line that they come from."""
         added = list(type_ids)
         self.lines.extend([users_line()] * len(added))
         super().extend(added)
-
-    def clear(self) -> None:
-        """Forget all."""
-        self.lines.clear()
-        super().clear()
 
 
 def users_line() -> str:

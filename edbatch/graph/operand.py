@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from edbatch.graph.expression import Expression
 
 # What NumPy makes of `array * operand`, and the like.
-_OPERATORS: dict[Any, str] = {
-    np.add: "add", np.subtract: "subtract", np.multiply: "multiply", np.true_divide: "divide", np.power: "power",
-    np.matmul: "matmul", np.less: "less", np.less_equal: "less_equal", np.greater: "greater",
-    np.greater_equal: "greater_equal",
-}  # fmt: skip
+_OPERATORS = (
+    np.add, np.subtract, np.multiply, np.divide, np.power, np.matmul, np.less, np.less_equal, np.greater,
+    np.greater_equal,
+)  # fmt: skip
 _COMPARISONS: dict[Any, Callable[[Any, Any], Any]] = {np.equal: eq, np.not_equal: ne}
 
 
@@ -108,8 +107,8 @@ class Operand(methods.Methods):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **given: Any) -> Any:
         """What NumPy asks for where an array or a number of its own is beside an operand."""
         if not given and method == "__call__":
-            if (operator := _OPERATORS.get(ufunc)) is not None:
-                return getattr(vars(methods)["ops"], operator)(*inputs)
+            if ufunc in _OPERATORS:
+                return getattr(vars(methods)["ops"], ufunc.__name__)(*inputs)
             if (compare := _COMPARISONS.get(ufunc)) is not None and inputs[1] is self:
                 return compare(self, inputs[0])
         name = ufunc.__name__

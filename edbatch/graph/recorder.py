@@ -13,7 +13,6 @@ from contextvars import ContextVar
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from edbatch.base.extension import extension as _c
@@ -79,21 +78,14 @@ if TYPE_CHECKING or not IN_C:
             self.integers.extend(integers)
             return node
 
-    class _Kind(msgspec.StructMeta):
-        def __new__(cls, name: str, bases: tuple[type, ...], held: dict[str, Any], **config: Any) -> Any:
-            held.pop("__slots__", None)  # which structs have anyway, and refuse to be told
-            return super().__new__(cls, name, bases, held, **config)
+    class Handle:
+        """A node of a graph, perhaps seen through a view, and its spec."""
 
-    class Handle(msgspec.Struct, metaclass=_Kind, gc=False, eq=False):
-        """A node of a graph, perhaps seen through a view, and its spec.
+        __slots__ = ("graph", "id", "spec")
 
-        Without garbage collection it is built in a third of the time of a class with __slots__; it holds the graph, the
-        graph holds no expressions, so there is no cycle to collect.
-        """
+        def __init__(self, graph: Any, id: int, spec: Any) -> None:
+            self.graph, self.id, self.spec = graph, id, spec
 
-        graph: Any
-        id: int
-        spec: Any
 else:
     Builder, Handle = _c.Builder, _c.Handle
 

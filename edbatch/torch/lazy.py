@@ -28,7 +28,7 @@ class Refused:
         raise refused(f"torch.Tensor.{self._name}", error=MissingAttributeError)
 
 
-class LazyTensor(eb.Expression, gc=False, eq=False):
+class LazyTensor(eb.Expression):
     """A value of one sample, in a module that `Batched` calls: computed when a mini-batch runs, or where it is read.
 
     It has the functions and methods of PyTorch's tensors that are registered; all others are refused.

@@ -25,16 +25,9 @@ from edbatch.init import initial_value
 class _Names(dict[str, Parameter]):
     """Parameters by name, to which others are only ever added; it can be referred to weakly, as no plain dictionary."""
 
-    def __init__(self) -> None:
-        self._listed: dict[str, tuple[int, tuple[str, ...]]] = {}
-
-    def listed(self, prefix: str) -> tuple[str, ...]:
-        """The names that begin with `prefix`; the same tuple as long as none is added, so that it compares fast."""
-        found = self._listed.get(prefix)
-        if found is None or found[0] != len(self):
-            names = tuple(name for name in self if name.startswith(prefix))
-            found = self._listed[prefix] = len(self), names
-        return found[1]
+    def listed(self, prefix: str) -> list[str]:
+        """The names that begin with `prefix`."""
+        return [name for name in self if name.startswith(prefix)]
 
 
 @with_hints(COLLECTION)

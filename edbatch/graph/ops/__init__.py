@@ -77,14 +77,12 @@ __all__ = [
 ]  # fmt: skip
 
 methods.ops = sys.modules[__name__]  # type: ignore[attr-defined]
-_METHODS: dict[str, Any] = {
-    "abs": abs, "chunk": split, "clip": clip, "cos": cos, "detach": stop_gradient, "dot": dot, "erf": erf, "exp": exp,
-    "flip": flip, "log": log, "log_softmax": log_softmax, "logsumexp": logsumexp, "matmul": matmul, "max": max,
-    "mean": mean, "min": min, "pow": power, "relu": relu, "sigmoid": sigmoid, "sin": sin, "softmax": softmax,
-    "sqrt": sqrt, "square": square, "squeeze": squeeze, "std": std, "sum": sum, "swapaxes": swapaxes, "tanh": tanh,
-    "unsqueeze": unsqueeze,
-}  # fmt: skip
-for _name, _function in _METHODS.items():
-    setattr(methods.Methods, _name, _function)
+for _function in (
+    abs, clip, cos, dot, erf, exp, flip, log, log_softmax, logsumexp, matmul, max, mean, min, relu, sigmoid, sin,
+    softmax, sqrt, square, squeeze, std, sum, swapaxes, tanh, unsqueeze,
+):  # fmt: skip
+    setattr(methods.Methods, _function.__name__, _function)
+for _name, _other in {"chunk": split, "detach": stop_gradient, "pow": power}.items():
+    setattr(methods.Methods, _name, _other)
 for _name in __all__:
     globals()[_name].__doc__ = _declaring.with_example(globals()[_name].__doc__)

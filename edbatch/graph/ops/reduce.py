@@ -25,6 +25,7 @@ from edbatch.graph.ops.segments import (
     segment_mean,
     segment_min,
     segment_sum,
+    to_the_largest,
 )
 from edbatch.graph.ops.shape import checked_axis, reshape, stop_gradient
 from edbatch.graph.record import entries_of, own_zeros, to_expression
@@ -121,12 +122,6 @@ def _total(*xs: Any) -> Expression:
     return reduce(add, xs)
 
 
-def _to_the_largest(g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> Expression:
-    """Divided evenly among the entries that are the result; NaN's among all NaN."""
-    among = alike(x, out)
-    return where(among, g / sum(among, axes, keepdims=True), 0)
-
-
 def _mean(x: Any, axes: tuple[int, ...]) -> Expression:
     return sum(x, axes, keepdims=True) / math.prod(x.shape[axis] for axis in axes)
 
@@ -155,8 +150,8 @@ def _root(x: Expression) -> Expression:
 
 
 _sum_over = _reduction("sum", lambda g, out, x, axes: g)
-_max_over = _reduction("max", _to_the_largest)
-_min_over = _reduction("min", _to_the_largest)
+_max_over = _reduction("max", lambda g, out, x, axes: to_the_largest(g, out, x, partial(sum, axis=axes, keepdims=True)))
+_min_over = _reduction("min", lambda g, out, x, axes: to_the_largest(g, out, x, partial(sum, axis=axes, keepdims=True)))
 _mean_over = _written("mean", _mean)
 _logsumexp_over = _written("logsumexp", _logsumexp)
 

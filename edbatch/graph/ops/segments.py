@@ -28,15 +28,15 @@ def _segments(reduction: str, gradient: Callable[..., Expression]) -> Callable[[
     return lambda x: x.graph.add(node_type(op, (), (x.spec,)), (x.id,))
 
 
-def _to_the_largest(g: Any, out: Any, x: Any) -> Expression:
-    """Divided evenly among the elements that are the result; NaN's among all NaN."""
+def to_the_largest(g: Any, out: Any, x: Any, total: Callable[[Any], Expression]) -> Expression:
+    """A gradient, divided evenly among what is the result; NaN's among all NaN."""
     among = alike(x, out)
-    return where(among, g / segment_sum(among), 0)
+    return where(among, g / total(among), 0)
 
 
 _sum = _segments("sum", lambda g, out, x: g)
-_max = _segments("max", _to_the_largest)
-_min = _segments("min", _to_the_largest)
+_max = _segments("max", lambda g, out, x: to_the_largest(g, out, x, segment_sum))
+_min = _segments("min", lambda g, out, x: to_the_largest(g, out, x, segment_sum))
 
 
 def segment_count(x: Expression) -> Expression:
