@@ -19,7 +19,7 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
 from edbatch.base.records import WORD
-from edbatch.compiling.intrinsic import intrinsic
+from edbatch.compiling.numba_parts import intrinsic
 
 T = TypeVar("T", bound=Sequence[np.ndarray])
 T_co = TypeVar("T_co", bound=Sequence[np.ndarray], covariant=True)

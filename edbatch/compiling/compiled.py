@@ -34,7 +34,7 @@ with compiling:
     from numba.core.caching import NullCache
     from numba.core.compiler import CompileResult
 
-    from edbatch.compiling import boxing, cache  # noqa: F401 (what is boxed so)
+    from edbatch.compiling import cache, numba_parts  # noqa: F401 (what is boxed so)
     from edbatch.compiling.fingerprint import DIGEST, callees, fingerprint, type_text
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than

@@ -621,7 +621,7 @@ static void instances_put(Builder *g, const Block *blocks, const Numbers *column
     }
 }
 
-// place(graph, blocks, columns, draw, instances): see `place.place_in_python`
+// place(graph, blocks, columns, draw, instances): see `block.place_in_python`
 static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
     Builder *g = n_args == 5 ? builder_of(args[0]) : NULL;
     if (g == NULL) return PyObject_Vectorcall(S.place, args, n_args, NULL);

@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.block import Instances, one_node
+from edbatch.graph.block import Instances, one_node, place
 from edbatch.graph.draws import first_draw, next_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import Guard, Noted, expect_unchanged
@@ -18,7 +18,6 @@ from edbatch.graph.lines import LinedTypes, users_line
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
-from edbatch.graph.place import place
 from edbatch.graph.recorder import Builder, as_taken, new_columns
 from edbatch.graph.spec import Shape, Spec, float_dtype
 from edbatch.graph.views import NODE_MASK

@@ -10,13 +10,13 @@ from edbatch.base.exact import literal
 from edbatch.base.signature import signature_of
 from edbatch.errors import shown
 from edbatch.graph.array_graph import each
+from edbatch.graph.block import place_in_python
 from edbatch.graph.expression import Expression
 from edbatch.graph.integers import Integers
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op
 from edbatch.graph.opened import graphs
-from edbatch.graph.place import place_in_python
 from edbatch.graph.record import checked_index, converted, to_expression, type_of_call
 from edbatch.graph.recorder import FIXED, VIEW, caller, connect
 from edbatch.graph.spec import ParameterSpec

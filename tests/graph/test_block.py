@@ -8,9 +8,8 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph import recorder
-from edbatch.graph.block import ARGUMENTS, DRAW, FIRST, NOTHING, Block, Instances, packed
+from edbatch.graph.block import ARGUMENTS, DRAW, FIRST, NOTHING, Block, Instances, packed, place, place_in_python
 from edbatch.graph.columns import Columns
-from edbatch.graph.place import place, place_in_python
 
 WIDTH = 3  # results of an instance
 

@@ -1,7 +1,6 @@
 """The ops, by family; importing this package fills the op table and sets the operators of expressions."""
 
 import sys
-from typing import Any
 
 from edbatch.graph import methods
 from edbatch.graph.ops import declaring as _declaring

@@ -15,7 +15,7 @@ import llvmlite.ir as ir
 from numba import types
 from numba.core import cgutils
 
-from edbatch.compiling.intrinsic import intrinsic
+from edbatch.compiling.numba_parts import intrinsic
 from edbatch.kernels.cpu.pointers import c_function
 
 _WORD, _ORDER = ir.IntType(64), "seq_cst"

@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 
 from edbatch.compiling.compiled import interpreting
-from edbatch.compiling.intrinsic import intrinsic
+from edbatch.compiling.numba_parts import intrinsic
 
 
 def _pointer(context, builder, signature, args):

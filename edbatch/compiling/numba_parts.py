@@ -1,17 +1,40 @@
-"""Arrays and named tuples that come back from compiled code without a line of Python, at which interrupts come.
+"""What Numba lacks: intrinsics that Python runs, too, and named tuples that come back without a line of Python.
 
-Where Numba's own code asks Python for a class, it takes what an interrupt left in its place for one, and may crash.
+Interrupts come at lines of Python. Where Numba's own code asks it for a class, it takes what an interrupt left in its
+place for one, and may crash.
 """
 
 # mypy: disable-error-code="no-untyped-call,import-untyped"
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numba  # noqa: F401 (as a whole, and first: threads may be importing it)
 from numba.core import boxing, pythonapi, serialize, types
+from numba.core.extending import _Intrinsic
+
+
+class Intrinsic(_Intrinsic):  # type: ignore[misc]
+    """An intrinsic of Numba that can be called in Python, too."""
+
+    python: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        """Call what does the same in Python."""
+        return self.python(*args)
+
+
+def intrinsic(function: Any = None, *, python: Callable | None = None) -> Any:
+    """Return `numba.extending.intrinsic` of a function, and `python` for who calls it in Python."""
+    if function is None:
+        return lambda function: intrinsic(function, python=python)
+    found = Intrinsic(function.__name__, function)
+    found.python = python
+    found._register()
+    return found
 
 
 def _named_tuple(kind: Any, value: Any, c: Any) -> Any:
