@@ -179,14 +179,22 @@ def named(op: Op, function: Any) -> Any:
 
 def unary(op: Op) -> Callable[[Any], Expression]:
     """The caller of ops of one operand and no attributes."""
-    return recorded(op)(named(op, lambda x: {}))
+
+    def function(x: Any) -> Attributes:
+        return {}
+
+    return recorded(op)(named(op, function))
 
 
 def binary(
     op: Op, otherwise: Callable[[Any, Any], Expression | None] | None = None
 ) -> Callable[[Any, Any], Expression]:
     """The caller of ops of two operands and no attributes; `otherwise` as of `recorded`."""
-    return recorded(op, 2, otherwise=otherwise)(named(op, lambda a, b: {}))
+
+    def function(a: Any, b: Any) -> Attributes:
+        return {}
+
+    return recorded(op, 2, otherwise=otherwise)(named(op, function))
 
 
 def indexed(op: Op, check: Callable[[Any, int, str], Any] = checked_index) -> Callable[[Any, int], Expression]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from edbatch.base.context_stack import ContextStack
@@ -37,19 +37,12 @@ _time = 0
 _graphs: dict[int, tuple[int, ref[Any]]] = {}  # by `id`, with the threads that made them
 
 
-class Follower(Protocol):
-    """A listener to writes."""
-
-    def note_write(self, time: int) -> None:
-        """Be told that parameters have just been written to."""
-
-
-def follow(graph: Follower) -> None:
-    """Tell a graph of all writes by this thread from now on."""
+def follow(graph: Any) -> None:
+    """Tell a graph of all writes by this thread from now on: by its `note_write(time)`."""
     _graphs[id(graph)] = get_ident(), ref(graph)
 
 
-def unfollow(graph: Follower) -> None:
+def unfollow(graph: Any) -> None:
     """Tell it of no more."""
     _graphs.pop(id(graph), None)
 

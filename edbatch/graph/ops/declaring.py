@@ -11,7 +11,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, declare
-from edbatch.graph.op_callers import Attributes, recorded
+from edbatch.graph.op_callers import binary, unary
 from edbatch.graph.record import checked_number
 from edbatch.graph.spec import Shape
 
@@ -53,13 +53,6 @@ def elementwise_op(
     return declare(Op(name, shape, elementwise=True, scalar=scalar, gradient=gradient, samples=samples, **more))
 
 
-def _public(op: Op, operands: int, function: Any, doc: str, module: str) -> Any:
-    """The caller of an op, under the name that users know it by."""
-    function.__module__, function.__name__, function.__qualname__ = module, op.name, op.name
-    function.__doc__ = doc
-    return recorded(op, operands)(function)
-
-
 def unary_op(
     name: str, formula: str, gradient: Callable, example: str, scalar: str, **domain: Any
 ) -> Callable[[Any], Expression]:
@@ -79,12 +72,9 @@ def unary_op(
 
     Example: eb.{name}(eb.scalar(0.5)) -> {example}
     """
-
-    def function(x: Any) -> Attributes:
-        return {}
-
-    op = elementwise_op(name, scalar, gradient, **domain)
-    return _public(op, 1, function, doc, gradient.__module__)
+    call: Any = unary(elementwise_op(name, scalar, gradient, **domain))
+    call.__doc__, call.__module__ = doc, gradient.__module__
+    return call
 
 
 def binary_op(
@@ -110,11 +100,9 @@ def row_of_two(op: Op, formula: str, example: str, module: str = "") -> Callable
 
     Example: {example}
     """
-
-    def function(a: Any, b: Any) -> Attributes:
-        return {}
-
-    return _public(op, 2, function, doc, module or op.shape.__module__)
+    call: Any = binary(op)
+    call.__doc__, call.__module__ = doc, module or op.shape.__module__
+    return call
 
 
 def numbers(name: str, x: Any, **given: Any) -> dict[str, float]:
