@@ -112,19 +112,11 @@ def _attributes(padding: Sizes, stride: Sizes, dilation: Sizes, groups: int = 1)
     return {"padding": padding, "stride": stride, "dilation": dilation, "groups": groups}
 
 
-CONV1D = composite(
-    "conv1d",
-    _shape,
-    _convolve,
+_SAMPLES = (
     (
         Sample(((2, 5), (3, 2, 2)), _attributes((0,), (1,), (1,))),
         Sample(((2, 4), (2, 1, 3), (2,)), _attributes((1,), (2,), (1,), 2)),
     ),
-)
-CONV2D = composite(
-    "conv2d",
-    _shape,
-    _convolve,
     (
         Sample(((2, 3, 4), (3, 2, 2, 2)), _attributes((0, 0), (1, 1), (1, 1))),
         Sample(((1, 3, 3), (2, 1, 3, 3), (2,)), _attributes((1, 1), (1, 1), (1, 1))),
@@ -133,56 +125,48 @@ CONV2D = composite(
 )
 
 
-def _checked(op: Op, n: int, operands: tuple[Any, ...], moves: tuple[Any, ...]) -> Attributes:
-    place = f"{op.name}({', '.join(repr(x.spec) for x in operands)})"
-    stride, padding, dilation, groups = moves
-    return _attributes(
-        per_axis(f"{place}: padding", padding, n, 0),
-        per_axis(f"{place}: stride", stride, n),
-        per_axis(f"{place}: dilation", dilation, n),
-        *per_axis(f"{place}: groups", groups, 1),
-    )
+def _callers(n: int) -> tuple[Callable[..., Expression], Callable[..., Expression]]:
+    """Declare the op of windows over n axes; its callers without and with a bias."""
+    op = composite(f"conv{n}d", _shape, _convolve, _SAMPLES[n - 1])
 
+    def attributes(operands: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, groups: Any) -> Attributes:
+        place = f"{op.name}({', '.join(repr(x.spec) for x in operands)})"
+        return _attributes(
+            per_axis(f"{place}: padding", padding, n, 0),
+            per_axis(f"{place}: stride", stride, n),
+            per_axis(f"{place}: dilation", dilation, n),
+            *per_axis(f"{place}: groups", groups, 1),
+        )
 
-def _calls(op: Op, n: int) -> tuple[Callable[..., Expression], Callable[..., Expression]]:
-    """The callers without and with a bias."""
     return (
-        recorded(op, 2)(
-            lambda x, weight, stride, padding, dilation, groups: _checked(
-                op, n, (x, weight), (stride, padding, dilation, groups)
-            )
-        ),
-        recorded(op, 3)(
-            lambda x, weight, bias, stride, padding, dilation, groups: _checked(
-                op, n, (x, weight, bias), (stride, padding, dilation, groups)
-            )
-        ),
+        recorded(op, 2)(lambda x, w, stride, padding, gaps, groups: attributes((x, w), stride, padding, gaps, groups)),
+        recorded(op, 3)(lambda x, w, b, stride, padding, gaps, n: attributes((x, w, b), stride, padding, gaps, n)),
     )
 
 
-_CALLS = {op: _calls(op, n) for n, op in ((1, CONV1D), (2, CONV2D))}
+_CALLERS = [_callers(n) for n in (1, 2)]
 
 
-def _convolution(op: Op, x: Any, weight: Any, bias: Any, *given: Any) -> Expression:
+def _convolution(n: int, x: Any, weight: Any, bias: Any, *given: Any) -> Expression:
     operands = (x, weight) if bias is None else (x, weight, bias)
     stride, padding, dilation, groups = given
     if isinstance(padding, str) and padding in ("same", "valid"):
         if padding == "same":
-            operands = (_as_many_windows(op, x, weight, stride, dilation), *operands[1:])
+            operands = (_as_many_windows(f"conv{n}d", x, weight, stride, dilation), *operands[1:])
         padding = 0
-    return _CALLS[op][len(operands) - 2](*operands, stride, padding, dilation, groups)
+    return _CALLERS[n - 1][len(operands) - 2](*operands, stride, padding, dilation, groups)
 
 
-def _as_many_windows(op: Op, x: Any, weight: Any, stride: Any, dilation: Any) -> Any:
+def _as_many_windows(name: str, x: Any, weight: Any, stride: Any, dilation: Any) -> Any:
     """An operand with zeros around it, so that it has as many windows as it had entries."""
-    x = to_expression(op.name, x)
+    x = to_expression(name, x)
     sizes = tuple(weight.shape if hasattr(weight, "shape") else np.shape(weight))[2:]
     n = len(sizes)
     if x.ndim != n + 1:  # which is refused with all else that is
         return x
-    if set(per_axis(f"{op.name}: stride", stride, n)) != {1}:
-        raise EdBatchError(f'{op.name}: expected a stride of 1 for padding="same", got {shown(stride)}')
-    spans = Moves(sizes, (1,) * n, per_axis(f"{op.name}: dilation", dilation, n)).spans
+    if set(per_axis(f"{name}: stride", stride, n)) != {1}:
+        raise EdBatchError(f'{name}: expected a stride of 1 for padding="same", got {shown(stride)}')
+    spans = Moves(sizes, (1,) * n, per_axis(f"{name}: dilation", dilation, n)).spans
     return pad(x, ((0, 0), *(((span - 1) // 2, span // 2) for span in spans)))
 
 
@@ -196,7 +180,7 @@ def conv1d(
 
     Example: eb.conv1d(eb.input([[1.0, 2.0, 4.0]]), eb.input([[[1.0, -1.0]]])) -> [[-1. -2.]]
     """
-    return _convolution(CONV1D, x, weight, bias, stride, padding, dilation, groups)
+    return _convolution(1, x, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(
@@ -223,4 +207,4 @@ def conv2d(
 
     Example: eb.conv2d(eb.ones((1, 3, 3)), eb.ones((1, 1, 2, 2)), stride=2, padding=1) -> [[[1. 2.] [2. 4.]]]
     """
-    return _convolution(CONV2D, x, weight, bias, stride, padding, dilation, groups)
+    return _convolution(2, x, weight, bias, stride, padding, dilation, groups)
