@@ -235,21 +235,6 @@ def text_cnn(dy, m):
     return loss
 
 
-def autoencoder(dy, m):
-    E, mean, spread, D = m.add(HID, DIM), m.add(3, HID), m.add(3, HID), m.add(DIM, 3)
-
-    def loss(t):
-        rng = np.random.RandomState(t)
-        x = dy.inputVector((rng.rand(DIM) > 0.5).astype(float))
-        h = dy.tanh(E * x)
-        mu, logvar = mean * h, spread * h
-        z = mu + dy.cmult(dy.exp(logvar * 0.5), dy.inputVector(rng.randn(3)))
-        found = dy.binary_log_loss(dy.logistic(D * z), x)
-        return found - 0.5 * dy.sum_elems(1 + logvar - dy.square(mu) - dy.exp(logvar))
-
-    return loss
-
-
 def reinforce(dy, m):
     W, V, base = m.add(HID, DIM), m.add(3, HID), m.add(1)
 
@@ -263,43 +248,6 @@ def reinforce(dy, m):
             reward = float(action == 1)
             losses.append(-(dy.nobackprop(reward - base) * dy.pick(logs, action)) + dy.square(base - reward))
         return dy.esum(losses)
-
-    return loss
-
-
-def xor(dy, m):
-    W, b, V, a = m.add(8, 2), m.add(8), m.add(1, 8), m.add(1)
-
-    def loss(t):
-        x, y = dy.vecInput(2), dy.scalarInput(0)
-        found = dy.binary_log_loss(dy.logistic(V * dy.tanh(W * x + b) + a), y)
-        x.set([t % 2, t // 2 % 2])
-        y.set((t % 2) ^ (t // 2 % 2))
-        return found
-
-    return loss
-
-
-def skip_gram(dy, m):
-    inner, outer = m.table(WORDS, DIM), m.table(WORDS, DIM)
-
-    def loss(t):
-        words, _ = sentence(t)
-        return dy.esum(
-            [dy.logistic(dy.dot_product(inner[a], outer[b])) - dy.log_sigmoid(dy.dot_product(inner[a], outer[a]))
-             for a, b in zip(words, words[1:])]
-        )  # fmt: skip
-
-    return loss
-
-
-def deep_averaging(dy, m):
-    E, W, V, b = m.table(WORDS, DIM), m.add(HID, DIM), m.add(TAGS, HID), m.add(TAGS)
-
-    def loss(t):
-        words, tags = sentence(t)
-        x = dy.average([E[word] for word in words])
-        return dy.hinge(V * dy.elu(W * x) + b, tags[0], m=0.5) + 0.01 * dy.squared_norm(V)
 
     return loss
 
@@ -386,11 +334,7 @@ PROGRAMS = {
     "graph_parser": (graph_parser, "SimpleSGDTrainer", {}),
     "transition_parser": (transition_parser, "MomentumSGDTrainer", {"learning_rate": 0.05, "mom": 0.5}),
     "text_cnn": (text_cnn, "AdamTrainer", {}),
-    "autoencoder": (autoencoder, "AmsgradTrainer", {}),
     "reinforce": (reinforce, "SimpleSGDTrainer", {"learning_rate": 0.01}),
-    "xor": (xor, "SimpleSGDTrainer", {"learning_rate": 0.5}),
-    "skip_gram": (skip_gram, "AdagradTrainer", {}),
-    "deep_averaging": (deep_averaging, "AdadeltaTrainer", {"eps": 1e-5, "rho": 0.9}),
     "coupled_language_model": (coupled_language_model, "SimpleSGDTrainer", {}),
     "fast_language_model": (fast_language_model, "AdamTrainer", {}),
     "compact_batched": (compact_batched, "AdamTrainer", {}),

@@ -11,11 +11,6 @@ import pytest
 import edbatch as eb
 
 
-@pytest.fixture
-def model():
-    return eb.ParameterCollection(seed=0)
-
-
 def both(call):
     """What a call gives with cells, which must be what it gives without, and the number of its nodes with cells."""
     found = []
@@ -161,42 +156,6 @@ def test_keywords():
     ]
     assert [both(call)[1] for call in calls] == [1] * len(calls)
     assert len({str(both(call)[0]) for call in calls}) == len(calls)
-
-
-INDICES = {
-    "entry": lambda x, W, k: x[0][k],
-    "row": lambda x, W, k: x[k] * 2,
-    "entry of a row": lambda x, W, k: x[k, 1],
-    "part of a row": lambda x, W, k: x[k, 1:] + x[k, ..., :2],
-    "two": lambda x, W, k: x[k, k],
-    "new axis": lambda x, W, k: x[k, None] @ W,
-    "another axis": lambda x, W, k: eb.swapaxes(x, 0, 1)[k],
-    "of a parameter": lambda x, W, k: W[k] * x[k],
-}
-
-
-@pytest.mark.parametrize("name", INDICES)
-@pytest.mark.parametrize("k", [2, -3])
-def test_an_integer_argument_is_an_index(name, k, model):
-    W = model.add_parameters((3, 3), name="W")
-    values = np.random.default_rng(0).normal(size=(3, 3))
-
-    def once(cells):
-        def one(x, k: int):
-            return eb.tanh(INDICES[name](x, W, k))
-
-        one = eb.cell(one) if cells else one
-        with eb.Graph(policy="none"):
-            x = eb.input(values)
-            first = eb.sum(one(x, 1))
-            loss = eb.sum(one(x, k)) + first
-        loss.backward()
-        found = loss.value(), x.gradient(), W.grad()
-        W.zero_grad()
-        return found
-
-    for got, want in zip(once(True), once(False), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 @eb.cell

@@ -12,7 +12,6 @@ from torch import nn
 import edbatch as eb
 import edbatch.torch
 from edbatch.torch import Batched
-from tests.torch.copies import COPIES
 from tests.torch.networks import trees
 from tests.torch.test_functions import compared
 
@@ -181,17 +180,6 @@ def test_models_may_be_changed_between_calls(change):
         both_losses(model, trees(seed, 4), module)
         change(model)
         both_losses(model, trees(seed, 4), module)
-
-
-@pytest.mark.parametrize("copy_of", COPIES)
-def test_copies_are_modules_of_their_own(copy_of):
-    module = Batched(WithCells())
-    both_losses(module.model, trees(0, 3), module)
-    other = copy_of(module)
-    write_in_place(other.model)
-    both_losses(other.model, trees(0, 3), other)
-    both_losses(module.model, trees(0, 3), module)
-    assert not torch.equal(other.model.gates.weight, module.model.gates.weight)
 
 
 def test_dtypes():

@@ -1,8 +1,5 @@
 """A function of one sample as a module: the numbers are PyTorch's, and so is all that is done with modules."""
 
-import copy
-
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -259,34 +256,6 @@ def test_a_loader_with_workers():
         for samples in loader:
             loss_of(module, samples).backward()
     assert_alike(ours, theirs)
-
-
-def test_a_loop_as_frameworks_write_it():
-    """Mini-batches in halves, a loss that is scaled, validation between epochs, the best state kept, early stopping."""
-    ours, theirs = modules()
-    best = []
-    for module in (ours, theirs):
-        optimizer = torch.optim.AdamW(module.parameters(), 0.02)
-        scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.05, total_steps=6)
-        losses, kept = [], None
-        for epoch in range(3):
-            module.train()
-            for batch in range(2):
-                optimizer.zero_grad()
-                for half in range(2):
-                    (loss_of(module, trees(100 * epoch + 10 * batch + half, 4)) * 0.5).backward()
-                nn.utils.clip_grad_value_(module.parameters(), 0.1)
-                optimizer.step()
-                scheduler.step()
-            module.eval()
-            with torch.no_grad():
-                losses.append(loss_of(module, trees(7, 9)).item())
-            if losses[-1] == min(losses):
-                kept = copy.deepcopy(module.state_dict())
-        module.load_state_dict(kept)
-        best.append(losses)
-    np.testing.assert_allclose(*best)
-    assert_alike(ours, theirs, gradients=False)
 
 
 def refused(message):

@@ -364,24 +364,6 @@ def test_shapes_are_found_without_a_trace():
     assert not torch.equal(torch.get_rng_state(), state)
 
 
-def test_two_ops_of_a_module_in_two_graphs():
-    layers = double(nn.Linear(SIZE, SIZE), nn.Tanh())
-    ops = [edbatch.torch.op(layers), edbatch.torch.op(layers.forward, name="forward")]
-    X = torch.randn(4, SIZE, dtype=torch.float64)
-    losses = []
-    for _ in range(2):
-        with eb.Graph(dtype="float64"):
-            losses.append(eb.sum([eb.sum(ops[0](ops[1](eb.input(x.numpy())))) for x in X]))
-    losses[0].value()
-    losses[1].backward()
-    losses[0].backward()
-    same = copy.deepcopy(layers)
-    same.zero_grad()
-    (2 * same(same(X)).sum()).backward()
-    for a, b in zip(layers.parameters(), same.parameters(), strict=True):
-        close(a.grad, b.grad)
-
-
 def test_a_parameter_of_both():
     """The table of EdBatch's is read by the module, too."""
     network = Network()

@@ -3,7 +3,6 @@
 import copy
 import itertools
 import math
-import pickle
 from collections import namedtuple
 from functools import partial
 
@@ -238,22 +237,6 @@ def test_what_is_given_by_keyword_is_told_apart_exactly():
             right, found = ([how(eb.ones(2), **call) for call in calls] for how in (function, step))
             for one, other in zip(right, found, strict=True):
                 assert one.value().tolist() == other.value().tolist()
-
-
-def test_copies_and_pickles_have_parameters_of_their_own():
-    model = eb.ParameterCollection(seed=4)
-    lstm = LSTM(model, 3)
-
-    def run(which):
-        with eb.Graph(policy="sufficient"):
-            return which.step(eb.ones(3), eb.ones(3), 2)[0].value()
-
-    first = run(lstm)
-    for other in (copy.deepcopy(lstm), pickle.loads(pickle.dumps(lstm)), copy.deepcopy(copy.deepcopy(lstm))):
-        np.testing.assert_array_equal(run(other), first)
-        other.W_u.set_value(other.W_u.value() + 1)
-        assert np.abs(run(other) - first).max() > 1e-3
-        np.testing.assert_array_equal(run(lstm), first)
 
 
 def test_a_shallow_copy_has_what_it_was_given_since():

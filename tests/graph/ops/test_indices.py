@@ -25,28 +25,6 @@ def test_a_single_entry_is_the_first():
         assert eb.argmax(eb.scalar(3)).value() == 0
 
 
-def test_indices_that_are_computed_in_cells():
-    @eb.cell
-    def best(x, number):
-        found = eb.argmax(x, 1, keepdims=True)
-        return eb.gather(x * 2, found, 1), eb.one_hot(number, 3), eb.gather(x, eb.abs(found - 1) + 0.5, 1)
-
-    random = np.random.default_rng(0)
-    data = random.normal(size=(6, 2, 3))
-    with eb.Graph(policy="sufficient") as graph:
-        xs = [eb.input(x) for x in data]
-        found = [best(x, at % 3) for at, x in enumerate(xs)]
-        loss = eb.sum([eb.sum(out[0]) for out in found])
-        loss.backward()
-        for at, (x, out) in enumerate(zip(data, found, strict=True)):
-            where = x.argmax(1)[:, None]
-            np.testing.assert_allclose(out[0].value(), 2 * np.take_along_axis(x, where, 1), rtol=1e-6)
-            assert out[1].value().tolist() == np.eye(3)[at % 3].tolist()
-            np.testing.assert_allclose(out[2].value(), np.take_along_axis(x, abs(where - 1), 1), rtol=1e-6)
-            np.testing.assert_array_equal(xs[at].gradient(), 2 * (x == x.max(1, keepdims=True)))
-    assert graph.report().batches <= 4
-
-
 def test_what_is_not_there_is_not_a_number():
     with eb.Graph():
         x = eb.input([1.0, 2.0, 3.0])
@@ -56,14 +34,6 @@ def test_what_is_not_there_is_not_a_number():
         np.testing.assert_array_equal(x.gradient(), [0, 0, 1])
         assert eb.one_hot(eb.input([3.0, -1.0, NAN]), 3).value().tolist() == [[0] * 3] * 3
         assert eb.scatter(x, eb.input([5.0, 1.0]), eb.ones(2), 0).value().tolist() == [1, 1, 3]
-
-
-def test_gradients_of_entries_that_are_read_more_than_once_are_added():
-    index = np.array([0, 2, 2, -1, 0])
-    with eb.Graph():
-        x, weights = eb.input([1.0, 2.0, 3.0]), eb.input([1.0, 10.0, 100.0, 1000.0, 10000.0])
-        eb.sum(eb.gather(x, index, -1) * weights).backward()
-        assert x.gradient().tolist() == [10001, 0, 1110]
 
 
 def test_many_indices_take_as_many_steps():

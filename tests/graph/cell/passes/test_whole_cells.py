@@ -6,35 +6,6 @@ import pytest
 import edbatch as eb
 
 
-@pytest.mark.parametrize("used", [lambda y: y, lambda y: eb.tanh(y), lambda y: eb.sum(y) * 2])
-@pytest.mark.parametrize("first", [False, True])
-@pytest.mark.parametrize(
-    ("left", "right"), [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((4, 3), (3, 2)), ((1, 3), (3,)), ((3,), (3, 1))]
-)
-@pytest.mark.parametrize("parameter", ["left", "right"])
-def test_products_of_all_shapes_and_a_bias(left, right, parameter, first, used):
-    """A vector times a vector is one, too: w @ x + b of a logistic unit."""
-    model = eb.ParameterCollection(seed=0, dtype="float64")
-    W = model.add_parameters(left if parameter == "left" else right, name="W")
-    b = model.add_parameters((np.ones(left) @ np.ones(right)).shape, name="b", init="normal")
-
-    def unit(x):
-        product = W @ x if parameter == "left" else x @ W
-        return used(b + product if first else product + b)
-
-    def run(function):
-        random = np.random.default_rng(0)
-        model.zero_grad()
-        with eb.Graph(policy="sufficient", dtype="float64"):
-            xs = [eb.input(random.normal(size=right if parameter == "left" else left)) for _ in range(3)]
-            loss = eb.sum([eb.sum(eb.square(function(x))) for x in xs])
-        loss.backward()
-        return [loss.value(), W.grad(), b.grad(), *(x.gradient() for x in xs)]
-
-    for found, expected in zip(run(eb.cell(unit)), run(unit), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
-
-
 class LSTM:
     """As many write it: the gates' weights side by side, input and state concatenated."""
 
