@@ -69,11 +69,10 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_values_and_gradients(kind, replay):
+def test_values_and_gradients(kind):
     model = Chain(KINDS[kind])
-    module = Batched(model, replay=replay)
+    module = Batched(model, replay=len(kind) % 2 == 0)  # some of each
     optimizer = torch.optim.SGD([x for x in model.parameters() if x.requires_grad], 0.1)
     for _ in range(3):
         compared(model, POINTS, batched=module)

@@ -174,7 +174,7 @@ def run(seed, times):
 @pytest.mark.filterwarnings("ignore")  # PyTorch's, where a number is read
 @pytest.mark.parametrize("seed", range(3))
 def test_random_modules(seed):
-    run(seed, 100)
+    run(seed, 60)
 
 
 @pytest.mark.slow

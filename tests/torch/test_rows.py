@@ -159,6 +159,6 @@ class CaseOfRows(Case):
 
 
 @pytest.mark.filterwarnings("ignore")  # PyTorch's own
-@pytest.mark.parametrize("code", [code for code in CASES if re.search(r"\b[mnktu]\b", code)])
+@pytest.mark.parametrize("code", [code for code in CASES if re.search(r"\b[mnktu]\b", code)][::3])
 def test_cases_of_rows(code):
     compared(CaseOfRows(code), [1.0, -0.7])
