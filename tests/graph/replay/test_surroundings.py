@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.arrays import on_host
 from tests.graph.replay.models import Model, loss, same
 
 
@@ -59,20 +58,6 @@ def test_threads():
     for thread in threads:
         thread.join()
     assert not failed
-
-
-def test_cells_may_call_replayed_functions():
-    model = Model()
-    inner = eb.replay(lambda x: eb.tanh(model.W @ x))
-
-    @eb.cell
-    def outer(x):
-        return inner(x) + x
-
-    for _ in range(2):
-        with eb.Graph(dtype="float64"):
-            y = outer(eb.ones(3)).value()
-        np.testing.assert_allclose(y, np.tanh(model.W.value() @ np.ones(3)) + 1, rtol=1e-12)
 
 
 def test_lines_are_those_of_the_function():
@@ -156,30 +141,6 @@ def test_a_later_sample_may_be_the_first_that_draws():
             with pytest.raises(eb.EdBatchError, match="called twice, it records two different things"):
                 replayed(9.0)
         assert replayed(4.0).value() == 4
-
-
-@pytest.mark.parametrize("after_a_gradient", [False, True])
-def test_a_cell_may_be_called_first_in_a_replayed_function(after_a_gradient):
-    """Its parameters are put side by side then, with the gradients that they have."""
-    model = eb.ParameterCollection(seed=0)
-    W, U = (model.add_parameters((4, 4), name=name) for name in "WU")
-    cell = eb.cell(lambda x: eb.tanh(W @ x) * eb.sigmoid(U @ x))
-    gradients = np.zeros((2, 4, 4))
-    if after_a_gradient:
-        with eb.Graph():
-            eb.sum(W @ eb.ones(4)).backward()
-        gradients = np.array([W.grad(), U.grad()])
-    replayed = eb.replay(lambda n: eb.sum([eb.sum(cell(eb.ones(4) * k)) for k in range(n)]))
-    with eb.Graph():
-        y = replayed(3)
-    y.backward()
-    with eb.Graph():
-        z = eb.sum([eb.sum(eb.tanh(W @ (eb.ones(4) * k)) * eb.sigmoid(U @ (eb.ones(4) * k))) for k in range(3)])
-    np.testing.assert_allclose(on_host(y.value()), on_host(z.value()), rtol=1e-5)
-    found = np.array([W.grad(), U.grad()]) - gradients
-    model.zero_grad()
-    z.backward()
-    np.testing.assert_allclose(found, np.array([W.grad(), U.grad()]), rtol=1e-4, atol=1e-6)
 
 
 def test_expressions_of_a_vertex():
