@@ -126,6 +126,7 @@ static int columns_fit(void) {
         Py_DECREF(type); \
         Py_TRASHCAN_END \
     }
+#define COLLECTED_SLOTS(name) {Py_tp_dealloc, name##_dealloc}, {Py_tp_traverse, name##_traverse}, {Py_tp_clear, name##_clear}
 
 // ------------------------------------------------------------------------------------------------------ `with` blocks
 
@@ -239,9 +240,7 @@ static PyMemberDef opened_members[] = {
 };
 static PyType_Slot opened_slots[] = {
     {Py_tp_new, opened_new},
-    {Py_tp_dealloc, opened_dealloc},
-    {Py_tp_traverse, opened_traverse},
-    {Py_tp_clear, opened_clear},
+    COLLECTED_SLOTS(opened),
     {Py_tp_methods, opened_methods},
     {Py_tp_members, opened_members},
     {0},
@@ -336,9 +335,7 @@ static PyMemberDef method_members[] = {
 };
 static PyType_Slot method_slots[] = {
     {Py_tp_new, method_new},
-    {Py_tp_dealloc, method_dealloc},
-    {Py_tp_traverse, method_traverse},
-    {Py_tp_clear, method_clear},
+    COLLECTED_SLOTS(method),
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_descr_get, bound},
     {Py_tp_members, method_members},
@@ -991,9 +988,7 @@ static PyMemberDef caller_members[] = {
 static PyGetSetDef with_dict[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {0}};
 static PyType_Slot caller_slots[] = {
     {Py_tp_new, caller_new},
-    {Py_tp_dealloc, caller_dealloc},
-    {Py_tp_traverse, caller_traverse},
-    {Py_tp_clear, caller_clear},
+    COLLECTED_SLOTS(caller),
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_descr_get, bound},
     {Py_tp_repr, repr_of},
@@ -1180,9 +1175,7 @@ static PyMethodDef cell_methods[] = {
 };
 static PyType_Slot cell_slots[] = {
     {Py_tp_new, cell_new},
-    {Py_tp_dealloc, cell_dealloc},
-    {Py_tp_traverse, cell_traverse},
-    {Py_tp_clear, cell_clear},
+    COLLECTED_SLOTS(cell),
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_descr_get, bound},
     {Py_tp_repr, repr_of},

@@ -19,7 +19,7 @@ from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import Spec
-from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, look
+from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, look_through
 
 # Nodes of the base, which may be seen through views: one of each entry, or one that all entries share.
 Ids = np.ndarray | int
@@ -122,29 +122,12 @@ class ArrayGraph(Columns):
     def _ids(self, id: int) -> Ids:
         node, view = id & NODE_MASK, id & ~NODE_MASK
         found: Any = self._found[node]
-        if not view:
-            return found
-        return found + view if found.__class__ is int or not (found > NODE_MASK).any() else self._seen(found, view)
-
-    def _seen(self, ids: np.ndarray, view: int) -> np.ndarray:
-        """Expressions that are seen through several views, each seen through one more."""
-        more, views, seen = VIEWS[view >> NODE_BITS], ids & ~NODE_MASK, ids.copy()
+        if not view or found.__class__ is int or not (found > NODE_MASK).any():
+            return found + view
+        more = VIEWS[view >> NODE_BITS]  # of what is seen through several views, each through one more
         assert more is not None
-        for one in np.unique(views):
-            (at,) = (views == one).nonzero()
-            first, *others = ids[at].tolist()
-            found = self._looked(first, more)
-            if (found - first) & NODE_MASK == 0:
-                seen[at] += found - first
-            else:  # a copy, because views do not nest as deep
-                seen[at] = [found, *(self._looked(id, more) for id in others)]
-        return seen
-
-    def _looked(self, id: int, view: View) -> int:
-        x = Expression(self.base, id, view.root)
-        for op, attributes in view.steps:
-            x = look(x, op, attributes)
-        return x.id
+        seen = (look_through(Expression(self.base, one, more.root), more.steps) for one in found.tolist())
+        return np.array([x.id for x in seen], np.int64)
 
 
 def array_graph(base: Columns, count: int) -> ArrayGraph:
