@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from heapq import heappop, heappush
+from operator import attrgetter
 
 import numpy as np
 
@@ -14,10 +15,11 @@ from edbatch.memory.plan.arenas import Arenas, GradientRows
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.pool import BufferPool, KeptBuffer
 from edbatch.memory.plan.windows import Windows
-from edbatch.runtime.backward.flow import Flow
+from edbatch.runtime.backward.flow import flow_table
 from edbatch.runtime.nodes import Nodes
 
 MOST_BYTES = 1 << 26  # of a store that is kept
+_bytes_of = attrgetter("nbytes")
 MOST = 4  # stores that are kept for graphs of one table
 
 
@@ -43,7 +45,7 @@ class Store:
         self.arenas = Arenas(windows, pool)
         self.memory: dict[tuple[bool, bool], ArrayTable[Memory]] = {}
         self.saving = np.zeros(0, SAVING)
-        self.flow = Flow()
+        self.flow = flow_table(0, 0)
         self.back = GrowingPlan()
         self.scratch = KeptBuffer(pool)
         self.gradients = GradientRows(windows, self.arenas, pool)
@@ -66,7 +68,13 @@ class Store:
     @property
     def bytes(self) -> int:
         """Of all records and values, with their room."""
-        return self.nodes.bytes + self.plan.bytes + self.arenas.room + self.flow.bytes + self.back.bytes
+        return (
+            self.nodes.bytes
+            + self.plan.bytes
+            + self.arenas.room
+            + sum(column.nbytes for column in self.flow.tables)
+            + self.back.bytes
+        )
 
 
 class Stores:

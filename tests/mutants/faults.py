@@ -51,7 +51,7 @@ FAULTS = (
     Fault(
         "gradient-lost", "lost gradients", "graph/cell/gradient_sum.py",
         "of a value that is read several times in a cell only the last reader's gradient is kept",
-        "return sum_of(found) if found else None", "return found[-1] if found else None",
+        "return reduce(add, found) if found else None", "return found[-1] if found else None",
         FUZZ,
     ),
     Fault(

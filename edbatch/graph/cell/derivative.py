@@ -90,6 +90,7 @@ def derivative(
     saved: Sequence[int] = (),
     live: Collection[int] | None = None,
     plain: bool = False,
+    of_outputs: bool = False,
 ) -> Derivative:
     """The body that computes the gradients of a body's arguments, and what its parameters' gradients are sums of.
 
@@ -104,24 +105,11 @@ def derivative(
         saved: nodes whose values are given.
         live: the outputs that gradients flow into, by number; None: all.
         plain: leave out the passes that only make it faster.
+        of_outputs: compute, of what the body returns and not of its arguments and parameters, all that flows to it:
+            also from where the body itself reads it. `operands` of the result are then of the body's outputs.
     """
     sweep = _Sweep(body, row, steps, saved, live, plain)
-    return traced(sweep.trace, lambda: sweep.run(needed))
-
-
-def output_gradients(
-    body: Body, row: Spec, steps: Sequence[int], live: Collection[int], plain: bool = False
-) -> Derivative:
-    """The body that computes, of what a body returns, all that flows to it: also from where the body itself reads it.
-
-    Args:
-        body, row, steps, live, plain: as of `derivative`.
-
-    Returns:
-        A derivative without terms whose `operands` are of the body's outputs.
-    """
-    sweep = _Sweep(body, row, steps, (), live, plain)
-    return traced(sweep.trace, lambda: sweep.run([True] * len(body.arguments), of_outputs=True))
+    return traced(sweep.trace, lambda: sweep.run(needed, of_outputs))
 
 
 def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[tuple[int, ...], Derivative | None]:
@@ -179,7 +167,7 @@ class _Sweep:
                 flow = Expression(trace, gradient.id + step_to(row, column, spec), spec)
                 self.flows[value.node].append((value.view, flow))
 
-    def run(self, needed: Sequence[bool], of_outputs: bool = False) -> Derivative:
+    def run(self, needed: Sequence[bool], of_outputs: bool) -> Derivative:
         requires = [True] * len(self.body.nodes) if of_outputs else self._requires(needed)
         for number in range(len(self.body.nodes)):
             if number not in self.values:

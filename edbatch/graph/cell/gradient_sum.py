@@ -45,11 +45,6 @@ def stops(view: View | None) -> bool:
     return view is not None and any(op is STOP_GRADIENT for op, _ in view.steps)
 
 
-def sum_of(gradients: Sequence[Expression]) -> Expression:
-    """The sum of at least one; by additions, which fuse."""
-    return reduce(add, gradients)
-
-
 def only(gradient: Expression, intervals: Sequence[tuple[int, int]]) -> Expression:
     """A gradient of a vector with zeros, whatever is there, outside some intervals of its entries, given in order."""
     return _side_by_side(gradient.spec, [(interval, gradient[slice(*interval)]) for interval in intervals])
@@ -67,11 +62,10 @@ def total(spec: Spec, flows: Sequence[tuple[View | None, Expression]]) -> Expres
     for view, gradient in flows:
         if view is None:
             continue
-        interval = _interval(view)
-        if interval is None:
-            found.append(_through(view, gradient))
+        if view.contiguous:
+            placed.setdefault((view.first, view.first + view.out.size), []).append(gradient)
         else:
-            placed.setdefault(interval, []).append(gradient)
+            found.append(_through(view, gradient))
     intervals = sorted(placed)
     while intervals:  # side by side as many as there is room for, as the parts of a split are
         begin, layer, left = 0, [], []
@@ -81,14 +75,11 @@ def total(spec: Spec, flows: Sequence[tuple[View | None, Expression]]) -> Expres
                 begin = interval[1]
             else:
                 left.append(interval)
-        found.append(_side_by_side(spec, [(interval, _sum_of_same(placed[interval])) for interval in layer]))
+        # Of the same entries, in the shape that the first view gives them.
+        sums = [reduce(add, [_shaped(x, placed[at][0].shape) for x in placed[at]]) for at in layer]
+        found.append(_side_by_side(spec, list(zip(layer, sums, strict=True))))
         intervals = left
-    return sum_of(found) if found else None
-
-
-def _sum_of_same(gradients: list[Expression]) -> Expression:
-    """The sum of gradients of the same entries, in the shape that the first view gives them."""
-    return sum_of([_shaped(gradient, gradients[0].shape) for gradient in gradients])
+    return reduce(add, found) if found else None  # by additions, which fuse
 
 
 def _side_by_side(spec: Spec, layer: list[tuple[tuple[int, int], Expression]]) -> Expression:
@@ -108,11 +99,6 @@ def _side_by_side(spec: Spec, layer: list[tuple[tuple[int, int], Expression]]) -
 def _shaped(gradient: Expression, shape: Shape) -> Expression:
     """Reshaped if need be: a view that shows all as it is would only keep ops from being fused."""
     return gradient if gradient.shape == shape else reshape(gradient, shape)
-
-
-def _interval(view: View) -> tuple[int, int] | None:
-    """The entries [begin, end) that a view shows, in their order; None if they are not consecutive."""
-    return (view.first, view.first + view.out.size) if view.contiguous else None
 
 
 def _through(view: View, gradient: Expression) -> Expression:

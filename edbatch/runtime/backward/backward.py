@@ -22,7 +22,7 @@ from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
 from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
-from edbatch.runtime.backward.flow import begin_flow, go_back
+from edbatch.runtime.backward.flow import begin_flow, flow_table, go_back
 from edbatch.runtime.backward.parameter_gradients import Gatherer, add_sum, add_terms, unless_frozen
 from edbatch.runtime.backward.plan import BackwardPlan, check_batch, plan_backward
 from edbatch.runtime.backward.saving import Ran, stretches
@@ -120,7 +120,7 @@ class Backward:
         self.plans = []
         for stretch in reversed(stretches(self._ran)):
             self._go_back(stretch)
-            if not self._store.flow.columns.n_parts.item(0):
+            if not self._store.flow.tables.n_parts.item(0):
                 continue
             is_first = not self.plans
             places = places_of(roots, self._seeds, graph) if is_first else []
@@ -132,10 +132,10 @@ class Backward:
 
     def _begin_flow(self, roots: np.ndarray, wanted: np.ndarray) -> None:
         """Find out which nodes require a gradient, and have those flow into the roots."""
-        graph, flow, live = self._graph, self._store.flow, self._graph.table.live_outputs
+        graph, live = self._graph, self._graph.table.live_outputs
         n, missing = graph.nodes.n, 0
-        flow.reserve(n, 0)
-        self.requires, self.sets = flow.columns.requires[:n], flow.columns.sets[:n]
+        flow = self._store.flow = flow_table(n, 0, self._store.flow)
+        self.requires, self.sets = flow.tables.requires[:n], flow.tables.sets[:n]
         while missing >= 0:
             tables = graph.plan.entries, graph.nodes.directory, live.tables(), flow.entries
             missing = begin_flow(roots, wanted, self.has_sources, *tables)
@@ -144,10 +144,10 @@ class Backward:
 
     def _go_back(self, stretch: Ran) -> None:
         """Let gradients flow through a stretch of runs; its parts, and their sets, are in the store's columns."""
-        graph, flow, live, at = self._graph, self._store.flow, self._graph.table.live_outputs, self._graph.nodes.n
+        graph, live, at = self._graph, self._graph.table.live_outputs, self._graph.nodes.n
         while at >= 0:
             tables = live.tables()
-            flow.reserve(0, len(live.sets))
+            flow = self._store.flow = flow_table(0, len(live.sets), self._store.flow)
             at = go_back(stretch.extent, at, graph.plan.entries, graph.nodes.directory, tables, flow.entries)
             if at >= 0:
                 live.see_operands(int(graph.plan.nodes[at]), graph.nodes, self.requires, self.sets)

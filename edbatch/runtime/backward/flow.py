@@ -28,8 +28,8 @@ class FlowTables(NamedTuple):
         single: per type, whether there is but one: whatever is read, gradients flow into it.
         first: per set, where the type's operands begin in `slots`; -1: gradients flow into all of them.
         slots: whether gradients flow on to the operand.
-        keys, unions: from a set and what reads of the node, in order, to the set with what is read added to it; see
-            `union`. What reads is the code of a view or, of the whole row, ROW + the place in `slots`.
+        keys, unions: from a set (above 32 bits) and what reads of the node, in order, to the set with what is read
+            added to it. What reads is the code of a view or, of the whole row, ROW + the place in `slots`.
     """
 
     holds: np.ndarray
@@ -77,41 +77,27 @@ types_in = reader(FlowTables, BOOL, BOOL, BOOL, INT32, INT32, INT64, BOOL, INT64
 flow_in = reader(FlowColumns, BOOL, INT64, PART, INT64, INT64, INT64)
 
 
-class Flow:
-    """The columns, with room for more."""
+def flow_table(nodes: int, sets: int, before: ArrayTable[FlowColumns] | None = None) -> ArrayTable[FlowColumns]:
+    """Columns with room for so many nodes, and for so many sets: those from before, if there is room in them.
 
-    def __init__(self) -> None:
-        none = np.zeros(0, INT64)
-        of_nodes = np.zeros(0, BOOL), none, np.zeros(0, PART), np.zeros(1, INT64)
-        self._directory = ArrayTable(FlowColumns(*of_nodes, none, none))
+    Of columns that grow only those of sets are kept.
+    """
+    if before is None:
+        return ArrayTable(FlowColumns(*_of_nodes(nodes), *np.zeros((2, sets), INT64)))
+    found = before.tables
+    of_nodes, rows, operands = found[:4], found.rows, found.operands
+    if nodes <= len(found.sets) and sets <= len(rows):
+        return before
+    if nodes > len(found.sets):
+        of_nodes = _of_nodes(2 * nodes)
+    if sets > len(rows):
+        more = np.zeros(2 * sets - len(rows), INT64)
+        rows, operands = np.append(rows, more), np.append(operands, more)
+    return ArrayTable(FlowColumns(*of_nodes, rows, operands))
 
-    @property
-    def columns(self) -> FlowColumns:
-        """With all their room."""
-        return self._directory.tables
 
-    @property
-    def entries(self) -> np.ndarray:
-        """Of the directory, as compiled code is given it."""
-        return self._directory.entries
-
-    @property
-    def bytes(self) -> int:
-        """Of all columns, with their room."""
-        return sum(column.nbytes for column in self.columns)
-
-    def reserve(self, nodes: int, sets: int) -> None:
-        """Have room for so many nodes, and for so many sets; of columns that grow, only those of sets are kept."""
-        before = self.columns
-        of_nodes, rows, operands = before[:4], before.rows, before.operands
-        if nodes > len(before.sets):
-            of_nodes = np.empty(2 * nodes, BOOL), np.empty(2 * nodes, INT64), np.empty(2 * nodes, PART), before.n_parts
-        if sets > len(rows):
-            more = np.zeros(2 * sets - len(rows), INT64)
-            rows, operands = np.append(rows, more), np.append(operands, more)
-        if of_nodes[0] is not before[0] or rows is not before.rows:
-            # At once: an interrupt leaves no address of what is gone.
-            self._directory = ArrayTable(FlowColumns(*of_nodes, rows, operands))
+def _of_nodes(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    return np.empty(n, BOOL), np.empty(n, INT64), np.empty(n, PART), np.zeros(1, INT64)
 
 
 @compiled(small=True)
@@ -238,12 +224,8 @@ def _flow_on(v: int, nodes: NodeColumns, types: FlowTables, flowing: FlowColumns
 def with_read(types: FlowTables, kind: int, before: int, read: int) -> int:
     """The set of a node, which was this one (-1: none), with outputs that are read added; -1: it has no number."""
     found = types.start[kind]
-    return found if types.single[kind] else union(types.keys, types.unions, before if before >= 0 else found, read)
-
-
-@compiled(small=True)
-def union(keys: np.ndarray, unions: np.ndarray, before: int, read: int) -> int:
-    """The set with outputs that are read added to it, by number; -1 if that is not known yet."""
-    key = before << 32 | read
-    at = np.searchsorted(keys, key)
-    return int(unions[at]) if at < len(keys) and keys[at] == key else -1
+    if types.single[kind]:
+        return int(found)
+    key = (before if before >= 0 else found) << 32 | read
+    at = np.searchsorted(types.keys, key)
+    return int(types.unions[at]) if at < len(types.keys) and types.keys[at] == key else -1

@@ -84,7 +84,7 @@ def plan_backward(
     Returns:
         The plan, and what is to be held while it runs.
     """
-    flow, plan, table, nodes = store.flow.columns, store.back, graph.table, graph.nodes
+    flow, plan, table, nodes = store.flow.tables, store.back, graph.table, graph.nodes
     rules = table.rules.choose(flow, stretch.saved)
     graph.arenas.see_layouts()
     used, programs = graph.arenas.used, table.programs

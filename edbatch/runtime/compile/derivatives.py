@@ -12,7 +12,6 @@ from edbatch.graph.cell.derivative import (
     Given,
     Term,
     derivative,
-    output_gradients,
     worth_saving,
 )
 from edbatch.graph.cell.derivative_row import Place
@@ -131,12 +130,13 @@ _SAVING = ("saving", False), ("saving", True)
 
 
 def compiled_outputs(type: BoundType, live: frozenset[int], backend: Backend) -> CompiledDerivative:
-    """What flows to the results of a cell, from outside and inside; see `graph.cell.derivative.output_gradients`."""
+    """What flows to the results of a cell, from outside and inside; see `graph.cell.derivative.derivative`."""
     plain = current_options().plain
     key = ("outputs", live, plain)
 
     def found(of: NodeType) -> Derivative:
-        return output_gradients(*body_of_type(of), live, plain)
+        body, row, steps = body_of_type(of)
+        return derivative(body, row, steps, [True] * len(body.arguments), (), live, plain, of_outputs=True)
 
     return _known(type, key, lambda: _compiled(type.type, key, found, backend))
 
