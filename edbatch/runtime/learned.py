@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -26,9 +24,8 @@ RULE = "critical-path"
 CLOSE = 1.03  # times the lower bound: there is too little to save
 BATCH_SECONDS = 10e-6  # of a batch besides its arithmetic: planned, gathered, launched
 LEARNING_SECONDS = 0.5
-TURN_SECONDS = 0.5e-3  # Python's 5 ms would make mini-batches wait for up to 0.15 s
 TIMES = 10  # what could have been saved so far, over what learning takes
-FIRST_LOOK = 64  # mini-batches; what came of it is taken at twice, the next look is at four times as many
+FIRST_LOOK = 64  # mini-batches; the next look is at four times as many
 MAX_GRAPHS = 3  # that a machine is learned from
 MAX_SETS = 1000  # of types that are known; the oldest is forgotten
 
@@ -41,43 +38,24 @@ class _Types:
     came: int = 0
     look: int = field(default_factory=lambda: FIRST_LOOK)  # the mini-batch that decides anew about learning; 0: none
     graphs: list[TypedGraph] = field(default_factory=list)
-    learning: threading.Thread | None = None
-    learned: Policy | None = None
 
     def decide(self, graph: TypedGraph) -> None:
-        """Begin to find out whether learning pays, and to learn; or take what came of it, at twice as many."""
+        """Learn if that pays. No clock has a say in it: numbers are the same in each process."""
         self.graphs = [*self.graphs, graph][-MAX_GRAPHS:]
-        self.look *= 2  # by then it is long over, so that nobody waits
-        if self.learning is None:
-            self.learning = threading.Thread(target=self._learn, args=(self.graphs, self.came), daemon=True)
-            self.learning.start()
+        self.look *= 4
+        if savings([graph], self.came) < TIMES * LEARNING_SECONDS:
             return
-        self.learning.join()  # what is taken when is decided by no clock: numbers are the same in each process
-        self.learning = None
-        if self.learned is not None:
-            self.policy, self.look = self.learned, 0
-            self.graphs.clear()
-
-    def _learn(self, graphs: list[TypedGraph], came: int) -> None:
-        """Learn if that pays; all that it takes is done in this thread, one at a time."""
-        with _one, ExitStack() as ending:
-            # A mini-batch gives its turn away many times: threads take turns more often meanwhile.
-            ending.callback(sys.setswitchinterval, sys.getswitchinterval())
-            sys.setswitchinterval(min(TURN_SECONDS, sys.getswitchinterval()))
-            if savings(graphs[-1:], came) < TIMES * LEARNING_SECONDS:
-                return
-            least, taken = lower_bound(graphs[-1]), len(schedule_of(self.policy, graphs[-1]))
-            code_cache.say_once(
-                f"edbatch: learning to batch beside the program, for some {LEARNING_SECONDS:g} s; {RULE} takes {taken} "
-                f"batches where {least} may do",
-                _said,
-            )
-            learned = qlearning.learn(graphs, encoding="ahead", seconds=LEARNING_SECONDS, progress=False)
-            learned.schedule(graphs[0])  # what that needs is compiled here, so that no mini-batch waits for it
-            self.learned = learned
+        least, taken = lower_bound(graph), len(schedule_of(self.policy, graph))
+        code_cache.say_once(
+            f"edbatch: learning to batch, for some {LEARNING_SECONDS:g} s; {RULE} takes {taken} batches where {least} "
+            "may do",
+            _said,
+        )
+        self.policy = qlearning.learn(self.graphs, encoding="ahead", seconds=LEARNING_SECONDS, progress=False)
+        self.look = 0
+        self.graphs.clear()
 
 
-_one = threading.Lock()
 _said = threading.Event()
 _known: dict[frozenset[str], _Types] = {}
 
@@ -85,7 +63,7 @@ _known: dict[frozenset[str], _Types] = {}
 def default_policy(graph: TypedGraph) -> Policy:
     """The rule `critical-path`, or a machine that was learned for the graph's set of types.
 
-    A machine is learned, in a thread, where the rule leaves more than 3 % above the lower bound and the batches that it
+    A machine is learned where the rule leaves more than 3 % above the lower bound and the batches that it
     could have saved in the mini-batches so far are worth ten times the learning. Those with a cached plan keep it, and
     do not count.
     """
