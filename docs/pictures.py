@@ -157,7 +157,7 @@ def main(folder: Path = FOLDER) -> None:
     ]
     twelve = tagged_lattices(lattices[60:72], "sufficient").typed_graph()
     draw_schedules(folder / "schedules.svg", twelve)
-    two = [lattice for lattice in random_lattices(200, seed=5) if len(lattice) <= 8][:2]
+    two = [lattice for lattice in random_lattices(200, seed=5) if len(lattice) <= 6][:2]
     for name in ("depth", "critical-path"):
         tagged_lattices(two, name).draw(folder / f"lattices-{name}.svg")
 

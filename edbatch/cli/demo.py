@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     for model, policies in found.items():
         for name, of in policies.items():
             if not of.difference <= MOST_APART:
-                raise EdBatchError(f"{model}: {name} is {of.difference:.1e} from unbatched; this is a fault")
+                raise EdBatchError(f"{model}: {name} differs from unbatched by {of.difference:.1e}; please report it")
     device = current_device().name
     where = "one thread" if device == "cpu" else f"on {device}"
     print(f"{arguments.samples} made-up samples of each model, hidden size {arguments.hidden}, {where};")

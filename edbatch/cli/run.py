@@ -85,7 +85,7 @@ def _run(arguments: argparse.Namespace) -> None:
         saved_in = [arguments.load / name for name in (CHECKPOINT, VOCABULARY)] if arguments.load else []
         check_output(arguments.out, *(arguments.data or ()), arguments.policy or "", *saved_in)
     if arguments.load and arguments.hidden:
-        raise EdBatchError("--hidden: expected without --load, which says it")
+        raise EdBatchError("--hidden: not allowed with --load, which determines it")
     chosen: Any = None if arguments.policy is None else eb.get_policy(arguments.policy)
     found = read_samples(workload, arguments)
     saved = None if arguments.load is None else read_saved(arguments.load, arguments.model)

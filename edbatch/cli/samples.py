@@ -52,7 +52,7 @@ def read_saved(folder: Path, model: str) -> Saved:
     except (msgspec.DecodeError, RecursionError):
         raise EdBatchError(f"{path}: expected what edbatch train --save writes") from None
     if found.model != model:
-        raise EdBatchError(f"{folder}: holds a {found.model}; expected one, got {model}")
+        raise EdBatchError(f"{folder}: holds a {found.model}, not a {model}")
     return found
 
 

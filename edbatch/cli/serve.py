@@ -112,7 +112,7 @@ def _listening(host: str, port: int) -> socket.socket:
         family, *_, address = min(found, key=lambda one: one[0] != socket.AF_INET)
         return socket.create_server(address, family=family, backlog=2048)
     except (OSError, OverflowError) as error:
-        raise EdBatchError(f"--host {host} --port {port}: cannot be listened at ({error})") from error
+        raise EdBatchError(f"--host {host} --port {port}: cannot listen ({error})") from error
 
 
 def _read_token(path: str) -> bytes:
@@ -123,7 +123,7 @@ def _read_token(path: str) -> bytes:
     except OSError as error:
         raise EdBatchError(f"{path}: cannot be read ({error})") from None
     if os.name == "posix" and mode & OTHERS:
-        raise EdBatchError(f"{path}: others may read or write it, its mode is {mode & 0o777:o}; expected `chmod 600`")
+        raise EdBatchError(f"{path}: other users may read or write it (mode {mode & 0o777:o}); run `chmod 600` on it")
     if not 16 <= len(token) <= 4096 or not all(33 <= byte <= 126 for byte in token):
         raise EdBatchError(f"{path}: expected one token, of 16 characters or more, as `openssl rand -hex 32` writes")
     return token

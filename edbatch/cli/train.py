@@ -70,16 +70,16 @@ OPTIONS: Options = {
 def run(arguments: argparse.Namespace) -> None:
     """Read, train, measure after every epoch, and print."""
     if arguments.held_out and not arguments.data:
-        raise EdBatchError("--held-out: expected --data as well")
+        raise EdBatchError("--held-out: give --data, too")
     if arguments.address and not arguments.workers:
-        raise EdBatchError("--address: expected --workers as well")
+        raise EdBatchError("--address: give --workers, too")
     if arguments.workers:
         cluster.ray()
     folder = arguments.save
     if folder is None and arguments.resume:
-        raise EdBatchError("--resume: expected --save FOLDER, where the run is")
+        raise EdBatchError("--resume: give --save FOLDER, the run's folder, too")
     if folder and not arguments.resume and os.path.exists(folder / CHECKPOINT):
-        raise EdBatchError(f"{folder}: holds a run; expected --resume, to go on with it, or another folder")
+        raise EdBatchError(f"{folder}: holds a run; continue it with --resume, or choose another folder")
     with tempfile.TemporaryDirectory() as scratch:
         _train(arguments, folder or Path(scratch))
 

@@ -88,7 +88,7 @@ def read_samples(
                 raise
             bad.append(str(error))
     if bad:
-        warn(f"skipped {len(bad):,} of {len(bad) + len(found):,} {what}, malformed, the first: {bad[0]}")
+        warn(f"skipped {len(bad):,} malformed of {len(bad) + len(found):,} {what}; the first: {bad[0]}")
     if not found:
         raise EdBatchError(nothing)
     return found

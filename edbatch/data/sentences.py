@@ -26,7 +26,7 @@ def read_pieces(path: Path, length: int, skip_bad: bool = False, limit: int | No
     """The words of a file in pieces of `length` words, wherever its lines end; what is left at its end is left out."""
     found = list(islice(_pieces(read_sentences(path, skip_bad), length), limit))
     if not found:
-        raise EdBatchError(f"{path}: expected {length:,} words at least")
+        raise EdBatchError(f"{path}: expected at least {length:,} words")
     return found
 
 

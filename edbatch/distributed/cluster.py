@@ -88,7 +88,7 @@ class Cluster:
                 total = ray().cluster_resources().get("CPU", 0)
                 raise EdBatchError(
                     f"{self._place}: {n} processors are needed, and {free:g} of the cluster's {total:g} are free; "
-                    "expected fewer workers, or to begin after others have ended"
+                    "use fewer workers, or wait until other jobs have ended"
                 )
             sleep(SLICE / 10)
         options = {"num_cpus": 0 if self._own else 1, "max_restarts": 0}
@@ -144,11 +144,13 @@ class Cluster:
     def check(self, now: bool = False) -> None:
         """Raise an `EdBatchError` if the cluster is gone; it looks every second, or now."""
         if not _runs():
-            raise EdBatchError(f"{self._place}: Ray was shut down meanwhile; expected it to run to the end")
+            raise EdBatchError(f"{self._place}: Ray was shut down; keep it running until the end")
         if now or monotonic() - self._looked > SLICE:
             address = ray().get_runtime_context().gcs_address
             if not _answers(address) or not any(node["Alive"] for node in ray().nodes()):
-                raise EdBatchError(f"{self._place}: the cluster's head is gone; expected it to run to the end")
+                raise EdBatchError(
+                    f"{self._place}: the cluster's head node does not answer; keep it running until the end"
+                )
             self._looked = monotonic()
 
     def _value(self, ref: Any) -> Any:
@@ -187,8 +189,8 @@ def cluster(place: str, address: str | None, workers: int, store: int) -> Iterat
     with _lock:
         if _process not in (None, os.getpid()):
             raise EdBatchError(
-                f"{place}: this process was forked from one that used Ray; expected a new one (of `subprocess`, or of "
-                "`multiprocessing` with the start method 'spawn')"
+                f"{place}: this process was forked from one that used Ray; start a new one with `subprocess`, or with "
+                "`multiprocessing` and the start method 'spawn'"
             )
         begun = _users > 0 or not ray().is_initialized()
         if begun and _users and address != _address:
@@ -209,7 +211,7 @@ def cluster(place: str, address: str | None, workers: int, store: int) -> Iterat
 
 def _begin(place: str, address: str | None, workers: int, store: int) -> None:
     if address is not None and not _answers(address):  # Ray would ask for minutes
-        raise EdBatchError(f"{place}: Ray at {address}: nobody answers there; expected a running cluster")
+        raise EdBatchError(f"{place}: Ray at {address}: no answer; expected a running cluster")
     given: dict[str, Any] = {"address": address}
     if address is None:
         given = {"num_cpus": workers, "object_store_memory": store, "include_dashboard": False}

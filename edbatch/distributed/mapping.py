@@ -146,7 +146,7 @@ class _Mapping:
             except WorkerLost as lost:
                 if group.attempts >= ATTEMPTS:
                     raise EdBatchError(
-                        f"map: {ATTEMPTS} times a worker was lost with samples {group.first} to "
+                        f"map: a worker was lost {ATTEMPTS} times with samples {group.first} to "
                         f"{group.first + len(group.samples) - 1} ({lost})"
                     ) from None
                 group.attempts += 1
@@ -188,7 +188,7 @@ class Mapper:
             if isinstance(result, Exception):
                 raise failed(_of(number), result) from result
             if isinstance(result, Expression):
-                raise EdBatchError(f"{_of(number)}: expected values, got an expression; `return await x` has its value")
+                raise EdBatchError(f"{_of(number)}: expected values, got an expression; write `return await x`")
         try:
             cloudpickle.dumps(found, protocol=5, buffer_callback=[].append)  # arrays are not copied
         except Exception as error:

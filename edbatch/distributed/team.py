@@ -106,7 +106,7 @@ class Team:
                     failures = run.step, 1 + (failures[1] if failures[0] == run.step else 0)
                     if failures[1] >= ATTEMPTS:
                         raise EdBatchError(
-                            f"train: {ATTEMPTS} times a worker was lost in step {run.step + 1} ({why}); the "
+                            f"train: a worker was lost {ATTEMPTS} times in step {run.step + 1} ({why}); the "
                             f"checkpoint in {run.folder} is of step {saved}"
                         ) from None
 

@@ -37,7 +37,7 @@ def set(
 def set_gpu(flag: bool = True) -> None:
     """Refuse a GPU: programs in DyNet's style run on the CPU."""
     if flag:
-        raise DynetError("DyNet's programs run on the CPU here; on a GPU run those with EdBatch's own functions")
+        raise DynetError("edbatch.dynet runs on the CPU only; on a GPU use EdBatch's own functions")
 
 
 def gpu() -> bool:

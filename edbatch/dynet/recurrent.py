@@ -30,7 +30,7 @@ class VanillaLSTMBuilder(RNNBuilder):
         forget_bias: float = 1.0,
     ) -> None:  # fmt: skip
         if ln_lstm:
-            raise DynetError("VanillaLSTMBuilder: ln_lstm=True is not there; write the cell with dy.layer_norm")
+            raise DynetError("VanillaLSTMBuilder: ln_lstm=True is not supported; write the cell with dy.layer_norm")
         self.forget_bias = forget_bias
         super().__init__(layers, input_dim, hidden_dim, model)
 

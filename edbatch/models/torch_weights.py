@@ -68,7 +68,7 @@ def from_torch(target: Target, state: Mapping[str, Any], prefix: str = "") -> No
 
     found = list(_values(target, take))
     if given:
-        raise eb.EdBatchError(f"from_torch: not used: {', '.join(given)}")
+        raise eb.EdBatchError(f"from_torch: unexpected entries: {', '.join(given)}")
     with lock, signals_deferred():
         for parameter, value in found:
             parameter.set_value(value)

@@ -138,7 +138,7 @@ class Batcher:
             if not time.expired():  # the program's
                 raise
             how = "expired"
-            raise DeadlineError(f"not answered in {seconds:g} s; expected less load, or a longer deadline") from None
+            raise DeadlineError(f"not answered in {seconds:g} s; reduce the load, or set a longer deadline") from None
         finally:
             self._worker.finish(request, how)
             del request, time  # they know of what was raised, which holds this frame: a cycle
@@ -197,8 +197,8 @@ class Batcher:
             if there >= most:
                 worker.counters.refused += 1
                 raise OverloadError(
-                    f"{there} requests are there, {counted.in_flight} of them in flight; expected at most {most}, "
-                    f"max_in_flight={self._max_in_flight} and max_waiting={self._max_waiting}: try again later"
+                    f"{there} requests wait or are in flight ({counted.in_flight}), the most that max_in_flight="
+                    f"{self._max_in_flight} and max_waiting={self._max_waiting} allow: try again later"
                 )
             worker.start()
             worker.waiting.append(request)
@@ -206,8 +206,7 @@ class Batcher:
 
     def _check_open(self) -> None:
         if self._worker.forked:
-            here = "expected one that is made, or first asked, after the fork"
-            raise BatcherError(f"this Batcher began in the process that this one was forked from; {here}")
+            raise BatcherError("this Batcher began in the parent process; make it, or call it first, after the fork")
         if self._worker.closed:
             raise BatcherError(f"this Batcher {self._worker.closed}")
 

@@ -58,18 +58,20 @@ def written(answer: Any) -> bytes:
         b'{"found":[0,1,2]}'
         >>> written({"found": [1, math.nan]})
         Traceback (most recent call last):
-        edbatch.serving.errors.BatcherError: the program returned nan at ['found'][1]; expected numbers that JSON has
+        edbatch.serving.errors.BatcherError: the program returned nan at ['found'][1]; expected finite numbers
     """
     try:
         found = msgspec.json.encode(answer, enc_hook=_plain)
         if b"null" in found and (place := _missing(msgspec.to_builtins(answer, enc_hook=_plain))):
-            raise BatcherError(f"the program returned {place}; expected numbers that JSON has")
+            raise BatcherError(f"the program returned {place}; expected finite numbers")
     except BatcherError:
         raise
     except RecursionError:
-        raise BatcherError("the program returned what is nested too deeply for JSON, or holds itself") from None
+        raise BatcherError(
+            "the program returned a value that is nested too deeply for JSON, or contains itself"
+        ) from None
     except Exception as error:  # objects may do anything when they are looked at
-        raise BatcherError(f"the program returned what JSON does not know: {error}") from None
+        raise BatcherError(f"the program returned a value that JSON cannot represent: {error}") from None
     return found
 
 
@@ -78,9 +80,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Expression | Columns):  # in Python, an expression is written field by field, its graph first
-        raise BatcherError("the program returned what holds an expression; expected values, `await x` gives one")
+        raise BatcherError("the program returned an expression; expected values: return `await x`")
     name = type(value).__name__
-    raise BatcherError(f"the program returned what JSON does not know, {name}; expected numbers, texts, lists")
+    raise BatcherError(f"the program returned a value of class {name}; expected numbers, texts, lists")
 
 
 def _missing(value: Any) -> str:

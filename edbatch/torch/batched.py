@@ -145,10 +145,10 @@ class Batched(nn.Module):
         """The results of n samples; see the class."""
         place = "edbatch.torch.Batched"
         if current.get(None) is not None:
-            raise EdBatchError(f"{place}: a call inside of another's module; expected that of the model itself")
+            raise EdBatchError(f"{place}: called inside the forward of another Batched; call the wrapped model instead")
         if torch.is_autocast_enabled("cpu"):
             raise EdBatchError(
-                f"{place}: torch.autocast is on; expected a call in torch.autocast('cpu', enabled=False)"
+                f"{place}: torch.autocast is not supported; call it under torch.autocast('cpu', enabled=False)"
             )
         self.last = None  # whose memory this call takes
         bound = self._followed()
@@ -176,8 +176,8 @@ class Batched(nn.Module):
                 cells.expect_unchanged()
                 if self.replay and (found := changed(self.model, self.model, state, True)):
                     raise EdBatchError(
-                        f"{place}(..., replay=True): forward changes {found}, which it would not do again; expected it "
-                        "outside of forward, or no replay"
+                        f"{place}(..., replay=True): forward changes {found}, but a replayed forward does not run; "
+                        "change it outside of forward, or leave out replay=True"
                     )
             if not results:
                 return []
@@ -185,8 +185,8 @@ class Batched(nn.Module):
             for weight in bound.weights:
                 if weight.is_changed():
                     raise EdBatchError(
-                        f"{place}: {weight} was written to, or replaced, while samples were recorded; expected it "
-                        "between two calls"
+                        f"{place}: {weight} was written to, or replaced, while samples were recorded; do "
+                        "it between two calls"
                     )
             return Batch(place, graph, bound.weights, (), inputs, bound.sparse).results(results, self.stack)
         finally:

@@ -138,11 +138,11 @@ def samples_of(
             found.append(list(one))
         except TypeError:
             raise EdBatchError(
-                f"{place}: argument {name}: expected a list of samples, got {shown(one)}; of what is the same for all, "
-                "[x] * n"
+                f"{place}: argument {name}: expected a list of samples, got {shown(one)}; to pass one "
+                "value for all, use [x] * n"
             ) from None
     if len(set(map(len, found))) != 1:
-        raise EdBatchError(f"{place}: expected lists of as many samples, got {[len(x) for x in found]}")
+        raise EdBatchError(f"{place}: expected lists of equal lengths, got {[len(x) for x in found]}")
     n = len(lists)
     return [(one[:n], dict(zip(named, one[n:], strict=True))) for one in zip(*found, strict=True)]
 

@@ -90,9 +90,9 @@ class Cells:
             found = changed(self._module, owner, self._states[id(owner), is_marked], is_marked)
             if found:
                 raise EdBatchError(
-                    f"edbatch.torch.Batched: {found} was changed while samples were recorded, but calls of {cell.name} "
-                    "are cells, and were recorded with what it was first; expected it changed between mini-batches, "
-                    'given as an argument, or Batched(..., cells="marked") and no mark'
+                    f"edbatch.torch.Batched: {found} was changed while samples were recorded, but {cell.name} is a "
+                    "cell and was traced with the first value; change it between mini-batches, pass it as an argument, "
+                    'or leave it unmarked with Batched(..., cells="marked")'
                 )
 
 
@@ -174,8 +174,8 @@ class TracedCell:
             names = _set_back(attributes)
         if names:
             raise EdBatchError(
-                f"it changes {', '.join(names)} of its module, which would be done once for all calls; expected what "
-                "calls it to do so, with what it returns"
+                f"it changes {', '.join(names)} of its module, which would happen only when it is traced; return "
+                "the new value, and assign it in the caller"
             )
         return found
 

@@ -46,7 +46,7 @@ class Inputs:
         if known is not None and tensor.requires_grad and self._grad:
             raise EdBatchError(
                 f"edbatch.torch: a tensor of shape {list(tensor.shape)} that requires a gradient was written to "
-                "between two uses in a mini-batch; expected x = f(x), which makes another"
+                "between two uses in a mini-batch; write x = f(x), which makes another"
             )
         if tensor.device.type != "cpu":
             raise EdBatchError(f"edbatch.torch: a tensor on {tensor.device}: expected it on the CPU, tensor.cpu()")
@@ -111,7 +111,7 @@ def input(tensor: torch.Tensor) -> eb.Expression:
     if tensor.requires_grad and torch.is_grad_enabled():
         raise EdBatchError(
             "edbatch.torch.input: the tensor requires a gradient, which flows through edbatch.torch.Module only; "
-            "expected tensor.detach(), or the call in a module's function"
+            "write tensor.detach(), or call it in a module's function"
         )
     return eb.input(tensor.detach().numpy())
 

@@ -75,8 +75,8 @@ class Op:
         inputs = current.get()
         if inputs is not None and owner not in inputs.modules:
             raise EdBatchError(
-                f"its {type(owner).__name__} is no submodule of the edbatch.torch.Module whose function calls it; "
-                f"expected `module.NAME = ...` of it, before the optimizer is made"
+                f"its {type(owner).__name__} is not a submodule of the edbatch.torch.Module whose function "
+                "calls it; assign it, `module.NAME = ...`, before you make the optimizer"
             )
 
     def __repr__(self) -> str:

@@ -92,8 +92,8 @@ class Recording(TorchFunctionMode):
         is_writing = name in _WRITING or (name[-1] == "_" and name[-2] != "_")
         if self.origins is not None and is_writing and not self._is_constant_write(args):
             raise EdBatchError(
-                f"edbatch.torch.cell: {name} writes to a tensor in a cell, which would be done once for all calls; "
-                "expected it outside, or functions that make another tensor"
+                f"edbatch.torch.cell: {name} writes to a tensor in a cell, which would happen only when it is "
+                "traced; write to it outside, or use functions that make another tensor"
             )
         if name in _READING and args and (self.origins is not None or self.is_kept):
             self._expect_readable(args[0], name)
@@ -148,7 +148,7 @@ class Recording(TorchFunctionMode):
         if tensor.requires_grad and self.grad:
             raise EdBatchError(
                 "edbatch.torch.Batched(..., replay=True): a tensor that requires a gradient is used in a sample, which "
-                "is kept with the numbers that it has now; expected tensor.detach(), or no replay"
+                "is kept with its present numbers; write tensor.detach(), or leave out replay=True"
             )
         return eb.input(self.promoted(tensor).detach().numpy().copy())
 
@@ -162,7 +162,7 @@ class Recording(TorchFunctionMode):
         if self.origins is not None and not self._is_constant(tensor):
             raise EdBatchError(
                 "edbatch.torch.cell: a tensor that is neither an argument nor a parameter is used in a cell, where it "
-                "would be a constant; expected it as an argument"
+                "would be a constant; pass it as an argument"
             )
 
     def _is_constant(self, tensor: Any) -> bool:

@@ -121,7 +121,7 @@ class Calls:
     def _forward(self, arrays: Sequence[Any]) -> np.ndarray:
         op, n = self._op(), len(arrays[0])
         if op is None:
-            raise EdBatchError("the op is gone; expected it to be held as long as graphs that call it run")
+            raise EdBatchError("the op was deleted; keep a reference to it while graphs that call it run")
         sample: Any = recording.get(None)
         keeps = torch.is_grad_enabled() if sample is None else sample.grad  # whatever reads a value
         with torch.set_grad_enabled(keeps):

@@ -136,8 +136,8 @@ class Kept:
         if result.requires_grad or isinstance(result, torch.nn.Parameter):
             raise EdBatchError(
                 f"edbatch.torch.Batched(..., replay=True): forward returns a {type(result).__name__} of shape "
-                f"{list(result.shape)} whose numbers change, besides what is computed of it; expected x.clone() of a "
-                "parameter, x.detach() of a tensor of the sample's, or no replay"
+                f"{list(result.shape)} whose numbers change; return x.clone() of a parameter, x.detach() of a tensor "
+                "of the sample, or leave out replay=True"
             )
         array = result.numpy()
         return Kept(array.dtype.str, array.shape, array.tobytes())
@@ -157,7 +157,8 @@ def values_of_sample(x: eb.Expression) -> Generator[Any, Any, torch.Tensor]:
     """
     if recording().grad and not torch.is_grad_enabled():
         raise EdBatchError(
-            "edbatch.torch: await in torch.no_grad(), which would hold for other samples, too; expected it behind"
+            "edbatch.torch: await inside of torch.no_grad(), which would apply to other samples, too; "
+            "await after the block"
         )
     return torch.as_tensor((yield from eb.Expression.__await__(x)))
 

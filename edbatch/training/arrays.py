@@ -82,5 +82,5 @@ def sent(parameter: Parameter, numbers: Sequence[float], place: str = "update") 
         found = np.array(numbers, parameter.dtype)
     if not all(map(math.isfinite, found.tolist())):
         large = numbers[int(np.isfinite(found).argmin())]
-        raise EdBatchError(f"{place}: expected hyper-parameters that {parameter.dtype} has; {large} is too large")
+        raise EdBatchError(f"{place}: the hyper-parameter {large} is too large for {parameter.dtype}")
     return parameter.device.backend.from_host(found, "C")

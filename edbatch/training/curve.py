@@ -129,6 +129,6 @@ def warn_of_changes(place: object, before: dict[str, str], now: dict[str, str]) 
     differ = [f"{name} {before.get(name)}, now {now[name]}" for name in now if before.get(name) != now[name]]
     if differ:
         warn(
-            f"{place}: this run was computed with {'; '.join(differ)}; it goes on, but its curve is not to the last "
-            "bit what it would have been; under the same it is"
+            f"{place}: this run was computed with {'; '.join(differ)}; it continues, but the last bits of its curve "
+            "may differ from those of a run under the same conditions"
         )

@@ -76,7 +76,9 @@ def group_of_each(place: str, groups: Iterable[Iterable[Parameter]]) -> dict[Par
     for number, group in enumerate(groups):
         for parameter in group:
             if found.setdefault(parameter, number) != number:
-                raise EdBatchError(f"{place}: {parameter!r} is in group {found[parameter]} and in group {number}")
+                raise EdBatchError(
+                    f"{place}: {parameter!r} is in group {found[parameter]} and in group {number}; expected it in one"
+                )
     if len({parameter.device for parameter in found}) > 1:
         devices = sorted({parameter.device.name for parameter in found})
         raise EdBatchError(f"{place}: expected parameters on one device, got some on {' and '.join(devices)}")

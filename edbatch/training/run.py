@@ -160,7 +160,7 @@ class Run:
         try:
             place.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise EdBatchError(f"{place}: cannot be made ({error.strerror or error})") from error
+            raise EdBatchError(f"{place}: cannot be created ({error.strerror or error})") from error
         self._checkpoint, self._curve_file = place / "checkpoint.safetensors", place / "curve.json"
         if os.path.exists(self._checkpoint):
             self._load()
@@ -207,7 +207,7 @@ class Run:
             self._is_to_save = False
             yield dict(self.curve.epochs[-1])
             if self._iteration is not mine:
-                raise EdBatchError("Run.epochs: another call has gone on with this run; go on with what that one gave")
+                raise EdBatchError("Run.epochs: a later call continues this run; use the iterator that it returned")
 
     def _train(self, epoch: int, doing: Doing) -> None:
         n, size = self.steps_per_epoch, self.batch_size

@@ -227,9 +227,9 @@ class Trainer:
         names = [repr(x.name) for x in parameters if x.has_leftovers]
         self._told = True
         warn(
-            f"{self._name}.update: the gradient of {_listed(names)} is the sum of several calls of backward, and by "
-            "one of them other parameters have been updated in between: an update forgets the gradients of its own "
-            f"parameters only, so what a loss left in others is still there. {self._cure}"
+            f"{self._name}.update: the gradient of {_listed(names)} is the sum of several backward passes, with an "
+            "update by another trainer in between: an update clears the gradients of its own parameters only, so the "
+            f"other trainer's loss has left gradients here. {self._cure}"
         )
 
     def _due_of(self, group_of: Mapping[Parameter, int]) -> Due:
@@ -385,7 +385,8 @@ class Trainer:
         for parameter in self._group_of():
             if found.setdefault(parameter.name, parameter) is not parameter:
                 raise EdBatchError(
-                    f"{self._name}: two parameters are named {parameter.name!r}; their states would be one"
+                    f"{self._name}: two parameters are named {parameter.name!r}, so their states would be the same; "
+                    "expected unique names"
                 )
         return found
 

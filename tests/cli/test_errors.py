@@ -58,10 +58,10 @@ CASES = [
     ("run tree-lstm --out none/out.txt", "none/out.txt: cannot be written (there is no folder none)"),
     ("run tree-lstm --data trees.txt --out trees.txt", f"trees.txt: {REPLACED}"),
     ("run tree-lstm --data trees.txt --out link", f"link: {REPLACED}"),
-    ("run tree-lstm --load other", "other: holds a tree-rnn; expected one, got tree-lstm"),
+    ("run tree-lstm --load other", "other: holds a tree-rnn, not a tree-lstm"),
     ("run tree-rnn --load other --out other/vocabulary.json", f"other/vocabulary.json: {REPLACED}"),
     ("run tree-rnn --load other --out other/checkpoint.safetensors", f"other/checkpoint.safetensors: {REPLACED}"),
-    ("run tree-rnn --load other --hidden 8", "--hidden: expected without --load, which says it"),
+    ("run tree-rnn --load other --hidden 8", "--hidden: not allowed with --load, which determines it"),
     ("run tree-rnn --load none", "none/vocabulary.json: cannot be read"),
     ("run tree-rnn --load odd", f"odd/vocabulary.json: {SAVED}"),
     ("run tree-lstm --limit 0", "argument --limit: expected an integer from 1 on, got '0'"),
@@ -69,9 +69,9 @@ CASES = [
     ("run tree-lstm --hidden 0", "argument --hidden: expected an integer from 1 on, got '0'"),
     ("train tree-fc", f"the data of tree-fc have no labels to learn from; expected one of {TRAINABLE}"),
     ("train bert", "no model is named 'bert'"),
-    ("train tree-lstm --held-out trees.txt", "--held-out: expected --data as well"),
-    ("train tree-lstm --resume", "--resume: expected --save FOLDER, where the run is"),
-    ("train tree-lstm --address 10.0.0.1:6379", "--address: expected --workers as well"),
+    ("train tree-lstm --held-out trees.txt", "--held-out: give --data, too"),
+    ("train tree-lstm --resume", "--resume: give --save FOLDER, the run's folder, too"),
+    ("train tree-lstm --address 10.0.0.1:6379", "--address: give --workers, too"),
     ("train tree-lstm --data none.txt", "none.txt: cannot be read"),
     ("train tree-lstm --data trees.txt --held-out trees.txt trees.txt", "expected files: 1"),
     ("train module-network", "module-network: expected questions with labels to learn from, got none"),
@@ -117,9 +117,9 @@ CASES = [
     ("serve served_words:words --policy unknown", "no policy is named 'unknown'"),
     ("serve served_words:words --deadline 0", "Batcher: deadline=0.0; expected seconds above 0"),
     ("serve served_words:words --token-file none", "none: cannot be read"),
-    ("serve served_words:words --token-file trees.txt", "trees.txt: others may read or write it, its mode is 644"),
+    ("serve served_words:words --token-file trees.txt", "trees.txt: other users may read or write it (mode 644)"),
     ("serve served_words:words --token-file short", "short: expected one token, of 16 characters or more"),
-    ("serve served_words:words --host no.such.host.invalid", "--host no.such.host.invalid --port 8000: cannot be li"),
+    ("serve served_words:words --host no.such.host.invalid", "--host no.such.host.invalid --port 8000: cannot li"),
     ("serve served_words:words --port http", "argument --port: expected an integer from 0 on, got 'http'"),
     ("fly", "argument COMMAND: invalid choice: 'fly'"),
     ("learn", "the following arguments are required: SOURCE, -o/--output"),
@@ -167,4 +167,4 @@ def test_an_address_that_is_taken(fails, folder):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = fails("serve", "served_words:words", "--port", port)
-    assert said.startswith(f"--host 127.0.0.1 --port {port}: cannot be listened at (")
+    assert said.startswith(f"--host 127.0.0.1 --port {port}: cannot listen (")

@@ -118,5 +118,5 @@ def test_malformed_samples_are_skipped_and_counted(edbatch, edbatch_json, fails,
     assert fails(*command).startswith(f"{path}:2: column 7")
     status, out, err = edbatch(*command, "--skip-bad", "--json")
     assert (status, json.loads(out)["samples"]) == (0, 2)
-    assert err.startswith(f"edbatch: warning: skipped 1 of 3 trees, malformed, the first: {path}:2: column 7")
+    assert err.startswith(f"edbatch: warning: skipped 1 malformed of 3 trees; the first: {path}:2: column 7")
     assert edbatch_json(*command, "--limit", 1)["samples"] == 1  # what follows is not read

@@ -210,7 +210,7 @@ def test_a_token_and_its_file(folder, fails):
     (path / "token").write_text("0123456789abcdef\n")
     (path / "token").chmod(0o644)
     said = fails("serve", f"{name}:words", "--token-file", "token")
-    assert said == "token: others may read or write it, its mode is 644; expected `chmod 600`"
+    assert said == "token: other users may read or write it (mode 644); run `chmod 600` on it"
     (path / "token").chmod(0o600)
     with Serving(path, f"{name}:words", "--token-file", "token", "--allow-host", "parser.example") as serving:
         assert httpx.get(serving.url + "/health", timeout=60).status_code == 200

@@ -137,7 +137,7 @@ def test_samples_without_labels_are_left_out(edbatch, tmp_path):
 def test_a_folder_that_holds_a_run(edbatch, fails, tmp_path):
     given = ("train", "tree-rnn", *TINY[:-4], "--epochs", 1, "--save", tmp_path)
     assert edbatch(*given)[0] == 0
-    assert fails(*given) == f"{tmp_path}: holds a run; expected --resume, to go on with it, or another folder"
+    assert fails(*given) == f"{tmp_path}: holds a run; continue it with --resume, or choose another folder"
     status, out, err = edbatch(*given, "--seed", 1, "--resume")
     assert (status, out) == (2, "")
     assert "this run began with seed 0, now 1" in err

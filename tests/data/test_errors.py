@@ -89,7 +89,7 @@ BAD = [
     (read_sentences, "\n", ": no sentences in it; expected one per line"),
     (read_sentences, b"a b\n\xff\nc d\n", ":2: not UTF-8 text"),
     (lambda path: read_pieces(path, 2), b"a b\n\xff\nc d\n", ":2: not UTF-8 text"),
-    (lambda path: read_pieces(path, 1000), "a b\n", ": expected 1,000 words at least"),
+    (lambda path: read_pieces(path, 1000), "a b\n", ": expected at least 1,000 words"),
 ]  # fmt: skip
 
 
@@ -140,16 +140,16 @@ CONLLU = word() + "\nnot ten columns\n" + word() + "\n# a comment\n" + word() + 
 @pytest.mark.parametrize(
     ("read", "content", "kept", "said"),
     [
-        (read_trees, b"(1 a)\nwrong\n(3 \xff)\n\n(2 b)\n", ["(1 a)", "(2 b)"], "2 of 4 trees, malformed, the first: "),
-        (read_tagged, "a|O b|I\na|O b\n", ["a|O b|I"], "1 of 2 sentences, malformed, the first: {}:2: column 5: expec"),
-        (lambda *x, **y: map(len, read_conllu(*x, **y)), CONLLU, ["1", "2"], "1 of 3 sentences"),
+        (read_trees, b"(1 a)\nwrong\n(3 \xff)\n\n(2 b)\n", ["(1 a)", "(2 b)"], "2 malformed of 4 trees; the first: "),
+        (read_tagged, "a|O b|I\na|O b\n", ["a|O b|I"], "1 malformed of 2 sentences; the first: {}:2: column 5: expec"),
+        (lambda *x, **y: map(len, read_conllu(*x, **y)), CONLLU, ["1", "2"], "1 malformed of 3 sentences"),
         (
             read_sentences,
             b"a b\n\xff\nc\n",
             ["['a', 'b']", "['c']"],
-            "1 of 3 sentences, malformed, the first: {}:2: not",
+            "1 malformed of 3 sentences; the first: {}:2: not",
         ),
-        (lambda *x, **y: read_pieces(*x, 1, **y), b"a b\n\xff\n", ["['a']", "['b']"], "1 of 2 sentences"),
+        (lambda *x, **y: read_pieces(*x, 1, **y), b"a b\n\xff\n", ["['a']", "['b']"], "1 malformed of 2 sentences"),
     ],
 )
 def test_what_is_malformed_can_be_skipped(write, read, content, kept, said):
@@ -175,7 +175,7 @@ def test_malformed_lattices_are_skipped_up_to_a_blank_line(tmp_path, change):
         del lattice[0 if change == "no number of nodes" else -1]
     texts[at] = "\n".join(lattice)
     path.write_text("\n".join([head, "\n\n".join(texts), ""]))
-    with pytest.warns(EdBatchWarning, match=f"skipped 1 of 4 lattices, malformed, the first: {re.escape(str(path))}:"):
+    with pytest.warns(EdBatchWarning, match=f"skipped 1 malformed of 4 lattices; the first: {re.escape(str(path))}:"):
         assert read_lattices(path, skip_bad=True) == [*made[:at], *made[at + 1 :]]
 
 

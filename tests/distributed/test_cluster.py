@@ -42,7 +42,7 @@ def test_too_few_processors(small_cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE", 2.0)
     first, run = train(started(tmp_path / "first"), 2, workers=1), started(tmp_path / "second")
     next(first)
-    message = "2 processors are needed, and 1 of the cluster's 2 are free; expected fewer workers, or to begin after"
+    message = "2 processors are needed, and 1 of the cluster's 2 are free; use fewer workers, or wait until"
     with pytest.raises(EdBatchError, match=f"^train: {message} others have ended$"):
         list(train(run, 2, workers=2))
     with pytest.raises(EdBatchError, match=f"^map: {message}"):

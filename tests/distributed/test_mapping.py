@@ -96,7 +96,7 @@ def test_a_process_that_is_forked_is_told(one_cluster):
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as said:
-        assert said.read().startswith("map: this process was forked from one that used Ray; expected a new one")
+        assert said.read().startswith("map: this process was forked from one that used Ray; start a new one")
     os.waitpid(child, 0)
 
 
@@ -104,5 +104,5 @@ def test_a_process_that_is_forked_is_told(one_cluster):
 def test_a_worker_that_is_killed_is_replaced(one_cluster, tmp_path):
     given = [(x, tmp_path / "mark") for x in range(40)]
     assert list(eb.distributed.map(deadly_once, given, workers=2, batch=3, timeout=120)) == list(range(40))
-    with pytest.raises(EdBatchError, match=r"^map: 3 times a worker was lost with samples 4 to 7 "):
+    with pytest.raises(EdBatchError, match=r"^map: a worker was lost 3 times with samples 4 to 7 "):
         list(eb.distributed.map(deadly, range(40), workers=2, batch=4, timeout=120))

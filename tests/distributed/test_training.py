@@ -157,6 +157,6 @@ def test_an_interrupt_ends_it_and_a_checkpoint_is_left(tmp_path):
 
 def test_a_head_that_is_gone_ends_it_with_one_error(tmp_path):
     lines = ended(tmp_path, HEAD)
-    assert lines[-2:] == ["EdBatchError train: the cluster's head is gone; expected it to run to the end",
+    assert lines[-2:] == ["EdBatchError train: the cluster's head node does not answer; keep it running until the end",
                           "True True True"]  # fmt: skip
     assert started(tmp_path).step > 0

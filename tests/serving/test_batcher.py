@@ -129,8 +129,8 @@ def test_one_more_than_may_wait_is_refused():
             refused = [one for one in found if isinstance(one, OverloadError)]
             assert len(refused) == 4 == batcher.counters.refused
             said = (
-                r"5 requests are there, [012] of them in flight; "
-                r"expected at most 5, max_in_flight=2 and max_waiting=3: try again later"
+                r"5 requests wait or are in flight \([012]\), "
+                r"the most that max_in_flight=2 and max_waiting=3 allow: try again later"
             )
             assert all(re.fullmatch(said, str(one)) for one in refused)
             assert found[:5] == [100, 101, 102, 103, 104]

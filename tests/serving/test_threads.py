@@ -147,7 +147,7 @@ class TestForked:
         assert asyncio.run(batcher(2)) == 4
         for coroutine in (batcher(3), batcher.reload(tmp_path / "x")):
             found = self.child(lambda coroutine=coroutine: str(asyncio.run(coroutine)))
-            assert found.startswith("BatcherError: this Batcher began in the process that this one was forked from")
+            assert found.startswith("BatcherError: this Batcher began in the parent process")
             coroutine.close()
         assert self.child(lambda: f"{asyncio.run(batcher.close())} {batcher.counters.answered}") == "None 1"
         assert asyncio.run(batcher(3)) == 6

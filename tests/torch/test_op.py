@@ -453,7 +453,7 @@ def test_nothing_holds_tapes_and_modules():
     assert len(ended) == 5
     with eb.Graph():
         y = edbatch.torch.op(lambda x: x)(eb.ones(2))
-    with refused("the op is gone"):
+    with refused("the op was deleted"):
         y.value()
 
 
@@ -536,7 +536,7 @@ def test_batch_norm_in_eval():
 def test_what_is_refused():
     network = Network()
     module = edbatch.torch.Module(network.scores, network.model, stack=True)
-    with refused(r"its Sequential is no submodule of the edbatch.torch.Module .* expected `module.NAME = ...`"):
+    with refused(r"its Sequential is not a submodule of the edbatch.torch.Module .* assign it, `module.NAME = ...`"):
         module(trees(0, 3))
     outside = nn.Parameter(torch.ones(SIZE, dtype=torch.float64))
     op = edbatch.torch.op(lambda x: x * outside, name="outside")

@@ -230,7 +230,7 @@ def test_what_is_changed_while_samples_are_recorded():
         return self.part(self.part(x))
 
     model = Whole(lambda self, h: self.more(self.layer(h)), function)
-    with pytest.raises(eb.EdBatchError, match=r"Whole.part.more.0.p was changed .* Part.forward are cells"):
+    with pytest.raises(eb.EdBatchError, match=r"Whole.part.more.0.p was changed .* Part.forward is a cell"):
         Batched(model)(POINTS)
     model.part.more[0].p = 0.0
     model.eval()
@@ -258,10 +258,10 @@ def test_buffers_that_are_written_to():
             torch.testing.assert_close(ours, theirs)
             torch.testing.assert_close(models[0].part.scale, models[1].part.scale)
     model = Whole(lambda self, h: h.tanh() + self.scale, function)
-    with pytest.raises(eb.EdBatchError, match=r"a buffer of Whole.part was changed while .* given as an argument"):
+    with pytest.raises(eb.EdBatchError, match=r"a buffer of Whole.part was changed while .* pass it as an argument"):
         Batched(model)(POINTS)
     with pytest.raises(
-        eb.EdBatchError, match=r"replay=True\): forward changes a buffer of Whole.part, .* or no replay"
+        eb.EdBatchError, match=r"replay=True\): forward changes a buffer of Whole.part, .* or leave out replay=True"
     ):
         Batched(Whole(lambda self, h: h * 2, lambda self, x: (self.part.scale.add_(1), x)[1]), replay=True)(POINTS)
 

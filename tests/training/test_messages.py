@@ -68,7 +68,7 @@ OPTIMIZERS = [
     # updates
     ("eb.SGD(model).update()", Error, "SGD.update: no parameter has a gradient; call loss.backward() first"),
     ("updated(eb.SGD(model, lr=lambda step: -1))", Error, "SGD: lr at step 0=-1; expected a number"),
-    *((f"updated(eb.{name}(model, lr=1e39))", Error, f"{name}.update: expected hyper-parameters that float32 has; ")
+    *((f"updated(eb.{name}(model, lr=1e39))", Error, f"{name}.update: the hyper-parameter ")
       for name in ("SGD", "Momentum", "Adagrad", "Adadelta", "RMSProp", "Adam", "AdamW", "AMSGrad")),
     *((f"t = eb.Adam(model)\nt.{name} = {value}\nupdated(t)", Error, f"Adam: {name}") for name, value in (
         ("weight_decay", "None"), ("clip", "-1"), ("clip", "'a'"), ("on_bad_gradient", "'foo'"), ("betas", "1"),

@@ -303,7 +303,9 @@ def test_a_run_that_goes_on_under_other_conditions_says_so(tmp_path):
     list(started(tmp_path, policy="depth").epochs(2))
     list(started(tmp_path, policy="sufficient").epochs(2))
     run = started(tmp_path, policy="sufficient")
-    with pytest.warns(eb.EdBatchWarning, match=r"policy depth, now sufficient; it goes on, but its curve is") as said:
+    with pytest.warns(
+        eb.EdBatchWarning, match=r"policy depth, now sufficient; it continues, but the last bits of its curve"
+    ) as said:
         list(run.epochs(3))
     assert len(said) == 1
     assert str(said[0].message).startswith(f"{tmp_path / 'checkpoint.safetensors'}: this run was computed with policy")
@@ -323,7 +325,7 @@ def test_folders_that_hold_something_else(whole, tmp_path):
         started(damaged)
     with pytest.raises(EdBatchError, match=r"not a checkpoint of a training run \(no 'settings'\)"):
         started(other)
-    with pytest.raises(EdBatchError, match="file: cannot be made"):
+    with pytest.raises(EdBatchError, match="file: cannot be created"):
         started(tmp_path / "file")
 
 
@@ -332,7 +334,7 @@ def test_an_iterator_that_another_has_overtaken(tmp_path):
     first, second = run.epochs(3), run.epochs(3)  # the one that begins last goes on
     assert next(second)["epoch"] == 1
     assert next(first)["epoch"] == 2
-    with pytest.raises(EdBatchError, match=r"Run.epochs: another call has gone on with this run"):
+    with pytest.raises(EdBatchError, match=r"Run.epochs: a later call continues this run"):
         next(second)
     assert [figures["epoch"] for figures in first] == [3]
     assert [figures["epoch"] for figures in run.epochs(4)] == [4]
