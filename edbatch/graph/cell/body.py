@@ -135,6 +135,15 @@ def with_nodes(body: Body, numbers: Sequence[int]) -> Body:
     return rebuilt(body, [body.nodes[number].moved(new) for number in numbers], new)
 
 
+def ancestors(body: Body, numbers: Iterable[int]) -> set[int]:
+    """These nodes and all that they need."""
+    found = set(numbers)
+    for number in range(len(body.nodes) - 1, -1, -1):
+        if number in found:
+            found.update([value.node for value in body.nodes[number].operands])
+    return found
+
+
 def rewritten(body: Body, change: Callable[[Nodes, int, Node], Value | None]) -> Body:
     """The body with other nodes in the places of some.
 

@@ -19,6 +19,7 @@ from edbatch.graph.op import Op
 from edbatch.graph.spec import ParameterSpec, Shape, Spec
 
 NO_BODY = Body((), (), (), 0)
+ExpressionClass = type[Expression]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ class CellTrace:
     tree: TreeDef
     body: Body
     guard: Guard
-    expression_class: type[Expression]
+    expression_class: ExpressionClass
     serial: int
     mixed: tuple[int, ...] = ()
     labels: tuple[int, ...] = ()

@@ -101,7 +101,8 @@ def trace_cell(
         raise named.with_traceback(error.__traceback__) from None  # which shows the line in the function
     payloads = iter(trace.payloads)
     specs = tuple([next(payloads).limit if is_integer(x) else x.spec for x in given.operands])
-    enlarging, right = frozenset(trace.enlarging), {"expression_class": class_of_one(graph), "serial": graph.serial}
+    enlarging = frozenset(trace.enlarging)
+    right: dict[str, Any] = {"expression_class": class_of_one(graph), "serial": graph.serial}
     for one in known:
         if not difference(one.body, body) and (one.tree, one.specs, one.enlarging) == (tree, specs, enlarging):
             return replace(one, guard=guard, **right)

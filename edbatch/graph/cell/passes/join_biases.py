@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from edbatch.graph.cell.body import Body, Node
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS
@@ -17,19 +19,13 @@ def join_biases(body: Body, fuse: bool) -> Body:
     """
     if all(node.type.op is not OPS["add"] or len(node.operands) != 1 for node in body.nodes):
         return body
-    uses = [0] * len(body.nodes)
-    kept = [not fuse] * len(body.nodes)  # as `affine`
-    for value in body.outputs:
-        uses[value.node] += 1
-        kept[value.node] = True
-    for node in body.nodes:
-        for value in node.operands:
-            uses[value.node] += 1
-            op = node.type.op
-            kept[value.node] |= not op.scalar
+    read = [(value.node, not node.type.op.scalar) for node in body.nodes for value in node.operands]
+    read += [(value.node, True) for value in body.outputs]
+    uses = Counter(number for number, _ in read)
+    kept = {number for number, keeps in read if keeps or not fuse}  # as `affine`
     nodes = list(body.nodes)
     for number, node in enumerate(nodes):
-        if node.type.op is not OPS["add"] or len(node.operands) != 1 or not kept[number]:
+        if node.type.op is not OPS["add"] or len(node.operands) != 1 or number not in kept:
             continue
         (value,) = node.operands
         product = nodes[value.node]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of, rewritten, with_nodes
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, ancestors, operands_of, rewritten, with_nodes
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import OPS, Kind
@@ -14,14 +14,8 @@ from edbatch.graph.spec import ParameterSpec, Spec, spec_of
 
 def drop_dead(body: Body) -> Body:
     """Drop what no output needs; arguments stay."""
-    alive = [node.type.op is ARGUMENT for node in body.nodes]
-    for value in body.outputs:
-        alive[value.node] = True
-    for number in range(len(body.nodes) - 1, -1, -1):
-        if alive[number]:
-            for value in body.nodes[number].operands:
-                alive[value.node] = True
-    return with_nodes(body, [number for number, keep in enumerate(alive) if keep])
+    arguments = [number for number, node in enumerate(body.nodes) if node.type.op is ARGUMENT]
+    return with_nodes(body, sorted(ancestors(body, [*arguments, *(value.node for value in body.outputs)])))
 
 
 def merge_equal(body: Body, named: bool = False) -> Body:

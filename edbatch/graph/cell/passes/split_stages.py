@@ -6,10 +6,10 @@ does the read-out of all states after the last.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 
-from edbatch.graph.cell.body import Body, Node, Value, row_of, slice_of, step_to
+from edbatch.graph.cell.body import Body, Node, Value, ancestors, row_of, slice_of, step_to
 from edbatch.graph.cell.passes.sink_views import seen_through
 from edbatch.graph.cell.passes.split_concatenations import concatenated, split_concatenations
 from edbatch.graph.cell.trace import ARGUMENT, argument_type
@@ -63,7 +63,7 @@ def split_stages(
     Returns:
         Two or three parts, each given what earlier ones compute; the last returns all outputs. None: nothing to split.
     """
-    body = split_concatenations(body, _ready(body, eager), _ancestors(body, [body.outputs[k].node for k in needed]))
+    body = split_concatenations(body, _ready(body, eager), ancestors(body, [body.outputs[k].node for k in needed]))
     free = _free(body)
     stage = _stages(body, free, eager, needed)
     present = [EARLY] * (EARLY in stage) + [CORE] + [LATE] * (LATE in stage)
@@ -113,8 +113,8 @@ def may_split(body: Body) -> tuple[bool, bool, bool]:
     products = [number for number, node in enumerate(body.nodes) if _is_product(body, free, node)]
     arguments = range(len(body.arguments))
     factors = [concatenated(body, body.nodes[number]) or (Value(number),) for number in products]
-    has_early = any(not _ancestors(body, [x.node]).issuperset(arguments) for values in factors for x in values)
-    needs = [_ancestors(body, [value.node]) for value in body.outputs]
+    has_early = any(not ancestors(body, [x.node]).issuperset(arguments) for values in factors for x in values)
+    needs = [ancestors(body, [value.node]) for value in body.outputs]
     has_late = any(number in a and number not in b for number in products for a in needs for b in needs)
     looked_up = _ready(body, frozenset())
     looks_up = any(
@@ -126,18 +126,27 @@ def may_split(body: Body) -> tuple[bool, bool, bool]:
 
 def _free(body: Body) -> list[bool]:
     """Per node, whether it depends on neither arguments nor integers: each part computes it for itself."""
-    free: list[bool] = []
-    for node in body.nodes:
-        depends = node.type.op is ARGUMENT or any(x < 0 for x in node.payload)
-        free.append(not depends and all(free[value.node] for value in node.operands))
-    return free
+    return _of_all_below(body, lambda _, node: node.type.op is not ARGUMENT and all(x >= 0 for x in node.payload))
+
+
+def _ready(body: Body, eager: Set[int]) -> list[bool]:
+    """Per node, whether it depends on no argument but eager ones."""
+    return _of_all_below(body, lambda number, node: node.type.op is not ARGUMENT or number in eager)
+
+
+def _of_all_below(body: Body, holds: Callable[[int, Node], bool]) -> list[bool]:
+    """Per node, whether something holds of it and of all that it needs."""
+    found: list[bool] = []
+    for number, node in enumerate(body.nodes):
+        found.append(holds(number, node) and all(found[value.node] for value in node.operands))
+    return found
 
 
 def _stages(body: Body, free: list[bool], eager: Set[int], needed: Set[int]) -> list[int]:
     """Per node its stage; -1 for arguments and what is free."""
     ready = _ready(body, eager)
     work = [not free[number] and node.type.op is not ARGUMENT for number, node in enumerate(body.nodes)]
-    kept = _ancestors(body, [body.outputs[k].node for k in needed])
+    kept = ancestors(body, [body.outputs[k].node for k in needed])
     late = [number for number in range(len(work)) if work[number] and number not in kept]
     if not any(_is_product(body, free, body.nodes[number]) for number in late):
         late = []
@@ -146,29 +155,12 @@ def _stages(body: Body, free: list[bool], eager: Set[int], needed: Set[int]) -> 
         for number, node in enumerate(body.nodes)
         if work[number] and ready[number] and number not in late and not node.type.op.elementwise
     ]
-    early = _ancestors(body, ends) if any(_is_product(body, free, body.nodes[number]) for number in ends) else set()
+    early = ancestors(body, ends) if any(_is_product(body, free, body.nodes[number]) for number in ends) else set()
     lateness = set(late)
     return [
         -1 if not work[number] else LATE if number in lateness else EARLY if number in early else CORE
         for number in range(len(work))
     ]
-
-
-def _ready(body: Body, eager: Set[int]) -> list[bool]:
-    """Per node, whether it depends on no argument but eager ones."""
-    ready: list[bool] = []
-    for number, node in enumerate(body.nodes):
-        ready.append(number in eager if node.type.op is ARGUMENT else all(ready[value.node] for value in node.operands))
-    return ready
-
-
-def _ancestors(body: Body, numbers: list[int]) -> set[int]:
-    """These nodes and all that they need."""
-    found = set(numbers)
-    for number in range(len(body.nodes) - 1, -1, -1):
-        if number in found:
-            found.update(value.node for value in body.nodes[number].operands)
-    return found
 
 
 def _is_product(body: Body, free: list[bool], node: Node) -> bool:
@@ -207,7 +199,7 @@ def _part(
     """The body of one stage that returns `wanted`, and what it is given; None if a chain of views is too long."""
     members = {number for number in range(len(stage)) if stage[number] == s}
     read = {value.node for value in _reads(body, stage, s, wanted)}
-    members |= {number for number in _ancestors(body, [n for n in read if free[n]]) if free[number]}
+    members |= {number for number in ancestors(body, [n for n in read if free[n]]) if free[number]}
     used_parts = sorted({shown[node][0] for node in read if stage[node] not in (s, -1)})
     used_arguments = [number for number in range(len(body.arguments)) if number in read]
     specs = [parts[p].row for p in used_parts] + [body.arguments[number] for number in used_arguments]
