@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.replay.recording import ReplayGraph
-from edbatch.graph.replay.sample import Sample, is_python
+from edbatch.graph.replay.sample import Sample, attributes_of, is_python
 from edbatch.graph.spec import Spec
+
+MOST = 1000  # objects that are looked at to find out whether one is a model
 
 
 class Arguments:
@@ -102,7 +105,19 @@ def is_model(x: Any) -> bool:
         return True
     if not is_python(type(x)) or isinstance(x, type | Parameter | Expression):
         return False
-    return Sample((x,), "", strict=False).holds_parameters
+    waiting, seen = [x], {id(x): x}
+    for held in waiting:  # which grows
+        parts = (
+            held.values() if isinstance(held, dict) else held if isinstance(held, list | tuple) else attributes_of(held)
+        )
+        for part in islice(parts, MOST):
+            if isinstance(part, Parameter | ParameterCollection):
+                return True
+            is_opened = isinstance(part, dict | list | tuple) or is_python(type(part))
+            if is_opened and id(part) not in seen and len(seen) < MOST:
+                seen[id(part)] = part
+                waiting.append(part)
+    return False
 
 
 def _placeholder(x: Expression, graph: ReplayGraph) -> Expression:

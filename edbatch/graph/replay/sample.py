@@ -48,7 +48,6 @@ class Sample:
         parts: what can change of it.
         bytes: that it takes, about.
         holds_expressions: whether there are some in it, which each call gives anew.
-        holds_parameters: whether there are some in it.
         classes: of its objects.
     """
 
@@ -60,7 +59,7 @@ class Sample:
         self._parts: list[Part] = []
         self._classes: set[type] = set()
         self.bytes = 0
-        self.holds_expressions = self.holds_parameters = False
+        self.holds_expressions = False
         self._values(values)
         while self._waiting:
             self._value(self._waiting.pop())
@@ -101,11 +100,9 @@ class Sample:
             self._found.append(repr(value))
         elif isinstance(value, Parameter | type | ModuleType | np.dtype):
             self._found.append(id(value))
-            self.holds_parameters = self.holds_parameters or isinstance(value, Parameter)
         elif isinstance(value, Expression):
             self.holds_expressions = True
         elif isinstance(value, ParameterCollection):
-            self.holds_parameters = True
             self._refuse(value, "which belongs to a model; expected a model as the first argument")
         elif isinstance(value, tuple | frozenset):
             self._values(tuple(value))
@@ -153,10 +150,10 @@ class Sample:
 
     def _object(self, value: Any) -> None:
         self._numbers[id(value)] = len(self._numbers)
-        held = _attributes_of(value)
+        held = attributes_of(value)
         kind = type(value)
         if not (is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
-            self._parts.append((lambda one: (type(one), *_attributes_of(one)), value, (kind, *held)))
+            self._parts.append((lambda one: (type(one), *attributes_of(one)), value, (kind, *held)))
         self._values(held)
 
     def _refuse(self, value: Any, why: str) -> None:
@@ -208,7 +205,8 @@ def _bits_of_tensor(value: Any) -> bytes | None:
         return None
 
 
-def _attributes_of(value: Any) -> tuple[Any, ...]:
+def attributes_of(value: Any) -> tuple[Any, ...]:
+    """The names of what is in the dictionary of an object, what is in it, and in its slots."""
     own = {name: held for name, held in getattr(value, "__dict__", {}).items() if not name.startswith(CELL_PREFIX)}
     in_slots = [getattr(value, name, None) for name in slots_of(type(value))]
     return (*own, *own.values(), *in_slots)
