@@ -21,10 +21,8 @@ from edbatch.kernels.language.ir import (
     Integer,
     Kernel,
     Load,
-    LoadAt,
     Reduce,
     Store,
-    StoreAt,
     StoreLargest,
     Whole,
     made_of,
@@ -46,7 +44,8 @@ class Analysis:
         types: per value "number", "integer" (of 64 bits) or "truth"; where these meet, all are numbers.
         entry_stores, group_stores: stores of numbers an entry; of numbers a group.
         reductions: per pass over a group, the values that it reduces; a pass more, if needed, only stores.
-        ordered: whether the entries of a group are taken one after the other (see `StoreAt` and `StoreLargest`).
+        ordered: whether the entries of a group are taken one after the other: indices say where they go (see `Store`),
+            or see `StoreLargest`.
         grouped: whether groups are computed, not only entries each by itself.
         kept: costly values that a pass computes and a later one needs again.
         vector_axis: that of the innermost loop; None if there are no axes.
@@ -81,14 +80,14 @@ class Analysis:
         stored = [value for store in self.entry_stores for value in store.reads]
         if stored and depth == max(self._levels[value] for value in stored):
             self.reductions.append([])
-        self.ordered = any(isinstance(store, StoreAt | StoreLargest) for store in kernel.stores)
+        self.ordered = any(isinstance(store, StoreLargest) or store.index is not None for store in kernel.stores)
         self.grouped = depth > 0 or self.ordered or bool(self.inner and self.group_stores)
         self.kept = self._kept()
 
     def store_varies(self, store: Store) -> frozenset[int]:
         """The axes over which what is stored has entries of its own."""
         found = self._strides(store).union(*(self.varies[value] for value in store.reads))
-        return found | self.inner if isinstance(store, StoreAt) else found
+        return found if store.index is None else found | self.inner
 
     def closure(self, values: Iterable[int], known: Iterable[int] = ()) -> set[int]:
         """See `ir.made_of`."""
@@ -108,7 +107,7 @@ class Analysis:
     def _axes(self, step: Instruction) -> frozenset[int]:
         below = frozenset[int]().union(*(self.varies[value] for value in operands_of(step)))
         match step:
-            case Load() | LoadAt():
+            case Load():
                 return self._strides(step) | below
             case Index(axis):
                 return frozenset({axis})

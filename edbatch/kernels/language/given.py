@@ -18,7 +18,7 @@ from functools import cache
 
 import numpy as np
 
-from edbatch.kernels.language.ir import RUN, Access, Kernel, LoadAt, StoreAt
+from edbatch.kernels.language.ir import RUN, Access, Kernel
 
 PLACE, INTEGER = 3, 2  # words of one
 
@@ -34,7 +34,7 @@ class Given:
         self._strides: dict[tuple[Access, int], int] = {}
         count = 0
         for access in kernel.accesses:
-            along = (access.along,) if isinstance(access, LoadAt | StoreAt) else ()
+            along = () if access.index is None else (access.along,)
             for axis, stride in enumerate((*access.strides, *along)):
                 if stride == RUN:
                     self._strides.setdefault((access, axis), count)

@@ -46,26 +46,17 @@ class Load:
         column: where the first entry is, from the beginning of the row: the number of a column that is given when the
             kernel runs; None: there.
         entry: so many entries further.
+        index: the position of an earlier instruction: `along` (NEXT or RUN) times its value further, a label's score or
+            a picked entry. Of a number that is no integer the fraction is cut off; it is not NaN, and shows something
+            that is there.
     """
 
     place: int
     strides: Strides
     column: int | None = None
     entry: int = 0
-
-
-@dataclass(unsafe_hash=True, slots=True)
-class LoadAt:
-    """The same, and `along` (NEXT or RUN) times a value further: a label's score, a picked entry.
-
-    Of a number that is no integer the fraction is cut off; it is not NaN, and shows something that is there.
-    """
-
-    place: int
-    strides: Strides
-    index: int
+    index: int | None = None
     along: int = NEXT
-    column: int | None = None
 
 
 @dataclass(unsafe_hash=True, slots=True)
@@ -125,7 +116,7 @@ class Reduce:
     value: int
 
 
-Instruction = Load | LoadAt | Constant | Integer | Whole | Index | Count | Compute | Reduce
+Instruction = Load | Constant | Integer | Whole | Index | Count | Compute | Reduce
 REDUCTIONS = ("sum", "max", "min", "first")
 
 
@@ -134,6 +125,12 @@ class Store:
     """The value of an instruction, written to a place, or (`add`) added to what is there.
 
     Strides along the outer axes, or (of an entry) along all, are not SAME: each number has an entry of its own.
+
+    Args:
+        index: the position of an instruction: the value goes `along` times its value further, to what a gather's
+            gradient adds to; an entry whose index is negative is not stored. The entries of a group are stored one
+            after the other, in their order, so that several may be added up in one place, or the last of them stay
+            there. There is one inner axis, along which the stride is SAME: the index says where an entry goes.
     """
 
     value: int
@@ -141,36 +138,16 @@ class Store:
     strides: Strides
     add: bool = False
     column: int | None = None
-
-    @property
-    def reads(self) -> tuple[int, ...]:
-        """Positions of the values that it needs."""
-        return (self.value,)
-
-
-@dataclass(unsafe_hash=True, slots=True)
-class StoreAt(Store):
-    """The same, and `along` (NEXT or RUN) times another value further: what a gather's gradient adds to.
-
-    The entries of a group are stored one after the other, in their order, so that several may be added up in one place,
-    or the last of them stay there. There is one inner axis, along which the stride is SAME: the index says where an
-    entry goes.
-
-    Args:
-        index: the position of an instruction; of a number that is no integer the fraction is cut off, and an entry
-            whose index is negative is not stored.
-    """
-
-    index: int = 0
+    index: int | None = None
     along: int = NEXT
 
     @property
     def reads(self) -> tuple[int, ...]:
         """Positions of the values that it needs."""
-        return self.value, self.index
+        return (self.value,) if self.index is None else (self.value, self.index)
 
 
-Access = Load | LoadAt | Store
+Access = Load | Store
 
 
 @dataclass(unsafe_hash=True, slots=True)
@@ -252,7 +229,7 @@ def operands_of(step: Instruction) -> tuple[int, ...]:
     match step:
         case Compute(_, operands):
             return operands
-        case Reduce(_, value) | LoadAt(index=value):
+        case Reduce(_, value) | Load(index=int(value)):
             return (value,)
     return ()
 

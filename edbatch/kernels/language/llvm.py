@@ -50,7 +50,7 @@ class _Writer(Values):
         self.stored: set[int] = set()  # kept values that a pass has computed
         self.rows = {place: self.row(place, whole(0)) for place, kind in enumerate(kernel.places) if kind.once}
         for number, step in enumerate(kernel.instructions):
-            if isinstance(step, Load) and step.place in self.rows and not any(step.strides):
+            if isinstance(step, Load) and step.index is None and step.place in self.rows and not any(step.strides):
                 self.value(number)
         once = self.known
         begin = Value("i64", "%first")

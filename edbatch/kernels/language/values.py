@@ -19,9 +19,7 @@ from edbatch.kernels.language.ir import (
     Integer,
     Kernel,
     Load,
-    LoadAt,
     Store,
-    StoreAt,
     StoreLargest,
     Whole,
 )
@@ -89,9 +87,9 @@ class Values:
         """The value of an instruction that is not known."""
         code, step = self.code, self.kernel.instructions[number]
         match step:
-            case Load():
+            case Load(index=None):
                 return code.load(self.number, self.place_of(step))
-            case LoadAt(index=index):
+            case Load(index=int(index)):
                 return code.load(self.number, self._further(step, self.place_of(step), self.value(index)))
             case Constant(text):
                 return code.constant(float.fromhex(text))
@@ -138,7 +136,7 @@ class Values:
         vector = self.analysis.vector_axis
         return sorted(axes, key=lambda axis: (axis == vector, axis))
 
-    def _further(self, access: LoadAt | StoreAt, place: Value, index: Value) -> Value:
+    def _further(self, access: Access, place: Value, index: Value) -> Value:
         """From the place of an access, what an index says further."""
         code, distance = self.code, self.stride(access, self.kernel.axes, access.along)
         return code.entry(self.number, place, code.multiply(code.converted(index, "i64"), distance))
@@ -162,10 +160,10 @@ class Values:
             self.put(store, number, *index)
 
     def put(self, store: Store, number: Value, index: Value = ZERO) -> None:
-        """Write a number where a store says; `index`: of a `StoreAt`."""
+        """Write a number where a store says; `index`: the value that says how far."""
         code, place = self.code, self.place_of(store)
         put = code.add_to if store.add else code.store
-        if not isinstance(store, StoreAt):
+        if store.index is None:
             put(number, place)
             return
         with code.when(code.applied("greater_equal", [index, ZERO])):

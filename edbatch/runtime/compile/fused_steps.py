@@ -16,7 +16,7 @@ from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.language.build import Builder
-from edbatch.kernels.language.ir import NEXT, SAME, Count, Index, Integer, Kernel, Load, LoadAt, Place, Store, Whole
+from edbatch.kernels.language.ir import NEXT, SAME, Count, Index, Integer, Kernel, Load, Place, Store, Whole
 from edbatch.kernels.program import KernelStep
 from edbatch.runtime.compile.placed_steps import kinds
 from edbatch.runtime.compile.places import Parts, Row
@@ -98,7 +98,7 @@ class _Making:
                 access = loads.get((node, slot))
                 if access is not None and (access.entries or access.picked is not None):
                     at, kind = self._index(make, access, operands), kinds((access.more,))[0]
-                    operands.insert(0, make.add(LoadAt(*of(access)[:2], at, kind, of(access)[2])))
+                    operands.insert(0, make.add(Load(*of(access), index=at, along=kind)))
                 elif access is not None:
                     operands.insert(0, make.add(Load(*of(access))))
                 elif isinstance(operand, Value) and operand.node in computed:

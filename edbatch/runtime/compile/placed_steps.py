@@ -21,7 +21,6 @@ from edbatch.kernels.language.ir import (
     Load,
     Place,
     Store,
-    StoreAt,
     StoreLargest,
     Whole,
 )  # fmt: skip
@@ -122,7 +121,7 @@ def _at_index(body: Body, number: int) -> CellStep:
         value = 1 if adds else make.compute("add", make.add(Index(len(axes) - 1)), make.number(1))
         strides = (*(into[at] for at in axes[:-1]), 0)
         (along,) = kinds((into[axis],))
-        store = StoreAt(value, len(operands), kinds(strides), adds, index=named, along=along)
+        store = Store(value, len(operands), kinds(strides), adds, index=named, along=along)
         runs += [stride for stride in (*strides, into[axis]) if kinds((stride,)) == (RUN,)]
         places = (Place(),) * (len(operands) + 1)
         kernel = Kernel(len(axes) - 1, 1, places, make.instructions, (store,), dtype=link.dtype)

@@ -14,9 +14,7 @@ from edbatch.kernels.language.ir import (
     Index,
     Integer,
     Load,
-    LoadAt,
     Reduce,
-    StoreAt,
     StoreLargest,
     Whole,
 )
@@ -97,8 +95,8 @@ def run_strides(kernel, given):
     """By access and axis, the strides in entries; `given` are those that are RUN, in the order of `given`."""
     given, found = iter(given), {}
     for access in (*kernel.instructions, *kernel.stores):
-        if isinstance(access, Load | LoadAt) or access in kernel.stores:
-            along = (access.along,) if isinstance(access, LoadAt | StoreAt) else ()
+        if isinstance(access, Load) or access in kernel.stores:
+            along = () if access.index is None else (access.along,)
             if access not in found:
                 kinds = (*access.strides, *along)
                 found[access] = [kind if kind <= NEXT else next(given) for kind in kinds]
@@ -132,9 +130,9 @@ def _row(kernel, call, strides, i):
     values = []
     for step in kernel.instructions:
         match step:
-            case Load():
+            case Load(index=None):
                 value = call.places[step.place].memory[positions(step)]
-            case LoadAt():
+            case Load():
                 value = call.places[step.place].memory[
                     positions(step) + np.asarray(values[step.index], int) * strides[step][-1]
                 ]
@@ -182,7 +180,7 @@ def _row(kernel, call, strides, i):
             order = np.lexsort((-np.where(np.isnan(value), 0, value), ~np.isnan(value)))[..., :count]
             written.append((store, np.broadcast_to(at, sizes)[..., :count], order.astype(dtype)))
             continue
-        if isinstance(store, StoreAt):
+        if store.index is not None:
             index = np.broadcast_to(np.asarray(values[store.index]), sizes)
             is_there = index >= 0
             at = (np.broadcast_to(at, sizes) + index.astype(int) * strides[store][-1])[is_there]

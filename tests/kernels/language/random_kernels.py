@@ -17,11 +17,9 @@ from edbatch.kernels.language.ir import (
     Integer,
     Kernel,
     Load,
-    LoadAt,
     Place,
     Reduce,
     Store,
-    StoreAt,
     operands_of,
 )  # fmt: skip
 from tests.kernels.language.interpreter import Call, Rows
@@ -84,7 +82,7 @@ class Maker:
             self.outer, self.inner, tuple(self.places), tuple(self.steps), tuple(self.stores), self.list_axis,
             self.dtype.name, 8 * self.index.itemsize,
         )  # fmt: skip
-        accesses = dict.fromkeys([*(s for s in kernel.instructions if isinstance(s, Load | LoadAt)), *kernel.stores])
+        accesses = dict.fromkeys([*(s for s in kernel.instructions if isinstance(s, Load)), *kernel.stores])
         strides = [x for access in accesses for x in self.run[access]]
         return kernel, Call(
             self.n, self.sizes, self.rows, strides, self.integers[: kernel.integers], self.columns, self.offsets
@@ -98,7 +96,7 @@ class Maker:
         for step in self.steps:
             below = set().union(*(found[x] for x in operands_of(step)))
             match step:
-                case Load() | LoadAt():
+                case Load():
                     below = below | {a for a, s in enumerate(step.strides) if s}
                     below = below | ({self.list_axis} if self.places[step.place].elements else set())
                 case Index(axis):
@@ -127,7 +125,7 @@ class Maker:
         if self.integers and random.random() < 0.15:
             self.steps.append(Integer(int(random.integers(2))) if random.random() < 0.7 else Constant((2.6).hex()))
             along = int(random.choice([NEXT, RUN]))
-            access = LoadAt(where, tuple(kinds), len(self.steps) - 1, along, access.column)
+            access = Load(where, tuple(kinds), access.column, index=len(self.steps) - 1, along=along)
             numbers.append(1 if along == NEXT else int(random.integers(-2, 3)))
         ends = [(size - 1) * step for size, step in zip([*self.sizes, 4], numbers, strict=False) if size > 0]
         low, high = sum(min(0, x) for x in ends), sum(max(0, x) for x in ends)
@@ -221,9 +219,9 @@ class Maker:
         low, high = sum(min(0, x) for x in ends), sum(max(0, x) for x in ends)
         distance = (high - low + 1 + int(random.integers(3))) * int(random.choice([-1, 1]))
         kind = NEXT if next_is_index else RUN
-        store = Store(value, len(self.places), tuple(kinds), bool(random.random() < 0.3), self._column())
-        if indexed:
-            store = StoreAt(store.value, store.place, store.strides, store.add, store.column, index, kind)
+        adds, column = bool(random.random() < 0.3), self._column()
+        at = (index, kind) if indexed else ()
+        store = Store(value, len(self.places), tuple(kinds), adds, column, *at)
         self._place(elements, low, high, distance, listed=random.random() < 0.3, once=True)
         kinds.append(kind * indexed)
         self.run[store] = [x for x, kind in zip([*strides, along], kinds, strict=True) if kind == RUN]
