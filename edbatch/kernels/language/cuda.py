@@ -15,7 +15,7 @@ from itertools import count
 from edbatch.kernels.language.code import Value
 from edbatch.kernels.language.cuda_code import TYPES, Cuda
 from edbatch.kernels.language.given import PLACE, given_of
-from edbatch.kernels.language.ir import Kernel, Reduce
+from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.language.values import Values
 
 ENTRIES = """
@@ -153,10 +153,9 @@ class _Writer(Values):
         """Passes over its entries."""
         analysis, code = self.analysis, self.code
         for pass_, reductions in enumerate(analysis.reductions):
-            steps = {value: self.kernel.instructions[value] for value in reductions}
-            for value, step in steps.items():
-                assert isinstance(step, Reduce)
-                self._line(f"{_ACCUMULATORS[step.function].format(type=self.number)} r{value};")
+            for value in reductions:
+                accumulator = _ACCUMULATORS[self.reduction(value).function].format(type=self.number)
+                self._line(f"{accumulator} r{value};")
             needed = analysis.closure(analysis.roots(pass_), self.known)
             self.hoist(value for value in needed if not analysis.is_entry(value))
             self._pass(pass_, reductions)
@@ -181,8 +180,7 @@ class _Writer(Values):
         self._begin_entry()
         self.hoist(analysis.roots(pass_))
         for value in reductions:
-            step = self.kernel.instructions[value]
-            assert isinstance(step, Reduce)
+            step = self.reduction(value)
             is_first = step.function == "first"
             given = code.converted(self.known[step.value], "i1" if is_first else self.number).name
             self._line(f"r{value}.take({given}{', k' if is_first else ''});")

@@ -20,7 +20,7 @@ from edbatch.base.context_stack import contextmanager
 from edbatch.kernels.language.analysis import COLUMNS
 from edbatch.kernels.language.code import Value, whole
 from edbatch.kernels.language.given import PLACE, given_of
-from edbatch.kernels.language.ir import Kernel, Load, Reduce
+from edbatch.kernels.language.ir import Kernel, Load
 from edbatch.kernels.language.llvm_code import pointer
 from edbatch.kernels.language.llvm_functions import Calling
 from edbatch.kernels.language.llvm_reductions import Accumulator, Largest
@@ -173,8 +173,7 @@ class _Writer(Values):
         analysis, columns = self.analysis, COLUMNS if self.analysis.columns else 1
         self.stored, self.arrays = set(), {}
         for number, reductions in enumerate(analysis.reductions):
-            steps = {value: self.kernel.instructions[value] for value in reductions}
-            sums = {value: Accumulator(self.code, step.function, columns) for value, step in steps.items()}
+            sums = {value: Accumulator(self.code, self.reduction(value).function, columns) for value in reductions}
             each(partial(self._begin, sums))
             if columns > 1:
                 entry = partial(each, partial(self._entry, number, sums), analysis.roots(number))
@@ -214,10 +213,8 @@ class _Writer(Values):
         for value in self.analysis.roots(number):
             self.value(value)
         for value, one in sums.items():
-            step = self.kernel.instructions[value]
-            assert isinstance(step, Reduce)
             at = self.entry_number() if one.function == "first" else whole(0)
-            one.take(self.value(step.value), at, self.column)
+            one.take(self.value(self.reduction(value).value), at, self.column)
         if number == len(self.analysis.reductions) - 1:
             self.write(self.analysis.entry_stores)
 

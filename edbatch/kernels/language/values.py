@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.code import ZERO, Code, Value, whole
@@ -19,6 +20,7 @@ from edbatch.kernels.language.ir import (
     Integer,
     Kernel,
     Load,
+    Reduce,
     Store,
     StoreLargest,
     Whole,
@@ -33,6 +35,8 @@ class Values:
         code: its lines.
         given: the words that it is given, see `given`.
     """
+
+    code: Any  # see `Code`
 
     def __init__(self, kernel: Kernel, code: Code, given: list[Value]) -> None:
         self.kernel, self.analysis, self.words = kernel, analysis_of(kernel), given_of(kernel)
@@ -102,6 +106,12 @@ class Values:
             case Compute(function, operands):
                 return code.applied(function, [self.value(operand) for operand in operands])
         raise AssertionError(f"{step} is known before")
+
+    def reduction(self, number: int) -> Reduce:
+        """The instruction of a reduction."""
+        step = self.kernel.instructions[number]
+        assert isinstance(step, Reduce)
+        return step
 
     def at_column(self, number: int) -> Value:
         """What a column says."""
