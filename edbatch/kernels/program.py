@@ -216,6 +216,7 @@ class ProgramRange(NamedTuple):
         addresses, kernels, places: where its own begin.
         calls: of a block at most.
         itemsize: bytes of an entry: all values of a program are of one dtype.
+        width, element_width: bytes of scratch for a call, and for an element of its list.
         lists: the number of an argument that is a list; -1: none is.
     """
 
@@ -230,6 +231,8 @@ class ProgramRange(NamedTuple):
     places: int
     calls: int
     itemsize: int
+    width: int
+    element_width: int
     lists: int = -1
 
 

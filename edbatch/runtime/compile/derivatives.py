@@ -121,7 +121,7 @@ def saving(type: BoundType, backend: Backend) -> Saving | None:
     """How nodes of a type run when a backward run will follow; None if nothing is worth saving."""
     key = _SAVING[current_options().plain]
     if key not in type.derivatives:
-        type.derivatives[key] = _saving(type.type, key, backend)
+        type.derivatives[key] = _saving(type.type, key, backend) if has_body(type.type) else None
     found: Saving | None = type.derivatives[key]
     return found
 
@@ -176,40 +176,34 @@ def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | No
 def _compiled(
     type: NodeType, what: Hashable, make: Callable[[NodeType], Derivative], backend: Backend
 ) -> CompiledDerivative:
-    last: list[tuple[NodeType, Derivative]] = []
-
-    def made(of: NodeType) -> Derivative:
-        """Once for what it leaves, and once for how that is computed."""
-        if not last or last[0][0] is not of:
-            last[:] = [(of, make(of))]
-        return last[0][1]
-
-    program = Program(type, what, lambda of: (made(of).body, made(of).columns), backend)
+    program = Program(type, what, lambda of: _body_of(make(of)), backend)
 
     def both(of: NodeType) -> tuple[CompiledDerivative, Tables | None]:
-        found = made(of)
+        found = make(of)
         reads = frozenset([spec for node in found.body.nodes for spec in node.type.parameters])
         how = CompiledDerivative(found.width, found.given, found.operands, found.terms, reads)
-        return how, program.made(of) if found.body.outputs else None
+        return how, program.compiled(of, *_body_of(found)) if found.body.outputs else None
 
     key = "derivative", what, backend
     how, program.known = made_for(type, key, both, lambda found: found[1] is None or found[1].is_right())
     return how if program.known is None else how._replace(program=program)
 
 
+def _body_of(found: Derivative) -> tuple[Body, tuple[int, ...]]:
+    return found.body, found.columns
+
+
 def _saving(type: NodeType, what: Hashable, backend: Backend) -> Saving | None:
-    if not has_body(type):
-        return None
     program = Program(type, SAVING, _saving_body, backend)
 
-    def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Tables] | None:
-        return (*_places(of), program.made(of)) if _saved(of)[0] else None
+    def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Tables | None]:
+        places, width = _places(of)
+        return places, width, program.made(of) if places else None
 
-    found = made_for(type, (what, backend), all_of, lambda found: found is None or found[2].is_right())
-    if found is None:
-        return None
-    places, width, program.known = found
-    return Saving(program, places, width)
+    places, width, program.known = made_for(
+        type, (what, backend), all_of, lambda found: found[2] is None or found[2].is_right()
+    )
+    return None if program.known is None else Saving(program, places, width)
 
 
 def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import NamedTuple
 
 from edbatch.graph.cell.body import Body, Value, operands_of
@@ -76,36 +77,34 @@ def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for number, step in enumerate(steps):
-        for operand in step.operands:
-            if isinstance(operand, Value):
-                root = parts.root(operand.node)[0]
-                last[root] = number
-                if body.nodes[operand.node].type.op is ARGUMENT:
-                    first[root] = before
-        for node in step.computes:
-            root = parts.root(node)[0]
-            first.setdefault(root, number)
-            last[root] = max(number, last.get(root, number))
+        read = [operand.node for operand in step.operands if isinstance(operand, Value)]
+        for node in (*read, *step.computes):
+            op, root = body.nodes[node].type.op, parts.root(node)[0]
+            if op is ARGUMENT:
+                first[root] = before
+            elif op.kind is not Kind.SOURCE:
+                first.setdefault(root, number)
+            last[root] = number
     for node in parts.homes:  # arguments in a concatenation that needs no step
         if body.nodes[node].type.op is ARGUMENT:
             first[parts.root(node)[0]] = before
-    begin_at: dict[int, list[int]] = {}
-    end_at: dict[int, list[int]] = {}
-    for found, at_step in ((first, begin_at), (last, end_at)):
-        for root, number in found.items():
-            at_step.setdefault(number, []).append(root)
+    begin_at, end_at = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    for root, number in first.items():
+        if root not in parts.in_result:
+            begin_at[number].append(root)
+            end_at[last.get(root, len(steps))].append(root)
     begins: dict[int, int] = {}
-    free: dict[tuple[int, bool], list[int]] = {}
+    free = defaultdict[tuple[int, bool], list[int]](list)
     widths = [0, 0]
     for number in range(before, len(steps)):
-        for root in [root for root in begin_at.get(number, ()) if root not in parts.in_result]:
+        for root in begin_at[number]:
             out = body.nodes[root].type.out
-            if free.get((out.size, out.each)):
+            if free[out.size, out.each]:
                 begins[root] = free[out.size, out.each].pop()
             else:
                 begins[root] = widths[out.each]
                 widths[out.each] += out.size
-        for root in [root for root in end_at.get(number, ()) if root in begins]:
+        for root in end_at[number]:
             out = body.nodes[root].type.out
-            free.setdefault((out.size, out.each), []).append(begins[root])
+            free[out.size, out.each].append(begins[root])
     return begins, (widths[0], widths[1])

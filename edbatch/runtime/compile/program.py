@@ -79,7 +79,10 @@ class Program:
         if parts is not None:
             rest = None if parts[0] is None else self._turned(parts[0])
             return moved([operand.size for operand in type.operands], type.out, rest)
-        body, columns = self._body(type)
+        return self.compiled(type, *self._body(type))
+
+    def compiled(self, type: NodeType, body: Body, columns: tuple[int, ...]) -> Tables:
+        """The tables of a body."""
         if len(body.arguments) == 1 and body.outputs == (Value(0),):
             return moved([body.arguments[0].size], body.arguments[0])
         last = body.nodes[-1]

@@ -9,7 +9,7 @@ from weakref import ref
 
 import numpy as np
 
-from edbatch.base.records import record_type, records, words_of
+from edbatch.base.records import records, words_of
 from edbatch.compiling.array_table import ArrayTable, HasTables
 from edbatch.compiling.compiled import compiled
 from edbatch.graph.spec import ParameterSpec
@@ -25,7 +25,7 @@ from edbatch.kernels.program import (
     Dispatch,
     ProgramRange,
 )
-from edbatch.kernels.tables import Programs, plan_in
+from edbatch.kernels.tables import Programs, plan_in, programs_in
 from edbatch.memory.plan.format import Plan
 from edbatch.runtime.compile.growing_table import GrowingTable
 from edbatch.runtime.compile.program import Program
@@ -43,19 +43,9 @@ _PARTS = {
 # Where an extent says where its parts begin and, of the first, end; and what else there is.
 _BEGINS = [ProgramRange._fields.index(name) for name in _PARTS]
 _ENDS = [ProgramRange._fields.index(f"{name}_end") for name in ("slots", "arguments", "steps")]
-_OTHERS = [ProgramRange._fields.index(name) for name in ("calls", "itemsize", "lists")]
+_OTHERS = [ProgramRange._fields.index(name) for name in ("calls", "itemsize", "width", "element_width", "lists")]
 
 
-class Size(NamedTuple):
-    """Bytes of scratch for a call, of at most so many a block, and for an element of the list of operand `list_at`."""
-
-    width: int
-    calls: int
-    list_width: int
-    list_at: int
-
-
-SIZE = record_type(Size._fields)
 _PROGRAM = Dispatch._fields.index("program")
 
 
@@ -131,7 +121,7 @@ class ProgramTable:
             held += arrays
             if self._joined.get(kind) is not tables:
                 new[kind] = tables
-        if new or len(self._sizes) < table.count:
+        if new or len(self._tasks) < table.count:
             self._join(new, table)
         if len(self._prepared) >= MOST_SETS:
             self._prepared.clear()
@@ -146,32 +136,27 @@ class ProgramTable:
 
     def scratch(self, plan: HasTables[Plan], first: int, stop: int) -> int:
         """Bytes of scratch that the largest of some batches of a plan needs."""
-        return _scratch(first, stop, plan.entries, self._sizes)
+        return _scratch(first, stop, plan.entries, self.directory.entries)
 
     def runs_whole(self, batches: np.ndarray) -> bool:
         """Whether compiled loops run each of these batches in one piece, and call nothing of Python."""
-        kinds = batches["type"]
-        programs = self.directory.tables.tasks["program"][kinds]
-        calls = self._sizes["calls"][kinds]
-        return bool(((programs < 0) | ((batches["n"] <= calls) & (calls < ONE_BLOCK))).all())
+        tables = self.directory.tables
+        programs = tables.tasks["program"][batches["type"]]
+        is_own = programs >= 0
+        n, calls = batches["n"][is_own], tables.extents["calls"][programs[is_own]]
+        return bool(((n <= calls) & (calls < ONE_BLOCK)).all())
 
     def _begin(self) -> None:
         """Have none joined."""
         self._parts = {part: GrowingTable(dtype) for part, dtype in _PARTS.items()}
-        self._extents, self._tasks, self._all_sizes = (
-            GrowingTable(PROGRAM_RANGE),
-            GrowingTable(DISPATCH),
-            GrowingTable(SIZE),
-        )
+        self._extents, self._tasks = GrowingTable(PROGRAM_RANGE), GrowingTable(DISPATCH)
 
     def _join(self, new: dict[int, Tables], table: Any) -> None:
         """Append the tables of programs that are new, or have others than before."""
         if len(self._extents) + len(new) > MOST_GONE + 2 * len(self._joined | new):  # most are of what is gone
             new, self._joined = self._joined | new, {}
             self._begin()
-        # Each by what it misses itself: an interrupt may have left one longer than the other.
         self._tasks.append([records([table.task(kind) for kind in range(len(self._tasks), table.count)], DISPATCH)])
-        self._all_sizes.append([np.zeros(max(0, table.count - len(self._all_sizes)), SIZE)])
         if new:
             self._append([*new], [*new.values()])
         self._publish()
@@ -185,15 +170,12 @@ class ProgramTable:
         ]
         counts = np.array([[len(part) for part in of] for of in parts])
         ends = np.cumsum(counts, axis=0) + [len(table) for table in self._parts.values()]
-        calls = [one.calls(self._backend) for one in new]
         extents = np.empty((len(new), len(ProgramRange._fields)), np.int64)
         extents[:, _BEGINS], extents[:, _ENDS] = ends - counts, ends[:, : len(_ENDS)]
-        extents[:, _OTHERS] = [(most, one.itemsize, one.lists) for most, one in zip(calls, new, strict=True)]
+        extents[:, _OTHERS] = [one.range_fields(self._backend) for one in new]
         for table, more in zip(self._parts.values(), zip(*parts, strict=True), strict=True):
             table.append(more)
         self._extents.append([extents])
-        sizes = [_size(one, most) for one, most in zip(new, calls, strict=True)]
-        words_of(self._all_sizes.entries)[kinds] = sizes
         words_of(self._tasks.entries)[kinds, _PROGRAM] = np.arange(first, first + len(new))
 
     def _publish(self) -> None:
@@ -202,22 +184,18 @@ class ProgramTable:
         self._prepared.clear()
         self.version = next(_versions)  # first: who knows the tables of a version reads no others, after an interrupt
         self.directory = ArrayTable(Programs(self._tasks.entries, self._extents.entries, **parts))
-        self._sizes = self._all_sizes.entries
-
-
-def _size(tables: Tables, calls: int) -> Size:
-    itemsize, lists = tables.itemsize, tables.lists
-    return Size(itemsize * tables.width, calls, itemsize * tables.element_width if lists >= 0 else 0, max(0, lists))
 
 
 @compiled(small=True)
-def _scratch(first: int, stop: int, plan_tables: np.ndarray, sizes: np.ndarray) -> int:
-    plan, most = plan_in(plan_tables), 1
+def _scratch(first: int, stop: int, plan_tables: np.ndarray, program_tables: np.ndarray) -> int:
+    plan, programs, most = plan_in(plan_tables), programs_in(program_tables), 1
     for at in range(first, stop):
         batch = plan.batches[at]
-        of = sizes[batch["type"]]
-        size = of["width"] * min(batch["n"], of["calls"])
-        if of["list_width"] > 0:
-            size += of["list_width"] * plan.operands[batch["operand"] + of["list_at"]]["n"]
-        most = max(most, size)
+        number = programs.tasks[batch["type"]]["program"]
+        if number >= 0:
+            extent = programs.extents[number]
+            size = extent["width"] * min(batch["n"], extent["calls"])
+            if extent["lists"] >= 0:
+                size += extent["element_width"] * plan.operands[batch["operand"] + extent["lists"]]["n"]
+            most = max(most, size)
     return most

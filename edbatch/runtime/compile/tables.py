@@ -78,11 +78,12 @@ class Tables(NamedTuple):
         """Whether parameters lie where they did."""
         return self.held() is not None
 
-    def calls(self, backend: Backend) -> int:
-        """Of a block at most: its intermediate values have room."""
-        if self.lists >= 0:
-            return ALL_CALLS
-        return max(self.least, backend.block_bytes // max(1, self.itemsize * (self.width + self.out)))
+    def range_fields(self, backend: Backend) -> tuple[int, int, int, int, int]:
+        """`calls`, `itemsize`, `width`, `element_width` and `lists` of a `ProgramRange`: a block's values have room."""
+        itemsize, lists = self.itemsize, self.lists
+        rows = backend.block_bytes // max(1, itemsize * (self.width + self.out))
+        calls = max(self.least, rows) if lists < 0 else ALL_CALLS
+        return calls, itemsize, itemsize * self.width, itemsize * self.element_width, lists
 
 
 def arrays_of(parameters: Parameters) -> list[Any] | None:
