@@ -86,15 +86,16 @@ def compare(got, want, dtype="float32"):
         np.testing.assert_allclose(got[name], value, **tolerance, err_msg=name)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x in ("tagger", "encoder-decoder"))) for x in MODELS]
+)
 def test_models(cuda, name):
     """Forward alone, and back; in another order; again, when it has been recorded."""
     made = make(name, cuda)
     want = on_cpu(name)
     outputs = {key: want[key] for key in want if key.isdecimal() or key == "loss"}
-    for _ in range(3):
-        compare(results(made, backward=False), outputs)
-    for _ in range(3):
+    compare(results(made, backward=False), outputs)
+    for _ in range(4):
         compare(results(made), want)
     compare(results(made, policy="agenda"), want)
     cuda.synchronize()

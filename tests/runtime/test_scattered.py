@@ -17,12 +17,10 @@ VIEWS = {
     "three axes": (lambda x: eb.transpose(x, (2, 0, 1))[::-1], (2, 3, 2)),
     "one by one": (lambda x: x.T, (1, 1)),
 }
-# Which of the nodes that are viewed the batch's nodes read: in order, one for all, at a distance, any, some twice.
+# Which of the nodes that are viewed the batch's nodes read.
 READ = {
-    "in order": [1, 2, 3],
     "one for all": [2, 2, 2, 2],
     "at a distance": [0, 2, 4],
-    "anywhere": [3, 0, 4],
     "some twice": [3, 0, 3, 4, 0, 3],
 }
 
