@@ -19,29 +19,9 @@ def numeric(function, x, step=1e-6):
     return found
 
 
-def numeric_gradients(model, loss):
-    """By name, the gradients of the parameters of a float64 model; `loss()` is a number."""
-    found = {}
-    for parameter in model:
-        value = parameter.value()
-
-        def changed(x, parameter=parameter):
-            parameter.set_value(x)
-            return loss()
-
-        found[parameter.name] = numeric(changed, value)
-        parameter.set_value(value)
-    return found
-
-
 def compare(model, wants, rtol=1e-6, atol=1e-8):
     """Compare the gradients that parameters have."""
     for parameter in model:
         np.testing.assert_allclose(
             on_host(parameter.grad()), wants[parameter.name], rtol=rtol, atol=atol, err_msg=parameter.name
         )
-
-
-def check_parameters(model, loss, rtol=1e-6, atol=1e-8):
-    """Compare the gradients that the parameters of a float64 model have with those of `loss()`, a number."""
-    compare(model, numeric_gradients(model, loss), rtol, atol)

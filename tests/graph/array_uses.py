@@ -7,7 +7,6 @@ from edbatch.graph.expression_array import ExpressionArray
 
 #: How far gradients may be off, which are added up in another order.
 BITS = {"float32": 1e-5, "float64": 1e-13}
-POLICIES = ["none", "depth", "agenda", "sufficient", "critical-path"]
 
 
 def part(x, *key):

@@ -10,10 +10,6 @@ torch = pytest.importorskip("torch")
 LENGTHS = [1, 2, 5, 2, 9, 30]
 
 
-def vectors(random, n, size):
-    return [random.normal(size=size) for _ in range(n)]
-
-
 @pytest.mark.parametrize(
     ("how", "dtype", "far"),
     [("one node", "float32", 1e4), ("its parts", "float32", 1.0), ("in a cell", "float64", 1e4)],
