@@ -839,8 +839,8 @@ static PyObject *call_view(Caller *c, PyObject *const *args, size_t flags, PyObj
 }
 
 // Operands, arguments, of which the last may be left out, and perhaps an integer.
-static inline __attribute__((always_inline)) PyObject *call_node(Caller *c, PyObject *const *args, size_t flags, PyObject *names, int n_literals, int has_integer) {
-    int n = c->n, n_ids = 0;
+static PyObject *call_node(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+    int n = c->n, n_literals = c->literals, has_integer = c->has_integer, n_ids = 0;
     PyObject *slots[3 + LITERALS + 1], *const *all = args;
     if (names != NULL || PyVectorcall_NARGS(flags) != c->given) {
         if (!completed(c, args, PyVectorcall_NARGS(flags), names, slots)) return slowly(c->slow, args, flags, names);
@@ -870,14 +870,6 @@ static inline __attribute__((always_inline)) PyObject *call_node(Caller *c, PyOb
     if (found != NULL) return found;
     if (PyErr_Occurred()) return NULL;
     return slowly(c->slow, args, flags, names);
-}
-
-static PyObject *call_operands(Caller *c, PyObject *const *args, size_t flags, PyObject *names) { return call_node(c, args, flags, names, 0, 0); }
-
-static PyObject *call_index(Caller *c, PyObject *const *args, size_t flags, PyObject *names) { return call_node(c, args, flags, names, 0, 1); }
-
-static PyObject *call_fixed(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
-    return call_node(c, args, flags, names, c->literals, c->has_integer);
 }
 
 // A list of expressions of one graph: of one spec (LIST), or of those of an entry (PLACE).
@@ -928,7 +920,7 @@ static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     c->slow = Py_NewRef(slow);
     c->names = Py_NewRef(names);
     c->standard = Py_NewRef(standard);
-    c->vectorcall = (vectorcallfunc)(kind >= LIST ? call_list : kind == VIEW ? call_view : literals ? call_fixed : has_integer ? call_index : call_operands);
+    c->vectorcall = (vectorcallfunc)(kind >= LIST ? call_list : kind == VIEW ? call_view : call_node);
     return (PyObject *)c;
 }
 
