@@ -14,7 +14,6 @@ from edbatch.kernels.tables import INTEGER_BYTES as INDEX
 from edbatch.kernels.tables import (
     PLACE,
     Integers,
-    Listed,
     Rows,
     Sources,
     adding,
@@ -37,16 +36,6 @@ def _kernel(gpu: np.ndarray, kernel: int, step: np.void, given: np.ndarray, inte
         groups(gpu, kernel, items * step["groups"], lanes, given)
     else:
         each_entry(gpu, kernel, items, entries, given)
-
-
-@compiled
-def _move(gpu: np.ndarray, moves: np.ndarray, count: int, source: Listed, target: Listed, n: int) -> int:
-    return note(moves, count, source, target, n)
-
-
-@compiled
-def _flush(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
-    gather(gpu, moves, count)
 
 
 @compiled
@@ -77,8 +66,8 @@ run_batches = interpreter(
         multiply_each=multiply_each,
         kernel=_kernel,
         each_entry=each_entry,
-        move=_move,
-        flush=_flush,
+        move=note,
+        flush=gather,
         add_groups=_add_groups,
         notes=True,
     )

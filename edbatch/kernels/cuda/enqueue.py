@@ -55,8 +55,8 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
 
 
 @compiled
-def note(moves: np.ndarray, at: int, source: Listed, target: Listed, n: int) -> int:
-    """Note a move of n rows of the target's width; returns the number of moves."""
+def note(gpu: np.ndarray, moves: np.ndarray, at: int, source: Listed, target: Listed, n: int) -> int:
+    """Note a move of n rows of the target's width for `gather`; returns the number of moves."""
     read, written = source.rows, target.rows
     moves[at, 0], moves[at, 1], moves[at, 2], moves[at, 3] = read.address, read.stride // WORD, source.list, target.list
     moves[at, 4], moves[at, 5], moves[at, 6] = n, written.address, written.stride // WORD

@@ -22,7 +22,7 @@ def copy(backend):
     source, target = (backend.from_host(x) for x in (np.arange(4, dtype=np.float32), np.zeros(4, np.float32)))
     moves = np.empty((enqueue.MOVES + 1, enqueue.MOVE), np.int64)
     there, here = (Listed(Rows(backend.address(x), 16, 16), 0) for x in (source, target))
-    enqueue.note(moves, 0, there, here, 1)
+    enqueue.note(backend._gpu, moves, 0, there, here, 1)
     enqueue.gather(backend._gpu, moves, 1)
     calls.check(backend._gpu)
     return backend.to_host(target)

@@ -47,7 +47,7 @@ def moved(launches, *shapes):
     moves = np.zeros((len(shapes) + enqueue.MOVES, enqueue.MOVE), np.int64)
     for at, (n, width) in enumerate(shapes):
         rows = Listed(Rows(0, 4 * width, 4 * width), 0)
-        enqueue.note(moves, at, rows, rows, n)
+        enqueue.note(moves[0], moves, at, rows, rows, n)
     return launched(launches, enqueue.gather, moves, len(shapes))
 
 

@@ -52,6 +52,6 @@ def test_every_entry_is_reached_once(cuda, width):
         source, moved = backend.from_host(ones, "C"), backend.from_host(np.zeros_like(ones), "C")
         moves = np.empty((enqueue.MOVES + 1, enqueue.MOVE), np.int64)
         there, here = (Listed(Rows(backend.address(x), 4 * width, 4 * width), 0) for x in (source, moved))
-        enqueue.note(moves, 0, there, here, n)
+        enqueue.note(backend._gpu, moves, 0, there, here, n)
         enqueue.gather(backend._gpu, moves, 1)
         np.testing.assert_array_equal(backend.to_host(moved), ones)
