@@ -74,10 +74,9 @@ class Backward:
     def run(self) -> None:
         """Compute the gradients of values that lead to parameters, and add them to the parameters'."""
         self._compute(False, ())
-        with np.errstate(all="ignore"), signals_deferred():  # what overflows is infinite, as everywhere else
+        with signals_deferred():
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.
-            for plan in self.plans:
-                self._add_to_parameters(plan, unless_frozen)
+            self._add_to_parameters(unless_frozen)
             if (run := ForeignRun.current) is not None and run.at_end:
                 with allow_reentry():
                     run.end()
@@ -94,9 +93,7 @@ class Backward:
         several = [(spec, np.array(ids, np.int64)) for spec, ids in asked.ids.items()]
         wanted = [node for _, ids in several for node in self._of_expressions.made(ids)[0].tolist()]
         self._compute(False, wanted)
-        with np.errstate(all="ignore"):
-            for plan in self.plans:
-                self._add_to_parameters(plan, asked.gatherer)
+        self._add_to_parameters(asked.gatherer)
         for spec, ids in several:
             asked.found[spec] = self._of_expressions.rows(ids, spec, self.sets)
 
@@ -173,17 +170,19 @@ class Backward:
                 lambda at: check_batch(plan, plan.plan.tables, at, graph, gradients),
             )  # fmt: skip
 
-    def _add_to_parameters(self, plan: BackwardPlan, gatherer: Gatherer) -> None:
+    @np.errstate(all="ignore")  # what overflows is infinite, as everywhere else
+    def _add_to_parameters(self, gatherer: Gatherer) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
-        table = self._graph.table
-        for one in plan.left:
-            rows = self.gradients.flat(one.arena, one.first, one.n).reshape(one.n, one.how.width)
-            add_terms(one, rows, self._graph, gatherer)
-        for kind, row, n in plan.parameters:
-            type = table.bound[kind]
-            parameter = gatherer(parameter_of(type.type.attributes[0][1]))
-            if parameter is not None:
-                add_sum(parameter, self.gradients.of(type.window)[row : row + n], table.backend)
+        table, gradients = self._graph.table, self.gradients
+        for plan in self.plans:
+            for one in plan.left:
+                rows = gradients.flat(one.arena, one.first, one.n).reshape(one.n, one.how.width)
+                add_terms(one, rows, self._graph, gatherer)
+            for kind, row, n in plan.parameters:
+                type = table.bound[kind]
+                parameter = gatherer(parameter_of(type.type.attributes[0][1]))
+                if parameter is not None:
+                    add_sum(parameter, gradients.of(type.window)[row : row + n], table.backend)
 
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The gradients [n, *shape] with respect to expressions of one spec."""
