@@ -21,8 +21,11 @@ from tests.graph.test_ops import CASES, one_of_each
 from tests.kernels import nvrtc
 from tests.runtime import test_edges
 
-# Comparisons have no gradient.
-pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
+# Comparisons have no gradient; and every case makes cells of its own, however many cases there are.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient"),
+    pytest.mark.filterwarnings("ignore:cell .* has been made and traced"),
+]
 CAPABILITIES = [70, 80, 90, 100] if sys.platform != "darwin" else []  # NVIDIA makes no compiler for macOS
 
 
