@@ -172,6 +172,8 @@ class _Line:
         if polynomials is None:
             return NOTHING
         exactly = _values(polynomials, at - origin)
+        if polynomials.dtype == np.int64:
+            return made_of(form, exactly)
         integers = np.rint(exactly)
         return (
             made_of(form, integers.astype(np.int64)) if np.abs(exactly - integers).max(initial=0) < ALMOST else NOTHING
@@ -189,7 +191,8 @@ def _fitted(samples: list[Sample], origin: int) -> np.ndarray | None:
     found = np.stack([first - slope * a + bend * a * b, slope - bend * (a + b), bend])
     if any(np.abs(_values(found, one.at - origin) - one.integers).max(initial=0) >= ALMOST for one in samples):
         return None
-    return found
+    whole = np.rint(found)
+    return whole.astype(np.int64) if (whole == found).all() else found
 
 
 def _values(polynomials: np.ndarray, x: int) -> np.ndarray:
