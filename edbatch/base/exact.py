@@ -92,6 +92,6 @@ def literal(value: Any, depth: int = 3) -> Hashable:
     if kind is float:
         return kind, _bits_of(value)
     if kind is slice:
-        parts = literal((value.start, value.stop, value.step), depth)
-        return parts and (kind, parts)
+        ends = literal((value.start, value.stop, value.step), depth)
+        return ends and (kind, ends)
     return exact(value) if isinstance(value, np.number) else None

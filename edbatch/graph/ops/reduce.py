@@ -149,9 +149,13 @@ def _root(x: Expression) -> Expression:
     return sqrt(x + zero) - zero
 
 
+def _to_the_largest(g: Any, out: Any, x: Any, axes: Axis) -> Any:
+    return to_the_largest(g, out, x, lambda y: sum(y, axes, keepdims=True))
+
+
 _sum_over = _reduction("sum", lambda g, out, x, axes: g)
-_max_over = _reduction("max", lambda g, out, x, axes: to_the_largest(g, out, x, partial(sum, axis=axes, keepdims=True)))
-_min_over = _reduction("min", lambda g, out, x, axes: to_the_largest(g, out, x, partial(sum, axis=axes, keepdims=True)))
+_max_over = _reduction("max", _to_the_largest)
+_min_over = _reduction("min", _to_the_largest)
 _mean_over = _written("mean", _mean)
 _logsumexp_over = _written("logsumexp", _logsumexp)
 

@@ -25,8 +25,9 @@ PRODUCTS = ("matmul", "affine", "matmul_stack")
 
 def rows_for_steps(body: Body) -> Body:
     """Copy, once a call, what products, and the row of the result, are made of and does not lie in rows."""
-    copies = any(_may_copy(node) for node in body.nodes)
-    if not copies and all(is_contiguous(body.nodes, value) for value in body.outputs):
+    if not any(_may_copy(node) for node in body.nodes) and all(
+        is_contiguous(body.nodes, value) for value in body.outputs
+    ):
         return body
     copies: dict[Value, Value] = {}
 
