@@ -1,5 +1,7 @@
 """What `==` takes for equal and is not never shares a kernel, a constant, a view, a trace or a type."""
 
+import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,10 +39,21 @@ def test_equal_values_of_other_types_or_bits_are_other_keys(values):
     assert len({literal(value) for value in literals}) == len({literal([value]) for value in literals}) == len(literals)
 
 
+@pytest.mark.parametrize("value", [3, 0.0, -0.0, 0.1, math.nan, True, None, "a", (1, (2.0, None)), Settings(0.5)])
+def test_a_key_is_equal_to_itself_made_again(value):
+    assert exact(value) == exact(value)
+    assert hash(exact(value)) == hash(exact(value))
+
+
 def test_literals_are_numbers_text_and_lists():
     assert literal(([1, 2], 0.5)) == literal(([1, 2], 0.5))
     assert len({literal(value) for value in ([1], (1,), [True], [1.0], [(1,)], [0.0], [-0.0])}) == 7
     assert literal(np.ones(2)) is literal([object()]) is literal(Settings(0.5)) is literal([[[[[1.0]]]]]) is None
+
+
+def test_lists_are_no_keys():
+    with pytest.raises(TypeError):
+        exact((1, [2]))
 
 
 def test_what_is_told_by_kinds_is_told_apart():
@@ -94,6 +107,36 @@ def test_attributes_of_both_signs():
     assert len(types) == 2
     assert np.signbit(values).tolist() == [True, False, True]  # -1 times the slope
     assert clipped.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_keyword_arguments_of_cells(order):
+    @eb.cell
+    def f(x, *, k):
+        return x * (4.0 if k is True else 3.0 if type(k) is float else 2.0)
+
+    @eb.cell
+    def over(x, *, settings):
+        return x / settings.rate
+
+    given = [(1, 2.0, 0.0), (1.0, 3.0, -0.0), (True, 4.0, 0.0)]
+    with eb.Graph(policy="none"):
+        for k, factor, rate in (given[at] for at in order):
+            assert f(eb.input([1.0]), k=k).value().item() == factor
+            assert over(eb.input([1.0]), settings=Settings(rate)).value().item() == math.copysign(math.inf, rate)
+
+
+def test_indices_are_not_confused_with_slices():
+    with eb.Graph(policy="none"):
+        x = eb.input(np.arange(20.0).reshape(5, 4))
+        vector = x[0]
+        assert x[1:3].value().tolist() == [[4, 5, 6, 7], [8, 9, 10, 11]]
+        assert x[1, 3].value() == 7
+        assert x[1:3].shape == (2, 4)
+        with pytest.raises(EdBatchError):
+            vector[1, 3]
+        assert x[:2].shape == (2, 4)
+        assert x[None:2].shape == (2, 4)
 
 
 WRONG = {

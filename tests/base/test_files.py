@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from edbatch.base.files import write_atomically
+from edbatch.errors import EdBatchError
 from tests.interrupts import Interrupt
 
 WRITING = """
@@ -94,3 +95,16 @@ def test_a_new_file_is_as_the_mask_wants_it_which_other_threads_do_not_notice(tm
     finally:
         os.umask(before)
     assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o640
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(EdBatchError, match="it is no file, and would be replaced"):
+            write_atomically(tmp_path / name, "data")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_a_path_without_a_meaning_to_the_system_is_refused():
+    with pytest.raises(EdBatchError, match=r"'m\\x00': no path \(it holds a character that no path can\)"):
+        write_atomically("m\0", "data")

@@ -1,7 +1,13 @@
 """`edbatch demo`: one table and one picture of what policies do."""
 
 import re
+import sys
 
+import numpy as np
+
+import edbatch as eb
+from edbatch.base import drawing
+from edbatch.base.lazy import LazyModule
 from edbatch.cli import demo
 from edbatch.models.workloads import WORKLOADS
 from tests.pages import README
@@ -41,3 +47,27 @@ def test_what_it_says_is_so(edbatch, monkeypatch, tmp_path):
     assert (trees[4], tagger[4]) == (1, 1)
     assert 1 <= lattices[4] <= lattices[3]
     assert max(map(len, out.splitlines())) <= 100
+
+
+def test_values_that_differ_are_a_fault(fails, monkeypatch, tmp_path):
+    forward = eb.forward
+
+    def wrong(outputs):
+        return forward(outputs) + np.float32(outputs[0].graph.policy.name == "agenda")
+
+    monkeypatch.setattr(eb, "forward", wrong)
+    path = tmp_path / "picture.svg"
+    said = fails("demo", "--samples", 1, "--hidden", 4, "--svg", path)
+    assert said == "trees: agenda is 1.0e+00 from unbatched; this is a fault"
+    assert not path.exists()
+
+
+def test_without_a_library_that_draws_the_table_is_there(edbatch, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setattr(drawing, "figures", LazyModule("matplotlib.figure"))
+    status, out, _ = edbatch("demo", "--samples", 1, "--hidden", 4)
+    assert status == 0
+    assert "batches / bound" in out
+    assert "no picture: edbatch-demo.svg: Matplotlib is not installed; expected pip install 'edbatch[plot]'" in out
+    assert not list(tmp_path.iterdir())

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from edbatch.cli import run as command
+from edbatch.compiling import compiled
 from edbatch.data.dependencies import random_dependencies, write_conllu
 from edbatch.data.lattices import random_lattices, write_lattices
 from edbatch.data.parallel import random_parallel, write_parallel
@@ -54,6 +56,17 @@ def test_json(edbatch_json, trees, tmp_path):
         assert {"construction", "scheduling", "planning", "execution", "reading"} <= set(row["seconds"])
 
 
+def test_nothing_that_is_timed_is_interpreted(edbatch, trees, monkeypatch):
+    """As it would be with an empty cache, as long as compiling does not pay."""
+    patience = []
+    monkeypatch.setattr(
+        command, "_measured", lambda *args, run=command._measured: (patience.append(compiled.PATIENCE), run(*args))[1]
+    )
+    assert edbatch("run", "tree-lstm", "--data", trees, *SMALL)[0] == 0
+    assert set(patience) == {-1.0}
+    assert compiled.PATIENCE > 0
+
+
 def test_on_a_gpu(edbatch, edbatch_json, trees, cuda):
     results = [
         edbatch_json("run", "tree-lstm", "--data", trees, *SMALL, "--device", name) for name in ("cpu", cuda.name)
@@ -65,6 +78,21 @@ def test_on_a_gpu(edbatch, edbatch_json, trees, cuda):
     status, _, err = edbatch("run", "tree-lstm", "--device", "gpu")
     assert status == 2
     assert err == 'edbatch: error: device \'gpu\': expected "cpu", "cuda" or "cuda:1"\n'
+
+
+def test_predictions_do_not_depend_on_policy_or_batch_size(edbatch_json, trees, tmp_path):
+    outs = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
+    edbatch_json("run", "tree-lstm", "--data", trees, *SMALL, "--out", outs[0])
+    edbatch_json("run", "tree-lstm", "--data", trees, *SMALL, "--out", outs[1], "--policy", "none")
+    edbatch_json("run", "tree-lstm", "--data", trees, "--hidden", 4, "--out", outs[2], "--policy", "depth")
+    read = [[line.split() for line in out.read_text().splitlines()] for out in outs]
+    assert len(read[0]) == 10
+    for label, probability in read[0]:
+        assert label in "01234"
+        assert 0.2 <= float(probability) <= 1
+    for other in read[1:]:
+        assert [label for label, _ in other] == [label for label, _ in read[0]]
+        assert [float(p) for _, p in other] == pytest.approx([float(p) for _, p in read[0]], abs=2e-6)
 
 
 @pytest.mark.parametrize(

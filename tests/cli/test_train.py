@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.cli import train
 from edbatch.data.programs import random_programs, write_programs
 from edbatch.data.trees import random_trees, write_trees
+from edbatch.models.workloads import WORKLOADS, get_workload
 from scripts import ROOT
 
 TINY = ("--limit", 20, "--hidden", 4, "--batch-size", 4, "--epochs", 3, "--lr", 0.02)  # 5 mini-batches an epoch
@@ -118,7 +120,7 @@ def test_files(edbatch, trees, tmp_path):
     status, out, err = edbatch("train", "tree-rnn", "--data", trees, "--skip-bad", "--hidden", 4, "--epochs", 1)
     assert status == 0
     assert "10 trees to learn from, 2 to measure on" in out
-    assert "skipped 1 of 13 trees, malformed" in err
+    assert "skipped 1 malformed of 13 trees" in err
 
 
 def test_samples_without_labels_are_left_out(edbatch, tmp_path):
@@ -132,6 +134,22 @@ def test_samples_without_labels_are_left_out(edbatch, tmp_path):
     assert status == 0
     assert "5 questions to learn from, 1 to measure on" in out
     assert "left out 2 questions without labels" in out
+
+
+def test_what_is_measured():
+    """Against probabilities that were computed one sample at a time."""
+    workload = get_workload("tree-rnn")
+    samples, numbered = workload.labelled(workload.generate(5, 0))
+    network = workload.network(eb.ParameterCollection(seed=0), *numbered.sizes, 4)
+    found = train.measured(workload, network, samples, batch_size=2)
+    losses, right = [], []
+    for inputs, labels in samples:
+        with eb.Graph(policy="none"):
+            values = eb.forward(workload.probabilities(network, inputs))
+        losses += [-np.log(value[label]) for value, label in zip(values, labels, strict=True)]
+        right.append(values[-1].argmax() == labels[-1])
+    assert found["held-out loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert found["held-out accuracy"] == pytest.approx(np.mean(right))
 
 
 def test_a_folder_that_holds_a_run(edbatch, fails, tmp_path):
@@ -186,3 +204,19 @@ def test_a_trained_model_predicts_what_training_measured(edbatch_json, edbatch, 
     assert text.startswith(f"tree-rnn, hidden size 4, as {tmp_path / 'run'} has it")
     assert len(out.read_text().splitlines()) == 7
     assert edbatch(*TRAINED, "--data", train, "--held-out", dev, "--save", tmp_path / "run", "--resume")[0] == 0
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_samples_are_numbered_as_those_before(name):
+    """By what JSON has kept; others have the same sizes and labels."""
+    workload = get_workload(name)
+    found = workload.generate(8, 0)
+    known = json.loads(json.dumps(workload.know(found)))
+    again, first = workload.number(found, known), workload.number(found)
+    assert (again.sizes, again.labels) == (first.sizes, first.labels)
+    np.testing.assert_equal(again.samples, first.samples)
+    part = workload.number(found[2:4], known)
+    assert part.sizes == first.sizes
+    if name not in ("pointer-decoder", "module-network"):  # labels are points; pictures go by place
+        assert part.labels == first.labels
+        np.testing.assert_equal(part.samples, first.samples[2:4])

@@ -96,6 +96,29 @@ def test_a_changed_callee_in_another_file_changes_its_callers():
     assert fingerprint(caller_of(1)) != fingerprint(caller_of(2))
 
 
+FUNCTION = "from edbatch.compiling.compiled import compiled\n@compiled\ndef f(x):\n    return x + 1\n"
+CLASS = "from typing import NamedTuple\nclass Pair(NamedTuple):\n    a: int\n    b: int\n"
+
+
+def test_what_moved_to_another_module_is_another_function(folder):
+    """Another version of EdBatch may have left files that name modules which are gone."""
+    for name in ("old_home", "new_home"):
+        assert module_of(FUNCTION, name).f(1) == 2
+        del sys.modules[name]
+    assert len(list(folder.glob("*.bin"))) == 2
+
+
+def test_an_argument_of_a_class_that_moved_makes_another_version(folder):
+    @compiled
+    def total(pair):
+        return pair.a + pair.b
+
+    for name in ("old_class", "new_class"):
+        assert again(total)(module_of(CLASS, name).Pair(1, 2)) == 3
+        del sys.modules[name]
+    assert len(list(folder.glob("*.bin"))) == 2
+
+
 @pytest.mark.parametrize(("one", "other"), [("0.0", "-0.0"), ("1", "True"), ("1", "1.0"), ("(1, 2)", "(1, 2.0)")])
 def test_constants_are_compared_exactly(one, other):
     sources = (f"A = {value}\ndef f():\n    return A\n" for value in (one, other))
@@ -186,6 +209,13 @@ def test_a_damaged_file_is_said_once_and_worked_around(folder, monkeypatch, dama
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert again(function)(1) == 6
+
+
+def test_a_folder_that_cannot_be_written_is_said_and_worked_around(folder):
+    folder.parent.mkdir()
+    folder.write_text("a file where the folder should be")
+    with pytest.warns(EdBatchWarning, match="compiled anew"):
+        assert plus_five()(1) == 6
 
 
 def test_a_full_disk_is_said_and_worked_around(folder, monkeypatch):

@@ -1,10 +1,14 @@
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edbatch.policy import Heuristic, lower_bound
+from edbatch.errors import EdBatchError
+from edbatch.policy import Heuristic, TypedGraph, lower_bound
 from edbatch.policy.heuristics import RULES
+from tests.policy.exact import minimum_batches
 
 
 def ancestors(graph):
@@ -112,6 +116,12 @@ def test_critical_path_lowers_the_bound_and_takes_most_work_ahead(random_graph, 
         remaining[batch] = False
 
 
+def test_more_than_64_types_are_no_special_case(random_graph):
+    names = [f"t{index}" for index in range(130)]
+    graph = random_graph(7, 400, 130, names)
+    check_rule(graph, Heuristic("sufficient").schedule(graph), ratio_rule(graph, ancestors(graph)))
+
+
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), types=st.integers(1, 6))
 def test_agendas_take_the_smallest_average_depth(random_graph, seed, types):
@@ -128,6 +138,31 @@ def test_depth_batches_each_type_at_each_depth(random_graph):
         schedule = Heuristic("depth").schedule(graph)
         assert len(schedule) == len(set(zip(depth.tolist(), graph.types.tolist(), strict=True)))
         assert all(len(set(depth[batch])) == 1 for batch in schedule.batches())
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
+def test_all_small_graphs_of_two_types(nodes):
+    """The rule is one batch above the fewest at most, and seldom."""
+    pairs = list(combinations(range(nodes), 2))
+    above = []
+    for edges in product((False, True), repeat=len(pairs)):
+        operands = [[u for (u, v), on in zip(pairs, edges, strict=True) if on and v == node] for node in range(nodes)]
+        for types in product("ab", repeat=nodes - 1):
+            graph = TypedGraph.from_lists(["a", *types], operands)
+            best = minimum_batches(graph)
+            above.append(len(Heuristic("critical-path").schedule(graph)) - best)
+    assert max(above) <= 1
+    assert sum(above) < 0.02 * len(above)
+
+
+def test_an_empty_graph_needs_no_batches():
+    empty = TypedGraph.checked([], [0], [], [])
+    assert [len(Heuristic(name).schedule(empty)) for name in RULES] == [0] * len(RULES)
+
+
+def test_bad_names_say_what_is_there():
+    with pytest.raises(EdBatchError, match="no policy is named 'deep'; there are depth, agenda"):
+        Heuristic("deep")
 
 
 @pytest.mark.parametrize("family", ["treenn", "mvrnn", "bilstm"])

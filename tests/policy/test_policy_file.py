@@ -4,6 +4,7 @@ import pytest
 
 from edbatch.errors import EdBatchError
 from edbatch.policy import FSM, Heuristic, TypedGraph, get_policy, learn
+from edbatch.policy.policy_file import VERSION
 
 
 @pytest.fixture
@@ -36,6 +37,12 @@ def test_a_learned_heuristic_keeps_its_training(saved, tmp_path):
     Heuristic("agenda", training).save(tmp_path / "agenda.json")
     loaded = get_policy(tmp_path / "agenda.json")
     assert (loaded.name, loaded.training) == ("agenda", training)
+
+
+def test_the_file_names_its_types(saved):
+    _, _, content = saved
+    assert content["edbatch_policy"] == VERSION
+    assert set(content["states"][0]["frontier"]) <= set(content["types"])
 
 
 TRAINING = {
@@ -99,7 +106,27 @@ def test_each_fault_is_named_with_the_file(saved, edit, message):
     assert str(error.value).startswith(str(path))
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"edbatch_policy": 1, "kind": "fsm", "enc', "not a policy file"),
+        ('{"edbatch_policy": 1, "kind": "fsm", "states": ' + "[" * 100_000, "not a policy file: maximum recursion"),
+    ],
+    ids=["half", "deep"],
+)
+def test_files_that_are_no_json(tmp_path, text, message):
+    path = tmp_path / "policy.json"
+    path.write_text(text)
+    with pytest.raises(EdBatchError, match=message):
+        get_policy(path)
+
+
 def test_a_rule_that_is_gone_is_named(tmp_path):
     path = change({"edbatch_policy": 1, "kind": "heuristic", "name": "lost"}, tmp_path / "lost.json")
     with pytest.raises(EdBatchError, match="no policy is named 'lost'"):
         get_policy(path)
+
+
+def test_a_folder_that_is_missing_is_reported(saved, tmp_path):
+    with pytest.raises(EdBatchError, match="cannot be written"):
+        saved[0].save(tmp_path / "nowhere" / "policy.json")

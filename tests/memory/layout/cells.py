@@ -106,6 +106,11 @@ def moved_by(variables, ops, order):
     return total
 
 
+def least_moved(variables, ops):
+    """The least that any order of the variables moves."""
+    return min(moved_by(variables, ops, order) for order in permutations(range(len(variables))))
+
+
 def random_case(rng, n, n_ops, widest=4, repeats=0.0):
     """Operations over random variables; with probability `repeats`, an operand draws with replacement."""
     variables = [Variable(f"v{i}", rng.choice((1, 1, 2, 3))) for i in range(n)]

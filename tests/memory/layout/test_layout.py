@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edbatch.memory.layout import BatchedOp, Reach, Variable, lay_out, plan_layout
 from edbatch.memory.layout.layout import NAMED
-from tests.memory.layout.cells import CELLS, moved_by, paper_figure_3, random_case
+from tests.memory.layout.cells import CELLS, Cell, least_moved, moved_by, names, paper_figure_3, random_case
 
 
 def check(variables, ops, layout):
@@ -54,6 +54,17 @@ def test_cells_copy_nothing(name):
     assert (layout.moved, layout.cheapest) == (0, True)
     assert moved_by(cell.variables, cell.ops, layout.order) == 0
     check(cell.variables, cell.ops, layout)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_small_cases_move_little_and_the_least_where_nothing_conflicts(seed):
+    rng = random.Random(seed)
+    variables, ops = random_case(rng, rng.randint(3, 6), rng.randint(1, 5), repeats=0.2)
+    layout = plan_layout(variables, ops)
+    check(variables, ops, layout)
+    check_little(layout, least_moved(variables, ops))
+    assert layout.moved == moved_by(variables, ops, layout.order)
+    assert layout.cheapest != any("conflicts" in why for why in layout.stopped_by)
 
 
 def check_little(layout, least):
@@ -125,6 +136,31 @@ def test_of_conflicting_operands_the_one_that_moves_the_least_yields():
         BatchedOp("i", (3, 0), ()),
     ]
     assert plan_layout(variables, cycle).moved == 11
+
+
+def test_an_operand_that_repeats_some_variables_is_a_gather_and_stops_nothing():
+    cell = Cell()
+    gates = "i o f u"
+    cell.op(
+        "matmul",
+        f"{names('x', gates)} {names('h', gates)}",
+        f"{names('W_', gates)} {names('U_', gates)}",
+        "x x x x h h h h",
+    )
+    cell.op("add", names("s", gates), names("x", gates), names("h", gates))
+    layout = plan_layout(cell.variables, cell.ops)
+    verdicts = zip(layout.verdicts, layout.stopped_by, strict=True)
+    gathers = [(one.slot, one.moved, why) for one, why in verdicts if one.reach is Reach.GATHER]
+    assert gathers == [(1, 8 * 64, "repeats x, h")]
+    check(cell.variables, cell.ops, layout)
+
+
+def test_spaces_are_apart():
+    variables = [Variable("a", 1), Variable("w", 1, "parameters"), Variable("b", 1), Variable("v", 1, "parameters")]
+    layout = plan_layout(variables, [BatchedOp("f", (0, 2), ((3, 1), (0, 1)))])
+    assert sorted(layout.offsets) == [0, 0, 1, 1]
+    assert [verdict.reach.value for verdict in layout.verdicts] == ["view", "view", "gather"]
+    assert layout.stopped_by == ("", "", "lies in several spaces: parameters, row")
 
 
 def test_what_is_not_met_says_what_stands_against_it():

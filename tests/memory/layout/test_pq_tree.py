@@ -1,4 +1,6 @@
+import inspect
 import random
+import sys
 from copy import copy
 from itertools import permutations, product
 from math import factorial
@@ -57,6 +59,15 @@ def test_orders_are_those_of_brute_force(case):
     check_against_brute_force(*case)
 
 
+def test_every_sequence_of_small_subsets_of_five():
+    """All pairs and triples in a thousand orders: every template meets every other."""
+    rng = random.Random(0)
+    small = [s for s in range(1, 32) if 2 <= s.bit_count() <= 4]
+    for _ in range(1000):
+        masks = rng.sample(small, 6)
+        check_against_brute_force(5, [[i for i in range(5) if mask >> i & 1] for mask in masks])
+
+
 def planted(n, rows, seed, longest):
     """Intervals of a hidden order, each shuffled."""
     rng = random.Random(seed)
@@ -89,6 +100,37 @@ def check_planted(n, rows):
 @pytest.mark.parametrize("seed", range(3))
 def test_planted_consecutive_ones_are_found(n, rows, longest, seed):
     check_planted(n, planted(n, rows, seed, longest))
+
+
+@pytest.fixture
+def shallow():
+    """In the test, calls may be 100 deep."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    yield
+    sys.setrecursionlimit(before)
+
+
+def test_deep_trees_do_not_recurse(shallow):
+    chain = PQTree(range(300))
+    for size in range(2, 300):
+        assert chain.reduce(range(size))
+    assert str(chain).count("{") == 299
+    assert copy(chain).frontier() == chain.frontier()
+    assert chain.reduce([0, 299])  # from the innermost leaf to the outermost: all levels become one Q node
+    assert [node.kind for node in chain.nodes].count("Q") == 1
+    assert not chain.reduce([5, 299])
+
+
+def test_small_sets():
+    assert PQTree([]).frontier() == []
+    assert PQTree([]).reduce([])
+    one = PQTree(["x"])
+    assert (str(one), one.frontier()) == ("PQTree(x)", ["x"])
+    assert one.reduce(["x"])
+    two = PQTree("ab")
+    assert two.reduce("ab")
+    assert str(two) == "PQTree({a b})"
 
 
 def test_a_copy_is_independent():
