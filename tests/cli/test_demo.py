@@ -58,7 +58,7 @@ def test_values_that_differ_are_a_fault(fails, monkeypatch, tmp_path):
     monkeypatch.setattr(eb, "forward", wrong)
     path = tmp_path / "picture.svg"
     said = fails("demo", "--samples", 1, "--hidden", 4, "--svg", path)
-    assert said == "trees: agenda is 1.0e+00 from unbatched; this is a fault"
+    assert said == "trees: agenda differs from unbatched by 1.0e+00; please report it"
     assert not path.exists()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch import EdBatchError
 from edbatch.distributed import train
 from edbatch.distributed.cluster import WorkerLost
 from edbatch.distributed.team import Team
@@ -76,6 +77,14 @@ def test_workers_killed_in_the_middle_of_a_step(one_cluster, tmp_path, whole, nu
     assert difference(started(tmp_path), whole) < 1e-5  # of the checkpoint
 
 
+def test_an_error_of_losses(one_cluster, tmp_path):
+    run = started(tmp_path, losses="failing", policy="sufficient")
+    with pytest.raises(EdBatchError, match=r"^train: losses of sample \d+: KeyError: 2") as error:
+        list(train(run, 1))
+    assert "in failing" in error.value.__notes__[0]
+    assert (run.step, run.curve.losses) == (0, [])
+
+
 def test_a_worker_that_is_lost_while_another_is_replaced(one_cluster, tmp_path, whole, monkeypatch):
     run = started(tmp_path)
     training = train(run, 2, workers=2, timeout=120)
@@ -96,6 +105,42 @@ def test_a_worker_that_is_lost_while_another_is_replaced(one_cluster, tmp_path, 
     assert len(begun) == 4
 
 
+class Unreadable:
+    """Data of which one sample cannot be read."""
+
+    def __len__(self):
+        return 26
+
+    def __getitem__(self, at):
+        if at == 11:
+            raise OSError("the disk is gone")
+        return SAMPLES[at]
+
+
+def test_a_sample_that_cannot_be_read(one_cluster, tmp_path, whole):
+    run = started(tmp_path, data=Unreadable(), save_every=1, policy=whole.policy)
+    with pytest.raises(EdBatchError, match=r"^train: sample 11 cannot be read \(OSError: the disk is gone\)"):
+        list(train(run, 2))
+    again = started(tmp_path)
+    assert again.step == run.step
+    list(train(again, 2))
+    assert difference(again, whole) < 1e-5
+
+
+def test_what_cannot_be_pickled(one_cluster, tmp_path):
+    net, lock = Net(), threading.Lock()
+
+    def losses(samples):
+        with lock:
+            return net.losses(samples)
+
+    run = eb.Run(tmp_path, net.model, eb.SGD(net.model), losses, SAMPLES)
+    with pytest.raises(
+        EdBatchError, match=r"^train: the function of losses, with all that it refers to, cannot be pickled, .*lock"
+    ):
+        list(train(run, 1))
+
+
 def test_a_closure_and_a_lambda_are_sent(one_cluster, tmp_path):
     net = Net()
     run = eb.Run(
@@ -103,6 +148,15 @@ def test_a_closure_and_a_lambda_are_sent(one_cluster, tmp_path):
     )
     [figures] = train(run, 1, workers=3)
     assert np.isfinite(figures["loss"])
+
+
+def test_a_gradient_that_is_not_finite(one_cluster, tmp_path):
+    net = Net()
+    net.odd.set_value(np.full((4, 4), np.inf))
+    run = started(tmp_path, net)
+    with pytest.raises(EdBatchError, match=r"Adam.update: NaN or infinite gradient of"):
+        list(train(run, 1))
+    assert started(tmp_path / "b").step == 0
 
 
 PROGRAM = """
