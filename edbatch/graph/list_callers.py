@@ -71,7 +71,7 @@ def over(
             type = known[key]
         except (KeyError, TypeError):
             type = None
-        is_of_graph = other.graph is graph and (not op.singles or single.graph is graph)
+        is_of_graph = other.graph is graph and (not op.singles or getattr(single, "graph", None) is graph)
         if type is None or not is_of_graph or len(one) != len(other):
             attributes = tuple(attributes_of(single, argument).items())
             found = over_lists(op, (single,) * op.singles, (one, other), attributes)

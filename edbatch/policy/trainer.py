@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from edbatch.base.stopwatch import working_time
 from edbatch.policy.critical import Critical, new_critical
+from edbatch.policy.encodings import CRITICAL
 from edbatch.policy.frontier import new_frontier
 from edbatch.policy.fsm import FSM
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
@@ -23,7 +26,12 @@ CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the pape
 TEACHERS = RUN_TIME_RULES[:3]  # which run all that is ready of a type
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
+LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
+LEVELS = ("types", "pairs", "one")  # of changes of a table, coarse to fine: what helps in many states fits others, too
+MOST_PAIRED = 16  # types that are ready: their pairs are more than can be tried
 CERTAIN = 0.95  # times the rule's batches: what saves less of irregular graphs saves nothing of others like them
+
+Change = tuple[NDArray[np.intp], NDArray[np.int32]]  # states, and the position in each of the type to choose there
 
 
 class Exploration(NamedTuple):
@@ -153,17 +161,19 @@ class Trainer:
             self.count(arena.work / self.work)
             number += 1
             if number % CHECK_EVERY == 0:
-                known = table.copied()
+                known = table.copied(least_visits=LEAST_VISITS)
                 take_best(known)
                 self.candidates.append(self.check(known))
 
     def refine(self, episodes: int) -> None:
-        """Change what the best table chooses where the same types are ready, then in each state, while it helps."""
+        """Change what the best table chooses in many states at once, then in fewer, until nothing helps."""
         now, before = self.check(self.best.table.copied()), self.best.cost + 1
         while now.cost < before and not self.optimal:
             before = now.cost
-            for each in (False, True):
-                for states, positions in changes(now.table, now.met, each):
+            for level in LEVELS:
+                if not self.may_spend(len(self.arenas), episodes):
+                    return
+                for states, positions in changes(now.table, self.encoding, level, now.met):
                     choice = now.table.choice
                     kept = choice[states]
                     if not self.may_spend(len(self.arenas), episodes) or (kept == positions).all():
@@ -201,19 +211,26 @@ class Trainer:
         return fsm
 
 
-def changes(table: StateTable, met: Mapping[int, int], each: bool) -> list[tuple[np.ndarray, np.ndarray]]:
-    """List states, and the position in each of a type to choose there, the states first that were met most often.
+def changes(table: StateTable, encoding: int, level: str, met: Mapping[int, int]) -> list[Change]:
+    """List what to try in the states that are alike at a level, those first that were met most often.
 
     Args:
-        met: how often each state decided.
-        each: whether to try each state by itself, and not all in which the same types, with the same marks, are ready.
+        level: "types": states with the same types ready, and the same mark, are alike; "pairs": of those the ones where
+            more is ready of one type than of another; "one": none are.
+        met: how often each state decided; groups of states that never did are left out.
     """
-    groups: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
-    for state in met:
-        letters, mark = table.letters[table.start[state] : table.start[state + 1]].tolist(), int(table.mark[state])
-        alike = state if each else frozenset((letter, mark >> at & 1) for at, letter in enumerate(letters))
-        for at, letter in enumerate(letters):
-            groups[alike, letter].append((state, at))
-    ordered = sorted(groups.values(), key=lambda members: -sum(met[state] for state, _ in members))
-    columns = (zip(*members, strict=True) for members in ordered)
+    groups: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)  # by what is alike, and the type to choose
+    for number in range(int(table.size[0])):
+        letters = table.letters[table.start[number] : table.start[number + 1]].tolist()
+        mark: Hashable = int(table.mark[number])
+        if encoding >= CRITICAL:  # the types that are marked, whatever their places
+            mark = frozenset(letter for at, letter in enumerate(letters) if table.mark[number] >> at & 1)
+        if level == "pairs" and len(letters) > MOST_PAIRED:
+            continue
+        for types in combinations(letters, 2) if level == "pairs" else [letters]:
+            alike = number if level == "one" else (frozenset(letters), mark, types if level == "pairs" else None)
+            for letter in types:
+                groups[alike, letter].append((number, letters.index(letter)))
+    weights = {group: sum(met.get(number, 0) for number, _ in members) for group, members in groups.items()}
+    columns = (zip(*groups[one], strict=True) for one in sorted(groups, key=lambda one: -weights[one]) if weights[one])
     return [(np.array(states), np.array(positions, np.int32)) for states, positions in columns]

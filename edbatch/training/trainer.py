@@ -363,7 +363,7 @@ class Trainer:
 
     def _checked(self) -> list[Self]:
         """The optimizer of each group; hyper-parameters may have been set since the last update."""
-        alone = len(self.groups) == 1 == len(self.groups[0]) and self.steps.__class__ is int and self.steps >= 0
+        alone = len(self.groups) == 1 == len(self.groups[0]) and self.steps.__class__ is int and not self.steps >> 62
         if alone and self._checked_fields is not None and all(map(is_, self._fields(self), self._checked_fields)):
             return [self]
         optimizers = [self._with(group) for group in self.groups]

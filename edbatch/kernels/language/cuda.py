@@ -52,9 +52,9 @@ def source_of(kernel: Kernel, name: str = "kernel") -> str:
             const long long x0 = column;
             const float* const p0 = row_at<float>(given.v + 1, (const int*)given.v[3], i);
             float* const p1 = row_at<float>(given.v + 4, (const int*)given.v[6], i);
-            const float v0 = p0[x0];
+            const float v0 = *(p0 + x0);
             const float v1 = tanhf(v0);
-            p1[x0] = v1;
+            *(p1 + x0) = v1;
         }
         <BLANKLINE>
     """
