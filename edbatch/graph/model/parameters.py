@@ -203,7 +203,7 @@ class Parameter(Operand):
     def has_grad(self) -> bool:
         """Whether a gradient has come since the last `zero_grad`."""
         refuse_in_trace("Parameter.has_grad")
-        return any([member._has_grad for member in self.members()]) if self.parts else self._has_grad  # noqa: C419
+        return any([member._has_grad for member in self.members()])  # noqa: C419 (a generator takes longer)
 
     def grad(self) -> np.ndarray:
         """A copy, on the host, of the sum of the gradients since the last `zero_grad`; zeros if none came.
@@ -268,7 +268,7 @@ class Parameter(Operand):
     @property
     def frozen(self) -> bool:
         """Whether it is left as it is, see `freeze`."""
-        return all([member._frozen for member in self.members()]) if self.parts else self._frozen  # noqa: C419
+        return all([member._frozen for member in self.members()])  # noqa: C419
 
     def freeze(self, frozen: bool = True) -> None:
         """From now on `backward` computes no gradient of it, and no optimizer changes it; `freeze(False)` ends that.
@@ -300,13 +300,13 @@ class Parameter(Operand):
 
     def note_cleared(self) -> None:
         """Forget the gradients that have come: the sum of them is all zeros now, as updates leave it."""
-        for member in self.members() if self.parts else (self,):
+        for member in self.members():
             member._has_grad = False
 
     def accumulator(self) -> tuple[Any, bool]:
         """The array to add a gradient to, and whether it is all zeros; from now on the parameter has a gradient."""
         fresh, source = True, running.innermost()
-        for member in self.members() if self.parts else (self,):
+        for member in self.members():
             fresh = fresh and not member._has_grad
             member._note_source(source)
             member._has_grad = not member._frozen
