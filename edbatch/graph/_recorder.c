@@ -105,7 +105,7 @@ static int columns_fit(void) {
 
 // What collects and frees objects whose references are the fields from `first` to `last`; `before`: what else is freed.
 #define HELD(x, Kind, first, last, act) \
-    for (size_t at = offsetof(Kind, first); at <= offsetof(Kind, last); at += sizeof(PyObject *)) act(*(PyObject **)((char *)x + at))
+    for (size_t at = offsetof(Kind, first); at <= offsetof(Kind, last); at += sizeof(PyObject *)) act(*(PyObject **)((char *)(x) + at))
 #define COLLECTED(Kind, name, first, last, before) \
     static int name##_traverse(Kind *x, visitproc visit, void *arg) { \
         Py_VISIT(Py_TYPE(x)); \

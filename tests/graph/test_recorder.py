@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import threading
 import tracemalloc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -292,3 +293,19 @@ def test_without_the_extension_all_is_the_same():
         found = [call(*given) for call in list(CALLS.values()) * 2]
         assert values == str([x.tolist() for x in eb.forward(found)])
     assert rest.count("in Python") == 2
+
+
+def test_callers_free_what_they_know():
+    """An inline cache has several entries, which hold specs and types' results."""
+    kept = []
+    for kind in (recorder.FIXED, recorder.VIEW, recorder.LIST):
+        found = recorder.caller(kind, lambda x: x, ("x",), 1)
+        for number in range(5):
+            with eb.Graph():
+                spec = eb.zeros(number + 1).spec
+            held = type("Held", (), {})()
+            kept.append(weakref.ref(held))
+            found.learn((spec,), number, held)
+        del found, held
+    gc.collect()
+    assert not any(one() for one in kept)

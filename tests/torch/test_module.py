@@ -285,7 +285,11 @@ def test_what_is_refused():
     with refused(r"expected float64 of shape \(12, 12\), got float32"):
         ours(trees(0, 1))
     one = [torch.ones(SIZE)]
-    for given, message in (((3,), "a list of samples"), ((), "lists of equal lengths"), ((trees(0, 2), one), r"\[2, 1\]")):
+    for given, message in (
+        ((3,), "a list of samples"),
+        ((), "lists of equal lengths"),
+        ((trees(0, 2), one), r"\[2, 1\]"),
+    ):
         with refused(message):
             module(*given)
     with refused("a sample gave"):
