@@ -19,7 +19,6 @@ PEERS = "## Nine models beside PyTorch"
 CURVES = "| model | held-out accuracy, last epoch | the most frequent label, always |"
 CELLS = "#### Cells: mini-batches over their products"
 DYNET = "## Beside DyNet"
-ORIGINAL = "### Beside ED-Batch"
 SIXTY_FOUR = "`EDBATCH_DATA=... python -m scripts.bench peers --workload tree-lstm --batch 64`"
 
 
@@ -71,8 +70,6 @@ OF_INDEX = [
 OF_README = [
     (rf"\| PyTorch, sample by sample \| {N} \| {N} \| {N} \| {N} \|", lambda: on_64_trees(4)),
     (rf"\| PyTorch, hand-batched level by level \| {N} \| {N} \| {N} \| {N} \|", lambda: on_64_trees(5)),
-    (rf"\| ED-Batch, in C\+\+ \(estimate\) \| {N}-{N} \| {N}-{N} \|",
-     lambda: [figure for hidden in ("64", "256") for figure in row(ORIGINAL, hidden)[-2:]]),
     (rf"\| nine models: PyTorch, hand-batched \| {N} \| {N} \| {N} \| {N} \|",
      lambda: over_peers("forward")[::2] + over_peers("training")[::2]),
     (rf"\| nine models, where samples come again \(`@eb.replay`\) \| {N} \| {N} \| {N} \| {N} \|",
