@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import edbatch as eb
 from edbatch.policy import TypedGraph, lower_bound, read_graph
-from edbatch.runtime.compile.fewest_batches import Batching, fewest_batches
 from scripts import data_folder
+from scripts.bench.fewest_batches import Batching, fewest_batches
 from scripts.bench.measure import interleaved
 from scripts.bench.mini_batches import LEARNED, NINE, MiniBatches, samples_of
 from scripts.bench.report import Rows, Tables, command

@@ -1,13 +1,16 @@
 """Compiling a cell: simplify, batch, lay out, merge what lies side by side. One step after the other.
 
-It joins what must not know each other: the body (graph), the search for the fewest batches, and the planner of layouts
-(memory).
+It joins what must not know each other: the body (graph), the rule that chooses batches (policy), and the planner of
+layouts (memory).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from edbatch.base.stopwatch import Clock
 from edbatch.graph.cell.batches import batch_kind, computing, operand_nodes, split_clashing, split_repeats
@@ -18,8 +21,9 @@ from edbatch.graph.cell.stacking import stacked
 from edbatch.graph.cell.tables import Compiled, Row
 from edbatch.graph.options import Options
 from edbatch.memory.layout import RESULT, Layout, Reach, clashing, plan_layout
-from edbatch.runtime.compile.fewest_batches import Batching, fewest_batches
-from edbatch.runtime.compile.layout import Model, describe, in_order_of_batches
+from edbatch.policy.heuristics import Heuristic
+from edbatch.policy.typed_graph import TypedGraph, lower_bound
+from edbatch.runtime.compile.layout import Model, describe
 
 
 def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Compiled:
@@ -28,9 +32,9 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     clock = Clock(seconds)
     body = prepare_for_batching(body, options.plain, named=True)
     clock.stop("simplify")
-    batching = find_batches(body, options.plain)
+    found, least = find_batches(body, options.plain)
     clock.stop("batch")
-    batches, model, layout = find_layout(body, batching.batches, arguments, options.plain)
+    batches, model, layout = find_layout(body, found, arguments)
     clock.stop("layout")
     orders = layout.batch_orders[: len(batches)]  # further ones are of concatenations
     _stack_overlapping(model, layout)
@@ -40,36 +44,38 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     itemsize = body.dtype.itemsize
     storage, operands = storage_rows(model, layout, itemsize), operand_rows(model, layout, itemsize)
     clock.stop("report")
-    counts = len(batches), len(batches) - len(batching.batches), batching.least
+    counts = len(batches), len(batches) - len(found), least
     parameters = [parameter for spec in model.parameters if (parameter := spec.parameter()) is not None]
     alone = tuple(one.name for one in parameters if one.stack is None and (one.is_shared or one.is_exported))
     splittable = prepare_for_splitting(merged)
     return Compiled(body, splittable, layout, tuple(storage), tuple(operands), *counts, options.without, alone, seconds)
 
 
-def find_batches(body: Body, plain: bool) -> Batching:
-    """The batches of a body, in numbers of its nodes; if plain, each by itself."""
+def find_batches(body: Body, plain: bool) -> tuple[list[list[int]], int]:
+    """The batches of a body, in numbers of its nodes, and how many there are at least; if plain, each by itself.
+
+    They are those of the rule `critical-path`: of no cell of a model it has more than need be.
+    """
     numbers = computing(body)
-    if plain:
-        return Batching([[number] for number in numbers], len(numbers))
-    position = {number: at for at, number in enumerate(numbers)}
-    below = operand_nodes(body)
-    found = fewest_batches(
-        [batch_kind(body, number) for number in numbers],
-        [[position[operand] for operand in below[number]] for number in numbers],
-    )
-    return Batching([[numbers[at] for at in batch] for batch in found.batches], found.least)
+    if plain or not numbers:
+        return [[number] for number in numbers], len(numbers)
+    position, below = {number: at for at, number in enumerate(numbers)}, operand_nodes(body)
+    operands = [[position[operand] for operand in below[number]] for number in numbers]
+    kinds: dict[Hashable, int] = {}
+    types = [kinds.setdefault(batch_kind(body, number), len(kinds)) for number in numbers]
+    indptr, names = np.cumsum([0, *map(len, operands)]), tuple(map(str, kinds.values()))
+    graph = TypedGraph(np.array(types, np.int32), indptr, np.array([*chain(*operands)], np.int32), names)
+    batches = Heuristic("critical-path").schedule(graph).batches()
+    return [[numbers[at] for at in batch.tolist()] for batch in batches], lower_bound(graph)
 
 
 def find_layout(
-    body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[str], plain: bool
+    body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[str]
 ) -> tuple[list[list[int]], Model, Layout]:
     """The layout, and the batches that it is for: those that would copy are taken apart where that is cheap."""
     parts = split_repeats(body, batches)
     while True:
         model = describe(body, parts, arguments)
-        if plain:
-            return parts, model, in_order_of_batches(model)
         smaller = split_clashing(body, parts, clashing(model.variables, model.ops))
         if len(smaller) == len(parts):
             return parts, model, plan_layout(model.variables, model.ops)

@@ -14,7 +14,7 @@ from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import columns_of
-from edbatch.memory.layout import BatchedOp, Layout, Variable, lay_out
+from edbatch.memory.layout import BatchedOp, Variable
 
 # What copying an entry costs where not all operands can lie side by side: products would become several, and
 # concatenations a copy; element-wise ops can as well run one by one.
@@ -102,21 +102,6 @@ def describe(body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[s
     _fix_slices(model, views)
     _fix_stacks(model)
     return model
-
-
-def in_order_of_batches(model: Model) -> Layout:
-    """The layout without a plan: every batch's results, and its parameters, one after the other as they are traced."""
-    order: dict[int, None] = {}
-    structure, batches = model.ops[model.n_batches :], model.ops[: model.n_batches]
-    for op in [op for op in structure if not op.operands]:
-        order.update(dict.fromkeys(op.result))
-    order.update(dict.fromkeys(number for number, role in enumerate(model.roles) if role == "argument"))
-    for op in batches:
-        for slot in (*op.operands, op.result):
-            order.update(
-                dict.fromkeys(index for index in slot if slot is op.result or model.roles[index] == "parameter")
-            )
-    return lay_out(model.variables, model.ops, list(order))
 
 
 def _add_nodes(model: Model, body: Body, arguments: Sequence[str]) -> list[int]:

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edbatch.policy import lower_bound
-from edbatch.runtime.compile.fewest_batches import LARGEST, fewest_batches
+from scripts.bench.fewest_batches import LARGEST, fewest_batches
 from tests.policy.conftest import make_random_graph
 from tests.policy.exact import minimum_batches
 
