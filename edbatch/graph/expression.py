@@ -6,8 +6,8 @@ from collections.abc import Generator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from edbatch.errors import EdBatchError
-from edbatch.graph.hints import EXPRESSION, explaining, with_hints
+from edbatch.errors import EdBatchError, MissingOperatorError
+from edbatch.graph.hints import EXPRESSION, FUNCTIONS, explaining, with_hints
 from edbatch.graph.operand import Operand
 from edbatch.graph.recorder import Handle
 from edbatch.graph.spec import Spec
@@ -123,6 +123,14 @@ class Expression(Handle, Operand):
             np.float32(2.0)
         """
         return self.graph.gradient(self)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, *_: Any) -> Any:
+        name = function.__name__
+        instead = FUNCTIONS.get(name, f"eb.{name}")
+        raise MissingOperatorError(
+            f"torch.{name} of an expression: expected {instead}; edbatch.torch.Batched runs modules of PyTorch"
+        )
 
     def __eq__(self, other: object) -> NoReturn:
         raise EdBatchError(

@@ -159,6 +159,7 @@ MISSING: dict[str, tuple[str, str]] = {
     "__invert__": ("~", _BITS),
     "__setitem__": ("x[...] =", _WRITTEN),
     "__delitem__": ("del x[...]", _WRITTEN),
+    "__index__": ("an integer", "its value is not known before it runs: expected int(x.value())"),
 }
 
 

@@ -73,6 +73,9 @@ def tables(options: argparse.Namespace) -> Tables:
         sys.exit(f"--pin {' '.join(options.pin)}: expected the beginning of one of {', '.join(pinned.PINS)}")
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     pairs = min(PAIRS, options.rounds)
+    for root in (options.before, options.after):  # small loops are interpreted until compiling has paid
+        with Process([sys.executable, "-m", "edbatch", "warm-up"], Path(root).resolve()):
+            pass
     with TemporaryDirectory() as folder:
         for pair in range(pairs):
             with ExitStack() as stack:

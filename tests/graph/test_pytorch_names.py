@@ -71,6 +71,23 @@ def test_keywords(call, expected):
     assert expected in "".join(traceback.format_exception(found.value))
 
 
+def test_functions_of_pytorch(x):
+    torch = pytest.importorskip("torch")
+    for call, instead in (
+        (lambda: torch.exp(x), "eb.exp"),
+        (lambda: torch.cat([x, x]), names.FUNCTIONS["cat"]),
+        (lambda: torch.nn.functional.softmax(x, dim=0), "eb.softmax"),
+    ):
+        with pytest.raises(TypeError, match=rf"^torch\.\w+ of an expression: expected {re.escape(instead)};"):
+            call()
+
+
+def test_an_expression_is_no_integer(x):
+    for call in (lambda: [1, 2][x], lambda: range(x)):
+        with pytest.raises(TypeError, match=r"an integer of Expression.*expected int\(x.value\(\)\)"):
+            call()
+
+
 def test_keywords_outside_of_graphs(model):
     with eb.Graph():
         loss = eb.sum(model["W"])
