@@ -5,10 +5,10 @@ may end first, and one that nobody reads on is ended by whatever thread collects
 leaves the others as they are; a `ContextVar` that is reset to what it was would bring back a block that is over.
 
 Handlers of signals run between the bytecodes of Python, the first one of each function included: an interrupt there
-ends an `__exit__` in Python before it did anything. So what enters and leaves is in C, where the extension was built,
-and `with` statements call nothing else; without it, an interrupt may leave a block open. Python 3.13 may take one that
-comes as a loop goes round for outside of the `with` block that the loop is in (python/cpython#130279): where a lock or
-more is held, loops with conditions are in functions of their own.
+ends an `__exit__` in Python before it did anything. So what leaves is called by C, where the extension was built, and
+once more if an interrupt ended it; without C, an interrupt may leave a block open. Python 3.13 may take one that comes
+as a loop goes round for outside of the `with` block that the loop is in (python/cpython#130279): where a lock or more
+is held, loops with conditions are in functions of their own.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from functools import wraps
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from edbatch.base.extension import extension
 
@@ -29,86 +29,80 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-if TYPE_CHECKING or extension is None:
+_AROUND = 1 if extension is not None else 2  # frames from a hook to the `with` statement
 
-    class OpenContext(Generic[T]):
-        """One `with` block.
 
-        Args:
-            top: the variable of the innermost one.
-            value: what is in force in it; None once another thread or task than its own has ended it.
-            entered: those that are open with this value, where it is added; None if nobody asks.
+def _surely(hook: Callable[..., Any], remembers: bool) -> Any:
+    """What calls a hook once more where an interrupt ended it; it `remembers` in a list that it is given first."""
+    if extension is not None:
+        return extension.Leaving(hook, remembers)
 
-        Attributes:
-            below: the block around it.
-            frame, thread: of the `with` statement.
-            token: tells the thread or task that entered it from all others.
-        """
+    @wraps(hook)
+    def leave(*args: Any) -> Any:
+        return hook([], *args) if remembers else hook(*args)
 
-        __slots__ = ("below", "entered", "frame", "thread", "token", "top", "value")
+    return leave
 
-        def __init__(self, top: Any, value: T | None, entered: list[OpenContext[T]] | None = None) -> None:
-            self.top: ContextVar[OpenContext[T]] = top
-            self.value, self.entered = value, entered
-            self.below: OpenContext[T] | None = None
-            self.token: Token[OpenContext[T]] | None = None
 
-        def __enter__(self) -> T | None:
+def leaving(hook: Callable[..., R]) -> Callable[..., R]:
+    """Make an `__exit__` of a hook: it is called once more where an interrupt ended it, so twice has to be as once."""
+    made: Callable[..., R] = _surely(hook, False)
+    return made
+
+
+class OpenContext(Generic[T]):
+    """One `with` block.
+
+    Args:
+        top: the variable of the innermost one.
+        value: what is in force in it; None once it is over.
+        entered: those that are open with this value, where it is added; None if nobody asks.
+        frame: of the `with` statement, by its `id`.
+
+    Attributes:
+        below: the block around it.
+        thread: of the `with` statement.
+    """
+
+    __slots__ = ("below", "entered", "frame", "thread", "top", "value")
+
+    def __init__(self, top: Any, value: T | None, entered: list[OpenContext[T]] | None = None, frame: int = 0) -> None:
+        self.top: ContextVar[OpenContext[T]] = top
+        self.value, self.entered, self.frame, self.thread = value, entered, frame, get_ident()
+        self.below: OpenContext[T] | None = None
+
+    def __enter__(self) -> T | None:
+        try:
             below = self.top.get()
             while below.value is None and below.below is not None:
                 below = below.below
-            self.below, self.frame, self.thread = below, id(sys._getframe(2)), get_ident()
-            self.token = self.top.set(self)
+            self.below = below
+            self.top.set(self)
             if self.entered is not None:
                 self.entered.append(self)
             return self.value
+        except BaseException:
+            self._end()
+            raise
 
-        def __exit__(self, *_: object) -> None:
-            token, self.token = self.token, None  # which holds it, in a cycle
-            if token is None:
-                return
-            if self.entered is not None:
-                self.entered.remove(self)
-            now = self.top.get()
-            try:
-                self.top.reset(token)
-            except ValueError:  # entered elsewhere, where it is found to be over by its value
-                self.value = None
-                return
-            self.top.set(self.below if now is self and self.below else now)  # what was below then may be over
-            for above in _from(now):
-                if above.below is self:
-                    above.below = self.below
+    @leaving
+    def __exit__(self, *_: object) -> None:
+        self._end()
 
-    def _method(hook: Callable[..., Any], top: ContextVar[Any] | None, enters: bool) -> Any:
-        @wraps(hook)
-        def enter(owner: Any) -> Any:
-            block = OpenContext(top, owner, owner._entered)
-            block.__enter__()
-            try:
-                return hook(owner, block)
-            except BaseException:
-                block.__exit__()
-                raise
-
-        @wraps(hook)
-        def leave(owner: Any, *error: Any) -> Any:
-            if top is None:
-                return hook(owner, *error)
-            block = _here(owner._entered, top, id(sys._getframe(1)))
-            if block is not None:
-                block.__exit__()
-            return hook(owner, block, *error)
-
-        return enter if enters else leave
-
-    def _here(entered: list[OpenContext[Any]], top: ContextVar[Any], frame: int) -> OpenContext[Any] | None:
-        """That of this `with` statement, else the last of this thread or task, else the last of all."""
-        here = set(_from(top.get()))
-        return max(reversed(entered.copy()), key=lambda one: (one in here, one.frame == frame), default=None)
-
-else:
-    OpenContext, _method = extension.Block, extension.Method
+    def _end(self) -> None:
+        """Have it be over, in all threads and tasks, and take it out of this one's; twice is as once."""
+        self.value = None
+        if self.entered is not None and self in self.entered:
+            self.entered.remove(self)
+        now = self.top.get()
+        while now.value is None and now.below is not None:
+            now = now.below
+            self.top.set(now)
+        while (below := now.below) is not None:
+            if below.value is None and below.below is not None:
+                now.below = below.below
+            else:
+                now = below
 
 
 def _from(block: OpenContext[T] | None) -> Iterator[OpenContext[T]]:
@@ -155,7 +149,18 @@ class ContextStack(Generic[T]):
         Args:
             hook: called with the object and its open block, which is left if it fails; returns what `with` gives.
         """
-        return _method(hook, self.top, True)
+
+        @wraps(hook)
+        def enter(owner: Any) -> R:
+            block: OpenContext[T] = OpenContext(self.top, owner, owner._entered, id(sys._getframe(1)))
+            try:
+                block.__enter__()
+                return hook(owner, block)
+            except BaseException:
+                block._end()
+                raise
+
+        return enter
 
     def leaving(self, hook: Callable[..., R]) -> Callable[..., R]:
         """Make its `__exit__`: it leaves the block of the `with` statement, else the last of this thread or task.
@@ -163,12 +168,24 @@ class ContextStack(Generic[T]):
         Args:
             hook: see `leaving`; called with the object, the block that was left (None: there was none), and the error.
         """
-        return _method(hook, self.top, False)
 
+        @wraps(hook)
+        def leave(found: list[OpenContext[T] | None], owner: Any, *error: Any) -> R:
+            if not found:
+                found.append(self._here(owner._entered, id(sys._getframe(_AROUND))))
+            if found[0] is not None:
+                found[0]._end()
+            return hook(owner, found[0], *error)
 
-def leaving(hook: Callable[..., R]) -> Callable[..., R]:
-    """Make an `__exit__` of a hook: it is called once more where an interrupt ended it, so twice has to be as once."""
-    return _method(hook, None, False)
+        made: Callable[..., R] = _surely(leave, True)
+        return made
+
+    def _here(self, entered: list[OpenContext[T]], frame: int) -> OpenContext[T] | None:
+        """That of this `with` statement, else the last of this thread or task, else the last of all."""
+        if len(entered) == 1:
+            return entered[0]
+        here = set(self)
+        return max(reversed(entered.copy()), key=lambda one: (one in here, one.frame == frame), default=None)
 
 
 class on_exit:

@@ -11,16 +11,17 @@
 #define WAYS 4      // entries of a cache that a key may be in
 #define ENTRIES 64  // of a cache; a power of two
 #define MOST 16     // operands of a caller, arguments of a cell
-#define LITERALS 4  // arguments of a caller beside its operands
 #define OWNERS 8    // of a cell, whose last calls it remembers itself
+#define LITERALS 4  // arguments of a caller beside its operands
 
 typedef struct {
     PyObject *column, *builder, *expression, *caller, *cell;
     PyObject *parameter;          // the class of parameters
-    PyObject *top;                // where the graph that is open is found
-    PyObject *opened, *method;    // the classes of `with` blocks, and of what enters and leaves them
+    PyObject *leaving;            // the class of what leaves `with` blocks
+    PyObject *top, *block;        // where the innermost block of a graph is found, and the class of blocks
+    Py_ssize_t value;             // where blocks have the graph
     PyObject *place;              // what puts blocks into graphs that Python has to see to
-    PyObject *spec, *last_call, *recorded, *end, *entered, *extend;  // names
+    PyObject *spec, *last_call, *recorded, *end, *extend;  // names
 } State;
 
 static State S;  // one interpreter: the module refuses to be loaded in others
@@ -130,219 +131,70 @@ static int columns_fit(void) {
 
 // ------------------------------------------------------------------------------------------------------ `with` blocks
 
-// As `base/context_stack.py` says. Handlers of signals run between bytecodes, and there is none here: a block is open or is not.
+// What ends a `with` block, as `base/context_stack.py` says: handlers of signals run between bytecodes, and there is none here.
+// It is called once more if it ended by an exception: that may be an interrupt's, which came before it was done.
 typedef struct {
     PyObject_HEAD
-    PyObject *top, *value, *below, *entered, *token;
-    void *frame;
-    unsigned long thread;
-} Opened;
-
-static inline Opened *opened_or_null(PyObject *x) { return x != NULL && (PyObject *)Py_TYPE(x) == S.opened ? (Opened *)x : NULL; }
-
-// Block(the variable of the innermost block, a value, a list of those that are open with this value)
-static PyObject *opened_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    PyObject *top, *value, *entered = Py_None;
-    if (!PyArg_ParseTuple(args, "OO|O", &top, &value, &entered)) return NULL;
-    Opened *b = (Opened *)type->tp_alloc(type, 0);
-    if (b == NULL) return NULL;
-    b->top = Py_NewRef(top);
-    b->value = Py_NewRef(value);
-    b->entered = Py_NewRef(entered);
-    return (PyObject *)b;
-}
-
-static int opened_enter(Opened *b) {
-    PyObject *below = NULL;
-    if (PyContextVar_Get(b->top, NULL, &below) < 0) return -1;
-    for (Opened *one; (one = opened_or_null(below)) != NULL && one->value == Py_None && one->below != NULL;)
-        Py_SETREF(below, Py_NewRef(one->below));  // that is over
-    Py_XSETREF(b->below, below);
-    b->frame = PyEval_GetFrame();
-    b->thread = PyThread_get_thread_ident();
-    PyObject *token = PyContextVar_Set(b->top, (PyObject *)b);
-    Py_XSETREF(b->token, token);
-    return token == NULL || (PyList_Check(b->entered) && PyList_Append(b->entered, (PyObject *)b) < 0) ? -1 : 0;
-}
-
-static void opened_take_out(Opened *b) {
-    PyObject *now = NULL, *set = NULL, *token = b->token;
-    b->token = NULL;  // which holds it, in a cycle
-    if (token == NULL || PyContextVar_Get(b->top, NULL, &now) < 0) return;
-    for (Py_ssize_t i = PyList_Check(b->entered) ? PyList_GET_SIZE(b->entered) : 0; i--;) {
-        if (PyList_GET_ITEM(b->entered, i) != (PyObject *)b) continue;
-        PyList_SetSlice(b->entered, i, i + 1, NULL);
-        break;
-    }
-    if (PyContextVar_Reset(b->top, token) < 0) {  // entered elsewhere, where it is found to be over by its value
-        PyErr_Clear();
-        Py_SETREF(b->value, Py_NewRef(Py_None));
-    } else if (now == (PyObject *)b) {  // what was below then may be over
-        set = PyContextVar_Set(b->top, b->below);
-    } else {
-        set = PyContextVar_Set(b->top, now);
-        for (Opened *one = opened_or_null(now); one != NULL; one = opened_or_null(one->below)) {
-            if (one->below != (PyObject *)b) continue;
-            Py_SETREF(one->below, Py_NewRef(b->below));
-            break;
-        }
-    }
-    Py_XDECREF(set);
-    Py_XDECREF(now);
-    Py_DECREF(token);
-}
-
-// Of the blocks with one value, the one that is left here: that of this `with` statement, else the last of this thread
-// or task, else the last of all.
-static Opened *opened_here(PyObject *entered, PyObject *top) {
-    Py_ssize_t n = PyList_Check(entered) ? PyList_GET_SIZE(entered) : 0;
-    if (n == 1) return opened_or_null(PyList_GET_ITEM(entered, 0));
-    PyObject *now = NULL;
-    if (n == 0 || PyContextVar_Get(top, NULL, &now) < 0) return NULL;
-    void *frame = PyEval_GetFrame();
-    Opened *found = NULL;
-    int best = 0;
-    while (n--) {
-        Opened *one = opened_or_null(PyList_GET_ITEM(entered, n)), *open = opened_or_null(now);
-        while (open != NULL && open != one) open = opened_or_null(open->below);
-        int fits = one == NULL ? 0 : 1 + 2 * (open != NULL) + (one->frame == frame);
-        if (fits <= best) continue;
-        best = fits;
-        found = one;
-    }
-    Py_DECREF(now);
-    return found;
-}
-
-static PyObject *opened_enters(Opened *b, PyObject *none) {
-    if (opened_enter(b) == 0) return Py_NewRef(b->value);
-    opened_take_out(b);
-    return NULL;
-}
-
-static PyObject *opened_leaves(Opened *b, PyObject *args) {
-    opened_take_out(b);
-    Py_RETURN_NONE;
-}
-
-COLLECTED(Opened, opened, top, token, )
-
-static PyMethodDef opened_methods[] = {
-    {"__enter__", (PyCFunction)opened_enters, METH_NOARGS, "Begin it."},
-    {"__exit__", (PyCFunction)opened_leaves, METH_VARARGS, "End it."},
-    {0},
-};
-static PyMemberDef opened_members[] = {
-    {"value", T_OBJECT_EX, offsetof(Opened, value)},
-    {"below", T_OBJECT, offsetof(Opened, below), READONLY},
-    {"thread", T_ULONG, offsetof(Opened, thread), READONLY},
-    {0},
-};
-static PyType_Slot opened_slots[] = {
-    {Py_tp_new, opened_new},
-    COLLECTED_SLOTS(opened),
-    {Py_tp_methods, opened_methods},
-    {Py_tp_members, opened_members},
-    {0},
-};
-static PyType_Spec opened_spec = {
-    "edbatch.graph._recorder.Block", sizeof(Opened), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, opened_slots};
-
-// A method that enters or leaves blocks, of which there is none (`top` is None) or the one of its object and call.
-typedef struct {
-    PyObject_HEAD
-    PyObject *hook, *top;  // what Python does after the block is entered or left
     vectorcallfunc vectorcall;
-} Method;
+    PyObject *hook;
+    int remembers;  // whether it is given a list first, the same at both calls
+} Leaving;
 
-static PyObject *method_enter(Method *m, PyObject *const *args, size_t flags, PyObject *names) {
-    if (PyVectorcall_NARGS(flags) != 1 || names != NULL) {
-        PyErr_SetString(PyExc_TypeError, "__enter__() takes no argument");
-        return NULL;
-    }
-    PyObject *entered = PyObject_GetAttr(args[0], S.entered);
-    if (entered == NULL) return NULL;
-    PyObject *block = PyObject_CallFunctionObjArgs(S.opened, m->top, args[0], entered, NULL);
-    Py_DECREF(entered);
-    if (block == NULL) return NULL;
-    PyObject *given[] = {args[0], block}, *found = NULL;
-    if (opened_enter((Opened *)block) == 0) found = PyObject_Vectorcall(m->hook, given, 2, NULL);
-    if (found == NULL) {
-        PyObject *kind, *value, *trace;
-        PyErr_Fetch(&kind, &value, &trace);
-        opened_take_out((Opened *)block);
-        PyErr_Restore(kind, value, trace);
-    }
-    Py_DECREF(block);
-    return found;
-}
-
-// The hook is called once more if it ended by an exception: that may be an interrupt's, which came before it was done.
-static PyObject *method_leave(Method *m, PyObject *const *args, size_t flags, PyObject *names) {
-    Py_ssize_t n = PyVectorcall_NARGS(flags), more = m->top != Py_None;
+static PyObject *leaving_call(Leaving *x, PyObject *const *args, size_t flags, PyObject *names) {
+    Py_ssize_t n = PyVectorcall_NARGS(flags);
     if (n < 1 || n > 4 || names != NULL) {
         PyErr_SetString(PyExc_TypeError, "__exit__() takes an exception: its class, itself, its traceback");
         return NULL;
     }
-    PyObject *given[5] = {args[0], Py_None}, *left = NULL;
-    for (Py_ssize_t i = 1; i < n; i++) given[i + more] = args[i];
-    if (more) {
-        PyObject *entered = PyObject_GetAttr(args[0], S.entered);
-        if (entered == NULL) return NULL;
-        left = Py_XNewRef((PyObject *)opened_here(entered, m->top));
-        Py_DECREF(entered);
-        if (left != NULL) {
-            opened_take_out((Opened *)left);
-            given[1] = left;
-        }
-    }
-    PyObject *found = PyObject_Vectorcall(m->hook, given, n + more, NULL);
+    PyObject *given[5] = {PyList_New(0)}, *kind, *value, *trace;
+    if (given[0] == NULL) return NULL;
+    memcpy(given + 1, args, n * sizeof *args);
+    PyObject **all = given + !x->remembers, *found = PyObject_Vectorcall(x->hook, all, n + x->remembers, NULL);
     if (found == NULL) {
-        PyObject *kind, *value, *trace;
         PyErr_Fetch(&kind, &value, &trace);
-        PyObject *again = PyObject_Vectorcall(m->hook, given, n + more, NULL);
+        PyObject *again = PyObject_Vectorcall(x->hook, all, n + x->remembers, NULL);
         if (again == NULL) PyErr_Clear();
         Py_XDECREF(again);
         PyErr_Restore(kind, value, trace);
     }
-    Py_XDECREF(left);
+    Py_DECREF(given[0]);
     return found;
 }
 
-// Method(hook, the variable of the innermost block or None, whether it enters)
-static PyObject *method_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    PyObject *hook, *top;
-    int enters;
-    if (!PyArg_ParseTuple(args, "OOp", &hook, &top, &enters)) return NULL;
-    Method *m = (Method *)type->tp_alloc(type, 0);
-    if (m == NULL) return NULL;
-    m->hook = Py_NewRef(hook);
-    m->top = Py_NewRef(top);
-    m->vectorcall = (vectorcallfunc)(enters ? method_enter : method_leave);
-    return (PyObject *)m;
+// Leaving(hook, remembers)
+static PyObject *leaving_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    PyObject *hook;
+    int remembers;
+    if (!PyArg_ParseTuple(args, "Op", &hook, &remembers)) return NULL;
+    Leaving *x = (Leaving *)type->tp_alloc(type, 0);
+    if (x == NULL) return NULL;
+    x->hook = Py_NewRef(hook);
+    x->remembers = remembers;
+    x->vectorcall = (vectorcallfunc)leaving_call;
+    return (PyObject *)x;
 }
 
-COLLECTED(Method, method, hook, top, )
+COLLECTED(Leaving, leaving, hook, hook, )
 
 static PyObject *bound(PyObject *self, PyObject *owner, PyObject *type) {
     return owner == NULL ? Py_NewRef(self) : PyMethod_New(self, owner);
 }
 
-static PyMemberDef method_members[] = {
-    {"__wrapped__", T_OBJECT_EX, offsetof(Method, hook), READONLY},
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Method, vectorcall), READONLY},
+static PyMemberDef leaving_members[] = {
+    {"__wrapped__", T_OBJECT_EX, offsetof(Leaving, hook), READONLY},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Leaving, vectorcall), READONLY},
     {0},
 };
-static PyType_Slot method_slots[] = {
-    {Py_tp_new, method_new},
-    COLLECTED_SLOTS(method),
+static PyType_Slot leaving_slots[] = {
+    {Py_tp_new, leaving_new},
+    COLLECTED_SLOTS(leaving),
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_descr_get, bound},
-    {Py_tp_members, method_members},
+    {Py_tp_members, leaving_members},
     {0},
 };
 #define CALLABLE (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR)
-static PyType_Spec method_spec = {"edbatch.graph._recorder.Method", sizeof(Method), 0, CALLABLE, method_slots};
+static PyType_Spec leaving_spec = {"edbatch.graph._recorder.Leaving", sizeof(Leaving), 0, CALLABLE, leaving_slots};
 
 // ------------------------------------------------------------------------------------------------ graphs, expressions
 
@@ -532,8 +384,8 @@ static inline PyObject *expression_of(Builder *g, long long id, PyObject *spec) 
 static PyObject *current_graph(void) {
     PyObject *block = NULL;
     if (PyContextVar_Get(S.top, NULL, &block) < 0) return NULL;
-    Opened *opened = opened_or_null(block);
-    PyObject *graph = opened != NULL ? Py_NewRef(opened->value) : NULL;
+    int fits = block != NULL && (PyObject *)Py_TYPE(block) == S.block;
+    PyObject *graph = fits ? Py_XNewRef(*(PyObject **)((char *)block + S.value)) : NULL;
     if (graph == NULL) PyErr_SetString(PyExc_TypeError, "expected a variable whose value is a block");
     Py_XDECREF(block);
     return graph;
@@ -1014,76 +866,47 @@ static uint64_t version_of(PyObject *own) {
 #endif
 }
 
-// The name of the last call with n arguments and these keywords, as `keywords.text_of` makes it, a new reference; NULL,
-// and perhaps an error, if one is neither a number nor a text.
-static PyObject *name_with(Cell *c, int n, PyObject *const *values, PyObject *names) {
-    PyObject *given = PyDict_New(), *text = NULL, *name = NULL;
-    int plain = given != NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names) && plain; i++) {
-        PyObject *x = values[i];
-        plain = x == Py_None || PyBool_Check(x) || PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyUnicode_CheckExact(x);
-        plain = plain && PyDict_SetItem(given, PyTuple_GET_ITEM(names, i), x) == 0;
-    }
-    if (plain && (text = PyObject_Str(given)) != NULL) name = PyUnicode_Concat(PyTuple_GET_ITEM(c->names, n), text);
-    Py_XDECREF(given);
-    Py_XDECREF(text);
-    return name;
-}
-
 // The last call with n arguments, if its owner is as it was, a new reference: (specs, type, form, out, dtype, serial,
-// watched); else NULL. `name`: that it has with keywords, or NULL.
-static PyObject *last_call(Cell *c, PyObject *owner, int n, PyObject *name) {
-    PyObject *own = c->kept != Py_None ? Py_NewRef(c->kept) : PyObject_GenericGetDict(owner, NULL);
-    if (own == NULL) {
-        PyErr_Clear();
-        return NULL;
-    }
-    int is_plain = PyDict_CheckExact(own);
-    uint64_t version = is_plain && name == NULL ? version_of(own) : 0;
-    int slot = ((uintptr_t)own / 64 + n) % OWNERS;
+// watched); else NULL.
+static PyObject *last_call(Cell *c, PyObject *owner, int n) {
+    PyObject *own = c->kept != Py_None ? Py_NewRef(c->kept) : PyObject_GenericGetDict(owner, NULL), *call = NULL;
+    int is_plain = own != NULL && PyDict_CheckExact(own), slot = ((uintptr_t)own / 64 + n) % OWNERS;
+    uint64_t version = is_plain ? version_of(own) : 0;
     if (version != 0 && version == c->seen[slot].version && n == c->seen[slot].n) {
         Py_DECREF(own);
         return Py_NewRef(c->seen[slot].call);
     }
-    if (name == NULL) name = PyTuple_GET_ITEM(c->names, n);
-    PyObject *last = is_plain ? PyDict_GetItemWithError(own, name) : NULL, *call = NULL;
-    if (last != NULL && (call = PyObject_GetAttr(last, S.last_call)) == NULL) PyErr_Clear();
-    int like = call != NULL && PyTuple_CheckExact(call);
+    PyObject *last = is_plain ? PyDict_GetItemWithError(own, PyTuple_GET_ITEM(c->names, n)) : NULL;
+    if (last != NULL) call = PyObject_GetAttr(last, S.last_call);
     Py_ssize_t at = n + 5, watched = PyTuple_GET_SIZE(c->watched);
-    like = like && PyTuple_GET_SIZE(call) == at + watched;
+    int like = call != NULL && PyTuple_CheckExact(call) && PyTuple_GET_SIZE(call) == at + watched;
     for (Py_ssize_t i = 0; i < watched && like; i++) {
         PyObject *found = PyDict_GetItemWithError(own, PyTuple_GET_ITEM(c->watched, i));
         like = (found == NULL ? c->missing : found) == PyTuple_GET_ITEM(call, at + i);
     }
-    Py_DECREF(own);
-    if (like && version != 0) {
+    Py_XDECREF(own);
+    PyErr_Clear();
+    if (!like) Py_CLEAR(call);
+    else if (version != 0) {
         c->seen[slot].version = version;
         c->seen[slot].call = call;
         c->seen[slot].n = n;
     }
-    if (like) return call;
-    Py_XDECREF(call);
-    return NULL;
+    return call;
 }
 
 static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObject *names) {
     int first = c->is_method, n = (int)PyVectorcall_NARGS(flags) - first;
-    if (n < 0 || n >= PyTuple_GET_SIZE(c->names)) return slowly(c->slow, args, flags, names);
-    PyObject *const *given = args + first;
-    PyObject *graph = NULL, *call = NULL, *found = NULL, *name = NULL;
+    if (n < 0 || n >= PyTuple_GET_SIZE(c->names) || names != NULL) return slowly(c->slow, args, flags, names);
+    PyObject *const *given = args + first, *graph = NULL, *call = NULL, *found = NULL;
     int64_t ids[MOST], integers[MOST];
     int n_ids = 0, n_integers = 0, like = 1;
     for (int i = 0; i < n && graph == NULL; i++)
         if (is_handle(given[i])) graph = Py_NewRef(((Handle *)given[i])->graph);
     if (graph == NULL && (graph = current_graph()) == NULL) return NULL;
     Builder *g = builder_of(graph);
-    int is_known = g != NULL && !g->careful && (names == NULL || (name = name_with(c, n, given + n, names)) != NULL);
-    if (is_known) call = last_call(c, first ? args[0] : NULL, n, name);
-    Py_XDECREF(name);
-    if (call == NULL) {
-        Py_DECREF(graph);
-        return PyErr_Occurred() ? NULL : slowly(c->slow, args, flags, names);
-    }
+    if (g != NULL && !g->careful) call = last_call(c, first ? args[0] : NULL, n);
+    if (call == NULL) like = 0;
     for (int i = 0; i < n && like; i++) {
         PyObject *want = PyTuple_GET_ITEM(call, i), *x = given[i];
         if (is_handle(x)) {
@@ -1118,7 +941,7 @@ static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObjec
             Py_XDECREF(id);
         }
     }
-    Py_DECREF(call);
+    Py_XDECREF(call);
     Py_DECREF(graph);
     if (found != NULL || PyErr_Occurred()) return found;
     return slowly(c->slow, args, flags, names);
@@ -1281,18 +1104,20 @@ static PyObject *first_change(PyObject *module, PyObject *const *args, Py_ssize_
 
 // ------------------------------------------------------------------------------------------------------------ module
 
-// connect(the class of parameters, the variable of the innermost block, what places blocks in Python)
+// connect(the class of parameters, the variable of the innermost block, the slot of a block's value, what places blocks in Python)
 static PyObject *connect(PyObject *module, PyObject *args) {
-    PyObject *parameter, *top, *in_python;
-    if (!PyArg_ParseTuple(args, "O!O!O", &PyType_Type, &parameter, &PyContextVar_Type, &top, &in_python)) return NULL;
+    PyObject *parameter, *top, *value, *in_python;
+    if (!PyArg_ParseTuple(args, "O!O!O!O", &PyType_Type, &parameter, &PyContextVar_Type, &top, &PyMemberDescr_Type, &value, &in_python)) return NULL;
     Py_XSETREF(S.parameter, Py_NewRef(parameter));
     Py_XSETREF(S.top, Py_NewRef(top));
+    Py_XSETREF(S.block, Py_NewRef(PyDescr_TYPE(value)));
     Py_XSETREF(S.place, Py_NewRef(in_python));
+    S.value = ((PyMemberDescrObject *)value)->d_member->offset;
     Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
-    {"connect", connect, METH_VARARGS, "Say what parameters are, where the graph is found that is open, and what places blocks in Python."},
+    {"connect", connect, METH_VARARGS, "Say what parameters are, where the open graph is found, and what places blocks in Python."},
     {"first_change", (PyCFunction)(void *)first_change, METH_FASTCALL, "The first step that finds something else, or -1."},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "Append the nodes of instances of blocks."},
     {0},
@@ -1309,7 +1134,7 @@ PyMODINIT_FUNC PyInit__recorder(void) {
     struct { PyType_Spec *spec; PyObject **held; const char *name; } types[] = {
         {&builder_spec, &S.builder, "Builder"}, {&handle_spec, &S.expression, "Handle"},
         {&caller_spec, &S.caller, "Caller"}, {&cell_spec, &S.cell, "Cell"},
-        {&opened_spec, &S.opened, "Block"}, {&method_spec, &S.method, "Method"},
+        {&leaving_spec, &S.leaving, "Leaving"},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         *types[i].held = PyType_FromSpec(types[i].spec);
@@ -1319,7 +1144,6 @@ PyMODINIT_FUNC PyInit__recorder(void) {
     S.last_call = PyUnicode_InternFromString("call");
     S.recorded = PyUnicode_InternFromString("recorded");
     S.end = PyUnicode_InternFromString("_end");
-    S.entered = PyUnicode_InternFromString("_entered");
     S.extend = PyUnicode_InternFromString("extend");
-    return S.spec && S.last_call && S.recorded && S.end && S.entered && S.extend ? module : NULL;
+    return S.spec && S.last_call && S.recorded && S.end && S.extend ? module : NULL;
 }

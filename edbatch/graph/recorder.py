@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edbatch.base.context_stack import OpenContext
 from edbatch.base.extension import extension as _c
 from edbatch.base.locking import raise_soon
 from edbatch.base.records import packing
@@ -104,9 +105,9 @@ def as_taken(column: Any, code: str) -> np.ndarray:
 
 
 def connect(parameter: type, top: ContextVar[Any], place: Callable[..., int]) -> None:
-    """Say what parameters are, where the graph is found that is open, and what places blocks in Python."""
+    """Say what parameters are, where the open graph is found, and what places blocks in Python."""
     if IN_C:
-        _c.connect(parameter, top, place)
+        _c.connect(parameter, top, vars(OpenContext)["value"], place)
 
 
 def caller(
