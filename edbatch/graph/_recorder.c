@@ -1003,43 +1003,24 @@ static PyType_Spec cell_spec = {"edbatch.graph._recorder.Cell", sizeof(Cell), 0,
 
 // ------------------------------------------------------------------------------------------------------------ guards
 
-// What a step of a guard reads of its holder, as `graph/guard.py` says.
-enum { DICT, GLOBALS, VALUE, ITEM, SIZE, KEYS, HELD, CLASS, CLOSURE, CODE, DEFAULTS, KWDEFAULTS, OF_OBJECT, BITS, PARTS };
-typedef struct {
-    int32_t kind, holder;
-    int64_t index, want;  // the address of what was there; 0: nothing; -1: anything
-} Step;
-
-static PyObject *closure_at(PyObject *function, int64_t at) {
-    PyObject *cells = PyFunction_Check(function) ? PyFunction_GET_CLOSURE(function) : NULL;
-    return cells != NULL && at < PyTuple_GET_SIZE(cells) ? PyCell_GET(PyTuple_GET_ITEM(cells, at)) : NULL;
-}
-
-static PyObject *or_none(PyObject *found) { return found == NULL ? Py_None : found; }
+// What a step of a guard reads of its holder, as `graph/step.py` says; of the others Python sees to it.
+enum { ATTRIBUTE, VALUE, ITEM, HELD, CLASS, SIZE, KEYS };
 
 // What a step reads that finds an object: a new reference, or NULL. No code of users runs.
-static PyObject *read_by(const Step *s, PyObject *holder, PyObject *key) {
+static PyObject *read_by(long kind, PyObject *holder, PyObject *key) {
     PyObject *found = NULL;
-    int is_function = PyFunction_Check(holder);
-    switch (s->kind) {
-        case DICT: return PyObject_GenericGetDict(holder, NULL);
-        case OF_OBJECT: return PyObject_GenericGetAttr(holder, key);
-        case GLOBALS: found = is_function ? PyFunction_GET_GLOBALS(holder) : NULL; break;
-        case CODE: found = is_function ? PyFunction_GET_CODE(holder) : NULL; break;
-        case DEFAULTS: found = is_function ? or_none(PyFunction_GET_DEFAULTS(holder)) : NULL; break;
-        case KWDEFAULTS: found = is_function ? or_none(PyFunction_GET_KW_DEFAULTS(holder)) : NULL; break;
-        case CLOSURE: found = closure_at(holder, s->index); break;
-        case VALUE: found = PyDict_Check(holder) ? PyDict_GetItemWithError(holder, key) : NULL; break;
-        case HELD: found = PyType_Check(holder) ? _PyType_Lookup((PyTypeObject *)holder, key) : NULL; break;
-        case CLASS: found = (PyObject *)Py_TYPE(holder); break;
-        case ITEM:
-            if (PyList_Check(holder) && s->index < PyList_GET_SIZE(holder)) found = PyList_GET_ITEM(holder, s->index);
-            else if (PyTuple_Check(holder) && s->index < PyTuple_GET_SIZE(holder)) found = PyTuple_GET_ITEM(holder, s->index);
+    if (kind == ATTRIBUTE) return PyObject_GenericGetAttr(holder, key);
+    if (kind == CLASS) found = (PyObject *)Py_TYPE(holder);
+    else if (kind == VALUE && PyDict_Check(holder)) found = PyDict_GetItemWithError(holder, key);
+    else if (kind == HELD && PyType_Check(holder)) found = _PyType_Lookup((PyTypeObject *)holder, key);
+    else if (kind == ITEM && (PyList_Check(holder) || PyTuple_Check(holder))) {
+        Py_ssize_t at = PyLong_AsSsize_t(key);
+        if (at >= 0 && at < Py_SIZE(holder)) found = PySequence_Fast_GET_ITEM(holder, at);
     }
     return Py_XNewRef(found);
 }
 
-static int same_size(PyObject *holder, PyObject *type, int64_t want) {
+static int same_size(PyObject *holder, PyObject *type, long long want) {
     if ((PyObject *)Py_TYPE(holder) != type) return 0;
     return want == (PyDict_Check(holder) ? PyDict_GET_SIZE(holder) : PyList_Check(holder) || PyTuple_Check(holder) ? Py_SIZE(holder) : -1);
 }
@@ -1053,42 +1034,28 @@ static int same_keys(PyObject *holder, PyObject *keys) {
     return 1;
 }
 
-static int same_bits(PyObject *holder, PyObject *bits, int64_t want) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(holder, &view, PyBUF_ND)) {
-        PyErr_Clear();
-        return 0;
-    }
-    uint64_t shape = view.ndim;
-    for (int i = 0; i < view.ndim; i++) shape = shape * 8191 + view.shape[i];
-    int same = (int64_t)(shape % ((uint64_t)1 << 62)) == want && view.len == PyBytes_GET_SIZE(bits) && !memcmp(view.buf, PyBytes_AS_STRING(bits), view.len);
-    PyBuffer_Release(&view);
-    return same;
-}
-
-// first_change(steps, keys, roots): the first step that does not find the same object as before, or -1.
+// first_change(steps, addresses, roots): the first step that does not find the same object as before, or -1. An address
+// of 0 is that of nothing, -1 of anything; of a size it is the size.
 static PyObject *first_change(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 3 || !PyBytes_Check(args[0]) || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2]) ||
-        PyBytes_GET_SIZE(args[0]) != (Py_ssize_t)sizeof(Step) * PyTuple_GET_SIZE(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "expected steps, a key for each, and roots");
+    if (n_args != 3 || !PyList_Check(args[0]) || !PyList_Check(args[1]) || !PyTuple_Check(args[2]) || PyList_GET_SIZE(args[0]) != PyList_GET_SIZE(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "expected steps, an address for each, and roots");
         return NULL;
     }
-    const Step *steps = (const Step *)PyBytes_AS_STRING(args[0]);
-    Py_ssize_t n = PyTuple_GET_SIZE(args[1]), roots = PyTuple_GET_SIZE(args[2]), at;
+    Py_ssize_t n = PyList_GET_SIZE(args[0]), roots = PyTuple_GET_SIZE(args[2]), at;
     PyObject *few[64], **found = roots + n <= 64 ? few : PyMem_Malloc((roots + n) * sizeof *found);
     if (found == NULL) return PyErr_NoMemory();
     for (Py_ssize_t i = 0; i < roots; i++) found[i] = Py_NewRef(PyTuple_GET_ITEM(args[2], i));
     for (at = 0; at < n; at++) {
-        const Step *s = steps + at;
-        PyObject *key = PyTuple_GET_ITEM(args[1], at), *holder = s->holder < roots + at ? found[s->holder] : NULL, *value = NULL;
+        PyObject *step = PyList_GET_ITEM(args[0], at), *key = PyTuple_GET_ITEM(step, 2), *value = NULL;
+        long kind = PyLong_AsLong(PyTuple_GET_ITEM(step, 0)), holder = PyLong_AsLong(PyTuple_GET_ITEM(step, 1));
+        long long want = PyLong_AsLongLong(PyList_GET_ITEM(args[1], at));
         int same = 0;
-        if (holder == NULL) break;
-        if (s->kind == SIZE) same = same_size(holder, key, s->want);
-        else if (s->kind == KEYS) same = same_keys(holder, key);
-        else if (s->kind == BITS) same = same_bits(holder, key, s->want);
-        else if (s->kind != PARTS) {
-            value = read_by(s, holder, key);
-            same = s->want == -1 || (int64_t)(intptr_t)value == s->want;
+        if (holder < 0 || holder >= roots + at || found[holder] == NULL) break;
+        if (kind == SIZE) same = same_size(found[holder], key, want);
+        else if (kind == KEYS) same = same_keys(found[holder], key);
+        else if (kind < SIZE) {
+            value = read_by(kind, found[holder], key);
+            same = want == -1 || (long long)(intptr_t)value == want;
         }
         if (!same) {
             Py_XDECREF(value);

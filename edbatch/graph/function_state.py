@@ -45,7 +45,8 @@ LEAVES = 256
 ARRAY_BYTES = 1 << 16
 
 _SETS = set | frozenset | deque | bytearray | array
-_LEAVES = (Read.VALUE, Read.ITEM, Read.HELD, Read.CLOSURE, Read.ATTRIBUTE)
+_OF_FUNCTIONS = ("__code__", "__defaults__", "__kwdefaults__")
+_LEAVES = (Read.VALUE, Read.ITEM, Read.HELD, Read.ATTRIBUTE)
 
 
 def function_state(of: str, function: Any, owner: Any = None, static: Any = None) -> Guard:
@@ -120,7 +121,7 @@ class _State:
         value = READ[kind](self.slots[holder], key)
         slot = len(self.slots)
         self.slots.append(value)
-        self._leaves += kind in _LEAVES and value is not MISSING
+        self._leaves += kind in _LEAVES and value is not MISSING and want is not ANY and key not in _OF_FUNCTIONS
         if want is None and is_atom(value):
             want = token(value)
         elif want is None and id(value) in self._opened:
@@ -176,10 +177,11 @@ class _State:
         if self._opened.get(id(value)) != slot:
             return
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            self._add(Read.BITS, slot, value.tobytes(), path, token(value, Read.BITS))
+            self._add(Read.BITS, slot, None, path, token(value, Read.BITS))
         elif isinstance(value, dict) and {str, int}.issuperset(map(type, value)):
-            self._add(Read.KEYS, slot, None, f"the keys of {path}", token(tuple(dict.keys(value)), Read.KEYS))
-            for key in list(dict.keys(value)):
+            keys = tuple(dict.keys(value))
+            self._add(Read.KEYS, slot, keys, f"the keys of {path}", token(keys, Read.KEYS))
+            for key in keys:
                 self._add(Read.VALUE, slot, key, f"{path}[{key!r}]" if slot != STATIC else key)
         elif isinstance(value, list | tuple):
             self._add(Read.SIZE, slot, type(value), f"the length of {path}", token(len(value)))
@@ -194,17 +196,18 @@ class _State:
             names = names_of(code)
             self.read |= names.attributes
             self.dynamic |= names.dynamic and not code.co_name.startswith("__")
-            held = self._add(Read.GLOBALS, slot, None, "", ANY)
+            held = self._add(Read.ATTRIBUTE, slot, "__globals__", "", ANY)
             for name in sorted(names.globals):
                 if name in scope or name not in vars(builtins):
                     self._add(Read.VALUE, held, name, name)
+            cells = self._add(Read.ATTRIBUTE, slot, "__closure__", "", ANY) if code.co_freevars else 0
             for at, name in enumerate(code.co_freevars):
-                found = self._add(Read.CLOSURE, slot, at, name)
+                cell = self._add(Read.ITEM, cells, at, "", ANY)
+                found = self._add(Read.ATTRIBUTE, cell, "cell_contents", name)
                 if name == "__class__":  # of `super()`
                     self._add(Read.ATTRIBUTE, found, "__mro__", f"the bases of {code.co_qualname}'s class")
-            self._add(Read.CODE, slot, None, f"{code.co_name}.__code__")
-            self._add(Read.DEFAULTS, slot, None, f"{code.co_name}.__defaults__")
-            self._add(Read.KWDEFAULTS, slot, None, f"{code.co_name}.__kwdefaults__")
+            for name in _OF_FUNCTIONS:
+                self._add(Read.ATTRIBUTE, slot, name, f"{code.co_name}.{name}")
         self._named([name for name in vars(function) if name in self._names | {"__wrapped__"}], slot, code.co_name)
 
     def _class(self, kind: type, slot: int) -> None:
@@ -232,14 +235,14 @@ class _State:
 
     def _named(self, found: list[str], slot: int, path: str) -> None:
         """What a dictionary of attributes holds under names."""
-        held = self._add(Read.DICT, slot, None, path, ANY) if found else 0
+        held = self._add(Read.ATTRIBUTE, slot, "__dict__", path, ANY) if found else 0
         for name in found:
             self._add(Read.VALUE, held, name, f"{path}.{name}")
 
     def _collection(self, collection: ParameterCollection, slot: int, path: str) -> None:
         """Which parameters a collection has; which are frozen, where somebody asks."""
         own, prefix = collection._parameters, collection._prefix
-        held = self._add(Read.DICT, slot, None, path, ANY)
+        held = self._add(Read.ATTRIBUTE, slot, "__dict__", path, ANY)
         at = self._add(Read.VALUE, held, "_parameters", path, Identity(own, self.gone))
         self._add(Read.SIZE, at, type(own), f"what is listed of {path}", token(len(own)))
         self._add(Read.VALUE, held, "_prefix", path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from struct import Struct
 from typing import Any, NamedTuple, TypeVar
 from weakref import ref
 
@@ -18,8 +17,6 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.recorder import first_change
 from edbatch.graph.step import ANY, ATOMS, MISSING, OWNER, READ, ROOTS, Alias, Read, Step, is_atom, text_of, token
-
-_pack = Struct("=iiqq").pack
 
 
 class Change(NamedTuple):
@@ -58,9 +55,8 @@ class Guard:
         self._steps = steps
         self._gone = gone
         found = list(zip(steps, values, strict=True))
-        self._keys = tuple([value if step.kind == Read.KEYS else step.key for step, value in found])
         self._remember(values)
-        own = [at for at, step in enumerate(steps, len(ROOTS)) if step[:2] == (Read.DICT, OWNER)]
+        own = [at for at, step in enumerate(steps, len(ROOTS)) if step[:3] == (Read.ATTRIBUTE, OWNER, "__dict__")]
         self._own = own[0] if own else -1
         atoms = {step.key for step, value in found if value.__class__ in ATOMS}
         names = [s.key for s, value in found if s.holder == self._own and (value is not MISSING or s.key in atoms)]
@@ -71,10 +67,6 @@ class Guard:
         #: What lives on, so that nothing else gets its address.
         self._held = [value for value in values if is_atom(value)]
         self._addresses = [_address(step, value) for step, value in zip(self._steps, values, strict=True)]
-        self._packed = b"".join(
-            _pack(kind, holder, key if kind in (Read.ITEM, Read.CLOSURE) else 0, address)
-            for (kind, holder, key, *_), address in zip(self._steps, self._addresses, strict=True)
-        )
 
     @property
     def is_over(self) -> bool:
@@ -86,7 +78,7 @@ class Guard:
         if self._gone:
             return False
         roots = owner, self._function, static
-        if first_change is not None and first_change(self._packed, self._keys, roots) < 0:
+        if first_change is not None and first_change(self._steps, self._addresses, roots) < 0:
             return True
         at, values = self._compared(roots)
         if at < 0:
@@ -111,7 +103,7 @@ class Guard:
             if holder == self._own and key in besides:
                 if id(value) != self._addresses[at]:
                     slots[-1] = ANY
-            elif _differs(value, kind, want, slots):
+            elif (kind >= Read.SIZE or id(value) != self._addresses[at]) and _differs(value, kind, want, slots):
                 return at, slots[len(ROOTS) :]
         return -1, slots[len(ROOTS) :]
 
@@ -126,14 +118,9 @@ def _differs(value: Any, kind: Read, want: Any, slots: list[Any]) -> bool:
 
 
 def _address(step: Step, value: Any) -> int:
-    """What the extension in C compares with: an address; of a size the size, of an array what tells its shape."""
+    """What the extension in C compares with: an address, or of a size the size."""
     if step.kind == Read.SIZE:
         return int(value)
-    if step.kind == Read.BITS:
-        found = value.ndim
-        for n in value.shape:
-            found = found * 8191 + n
-        return int(found % (1 << 62))
     return -1 if step.token is ANY else 0 if value is MISSING else id(value)
 
 

@@ -31,7 +31,7 @@ CALLERS: tuple[Any, ...] = (_c.Caller, _c.Cell) if IN_C else ()
 
 #: Of a guard (see `guard.py`) the first step that does not find the same object as before, or -1; in Python, the guard
 #: looks itself.
-first_change: Callable[[bytes, tuple[Any, ...], tuple[Any, ...]], int] | None = _c.first_change if IN_C else None
+first_change: Callable[[list[Any], list[int], tuple[Any, ...]], int] | None = _c.first_change if IN_C else None
 
 #: The id of an expression: the number of its node, and above so many bits the view it is seen through.
 NODE_BITS = 32

@@ -21,21 +21,15 @@ ROOTS = OWNER, FUNCTION, STATIC = range(3)  # slots of what is read first; those
 class Read(IntEnum):
     """What a step reads of its holder; the extension in C has the same numbers."""
 
-    DICT = 0
-    GLOBALS = 1
-    VALUE = 2  # of a dictionary
-    ITEM = 3
-    SIZE = 4
-    KEYS = 5
-    HELD = 6  # by a class
-    CLASS = 7
-    CLOSURE = 8
-    CODE = 9
-    DEFAULTS = 10
-    KWDEFAULTS = 11
-    ATTRIBUTE = 12
-    BITS = 13  # of an array
-    PARTS = 14  # of a set and the like
+    ATTRIBUTE = 0
+    VALUE = 1  # of a dictionary
+    ITEM = 2
+    HELD = 3  # by a class
+    CLASS = 4
+    SIZE = 5
+    KEYS = 6
+    BITS = 7  # of an array
+    PARTS = 8  # of a set and the like
 
 
 class Alias(NamedTuple):
@@ -49,7 +43,7 @@ class Step(NamedTuple):
 
     Attributes:
         holder: the slot of what it is read of.
-        key: a name or a position.
+        key: a name or a position; of SIZE the class, of KEYS what they were.
         path: what it is called.
         token: equal to that of what is there now, if that is as it was; a class: of what later steps look into.
         old: what was there, as text; empty if that is long, or an object.
@@ -83,31 +77,18 @@ def attribute_of(value: Any, name: str) -> Any:
     """What an object has under a name, whatever its class says."""
     try:
         return object.__getattribute__(value, name)
-    except AttributeError:
-        return MISSING
-
-
-def _closure(function: Any, at: int) -> Any:
-    try:
-        return function.__closure__[at].cell_contents
-    except ValueError:  # nothing yet
+    except (AttributeError, ValueError):  # of a closure, nothing yet
         return MISSING
 
 
 READ: tuple[Callable[[Any, Any], Any], ...] = (
-    lambda value, _: object.__getattribute__(value, "__dict__"),
-    lambda function, _: function.__globals__,
+    attribute_of,
     lambda found, key: dict.get(found, key, MISSING),
     lambda items, at: list.__getitem__(items, at) if isinstance(items, list) else tuple.__getitem__(items, at),
-    lambda items, _: len(items),
-    lambda found, _: tuple(dict.keys(found)),
     held_by,
     lambda value, _: type(value),
-    _closure,
-    lambda function, _: function.__code__,
-    lambda function, _: function.__defaults__,
-    lambda function, _: function.__kwdefaults__,
-    attribute_of,
+    lambda items, _: len(items),
+    lambda found, _: tuple(dict.keys(found)),
     lambda value, _: value,
     lambda value, _: value,
 )
