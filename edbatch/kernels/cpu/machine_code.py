@@ -64,13 +64,6 @@ def optimized(text: str) -> Any:
     options.loop_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    again = llvm.create_new_module_pass_manager()
-    # The vectoriser now calls functions of vectors (see `language.llvm_unusual`); with llvmlite 0.44 it stays so.
-    if "vector-function-abi-variant" in text and hasattr(again, "add_always_inliner_pass"):
-        again.add_always_inliner_pass()
-        again.add_instruction_combine_pass()
-        again.add_simplify_cfg_pass()
-        again.run(module, builder)
     return module
 
 

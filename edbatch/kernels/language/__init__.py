@@ -3,6 +3,7 @@
     ir           what a kernel is: loads, computations, reductions and stores over the entries of a row
     expressions  scalar expressions as text, parsed
     functions    the table of scalar functions, and what they mean
+    elementary   how a CPU computes them; what differs for float32 and float64 is in single and double
     build        from expressions to instructions
     given        how sizes, places and strides are passed to a kernel
     analysis     the loop nest: which loops and passes there are, and which value is computed in which of them

@@ -16,6 +16,7 @@ import struct
 from dataclasses import dataclass
 
 from edbatch.kernels.language import double, single
+from edbatch.kernels.language.elementary import DOUBLE, SINGLE, exp, expm1, log, log1p
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,7 @@ class Function:
         arguments: their names.
         meaning: an expression (see `expressions`) of other functions, for every dtype; empty if there is none.
         single: one for float32 on the CPU, in numbers of 32 and 64 bits and their bits (see `llvm_functions`).
-        double: one for float64 on the CPU; what it leaves out (it ends in `usual`), or all, is the C library's.
-        anywhere: the same as `single` where that is not right for all arguments (it ends in `usual`).
+        double: one for float64 on the CPU; if there is none, it is the C library's.
         library: the name of the C library's function for float64, which CUDA has too (with an f for float32).
         cuda: a function of common.cu that is used instead.
         costly: takes so long that its value is kept, not computed again.
@@ -37,7 +37,6 @@ class Function:
     meaning: str = ""
     single: str = ""
     double: str = ""
-    anywhere: str = ""
     library: str = ""
     cuda: str = ""
     costly: bool = False
@@ -62,6 +61,8 @@ _OPERATORS = {
     "select": ("test", "a", "b"),
 }  # fmt: skip
 
+_OF_BOTH = {"exp": exp, "expm1": expm1, "log": log, "log1p": log1p}
+
 FUNCTIONS = {
     **{name: Function(arguments) for name, arguments in _OPERATORS.items()},
     "sqrt": Function(_X, library="sqrt", costly=True),
@@ -69,19 +70,17 @@ FUNCTIONS = {
     "minimum": Function(_AB, "a if a <= b or a != a else b", cuda="minimum"),
     # Equal, or both NaN: where the first of the largest entries is.
     "alike": Function(_AB, "a == b or (a != a and b != b)"),
-    "exp": Function(_X, single=single.EXP, double=double.EXP, library="exp", costly=True),
-    "expm1": Function(_X, single=single.EXPM1, double=double.EXPM1, library="expm1", costly=True),
-    "log": Function(_X, single=single.LOG, double=double.LOG, library="log", costly=True),
-    "log1p": Function(_X, single=single.LOG1P, double=double.LOG1P, library="log1p", costly=True),
-    "tanh": Function(_X, single=single.TANH, double=double.TANH, library="tanh", costly=True),
+    **{
+        name: Function(_X, single=text(SINGLE), double=text(DOUBLE), library=name, costly=True)
+        for name, text in _OF_BOTH.items()
+    },
     "sigmoid": Function(_X, single=single.SIGMOID, double=double.SIGMOID, cuda="sigmoid", costly=True),
-    "sin": Function(_X, single=single.SIN, anywhere=single.SIN_ANYWHERE, library="sin", costly=True),
-    "cos": Function(_X, single=single.COS, anywhere=single.COS_ANYWHERE, library="cos", costly=True),
+    "tanh": Function(_X, single=single.TANH, double=double.TANH, library="tanh", costly=True),
+    "sin": Function(_X, single=single.SIN, library="sin", costly=True),
+    "cos": Function(_X, single=single.COS, library="cos", costly=True),
     "erf": Function(_X, single=single.ERF, library="erf", costly=True),
     "erfc": Function(_X, single=single.ERFC, library="erfc", costly=True),
-    "power": Function(
-        _AB, single=single.POWER, double=double.POWER, anywhere=single.POWER_ANYWHERE, library="pow", costly=True
-    ),
+    "power": Function(_AB, single=single.POWER, double=double.POWER, library="pow", costly=True),
     # A number in [0, 1) of a row's seed and an entry's number, both integers.
     "uniform": Function(("seed", "position"), single.UNIFORM, cuda="uniform", costly=True),
 }

@@ -12,7 +12,6 @@ from edbatch.kernels.language.code import Value
 from edbatch.kernels.language.expressions import evaluate
 from edbatch.kernels.language.functions import FUNCTIONS, Function
 from edbatch.kernels.language.llvm_code import INTEGERS, INTRINSICS, LLVM, WIDTHS, literal, pointer
-from edbatch.kernels.language.llvm_unusual import chosen, kept
 from edbatch.kernels.language.single import turns
 
 _BITS = ("shift_left", "shift_right", "unsigned_shift", "bit_and", "bit_xor")
@@ -34,9 +33,7 @@ class Calling(LLVM):
 
     def text_of_definitions(self) -> str:
         """All functions."""
-        quick = [name.removesuffix("_chosen") for name in self.definitions if name.endswith("_chosen")]
-        listed = [(name, len(FUNCTIONS[name.removeprefix("ed_")].arguments)) for name in quick]
-        return "\n".join([*(text for text in self.definitions.values() if text), kept(self.number, listed)])
+        return "\n".join(text for text in self.definitions.values() if text)
 
     def intrinsic(self, name: str, operands: list[Value]) -> Value:
         kind = operands[0].type
@@ -68,31 +65,21 @@ class Calling(LLVM):
             return
         self.definitions[symbol] = ""
         library = f"library({', '.join(function.arguments)})" if function.library else ""
-        text, anywhere = function.single or function.meaning, function.anywhere
+        text = function.single or function.meaning
         if self.number == "double":
-            text, anywhere = function.double or function.meaning or library, library
+            text = function.double or function.meaning or library
         if not text:
             which = "`single` or `meaning`" if self.number == "float" else "`double`, `meaning` or `library`"
             raise EdBatchError(f"the function {symbol.removeprefix('ed_')!r} on the CPU: expected one with {which}")
-        if "usual(" in text:
-            self._write(f"{symbol}_anywhere", function, anywhere, kind)
-            self.definitions[f"{symbol}_chosen"] = chosen(self.number, symbol, function.arguments)
-        self._write(symbol, function, text, kind)
-
-    def _write(self, symbol: str, function: Function, text: str, kind: str) -> None:
         number, code = self.number, Calling(self.number, self.definitions, contract=True)
         given = ", ".join(f"{kind} %{argument}" for argument in function.arguments)
 
         def call(name: str, operands: list[Value]) -> Value:
-            if name == "library":
-                types = ", ".join([kind] * len(operands))
-                pure = " willreturn readnone" if "usual(" in function.double else ""
-                self.definitions[function.library] = f"declare {number} @{function.library}({types}) nounwind{pure}"
-                return code.call(number, function.library, given)
-            if name != "usual":
+            if name != "library":
                 return code.applied(name, operands)
-            test, value = operands
-            return code.call(number, f"{symbol}_chosen", f"{given}, {number} {value.name}, i1 {test.name}")
+            types = ", ".join([kind] * len(operands))
+            self.definitions[function.library] = f"declare {number} @{function.library}({types}) nounwind"
+            return code.call(number, function.library, given)
 
         arguments = {argument: Value(kind, f"%{argument}") for argument in function.arguments}
         result = code.converted(evaluate(text, arguments, partial(Value, "literal"), call), number)
