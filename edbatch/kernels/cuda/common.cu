@@ -172,24 +172,49 @@ struct First {  // the number of the first entry of which something is true, or 
     }
 };
 
-// The numbers of the largest entries of a group, the largest first; NaN before all, of equals the first. Each entry goes
-// to its place among those before it.
+// The numbers of entries in a heap, where the result will be: each comes after the two below it, so that the last in the
+// order (larger ones first, NaN before all, then by number) is at the top.
+template <typename T> struct Heap {
+    const T* entries;
+    long long entry_step;
+    T* numbers;
+    long long number_step;
+
+    __device__ T entry(long long number) const { return entries[number * entry_step]; }
+    __device__ long long number(long long place) const { return (long long)numbers[place * number_step]; }
+    __device__ void put(long long place, long long number) const { numbers[place * number_step] = (T)number; }
+    __device__ static bool larger(T a, T b) { return !(a <= b) && b == b; }
+    __device__ bool before(long long a, long long b) const {
+        return a < b ? !larger(entry(b), entry(a)) : larger(entry(a), entry(b));
+    }
+
+    // Put a number at a place, or below it, where what comes later goes up.
+    __device__ void sink(long long number_, long long place, long long size) const {
+        long long below = 2 * place + 1;
+        for (; below < size; below = 2 * place + 1) {
+            if (below + 1 < size && before(number(below), number(below + 1))) below++;
+            if (before(number(below), number_)) break;
+            put(place, number(below));
+            place = below;
+        }
+        put(place, number_);
+    }
+};
+
+// The numbers of the largest entries of a group, the largest first.
 template <typename T>
 __device__ void sort_largest(
     const T* entries, long long entry_step, T* numbers, long long number_step, long long size, long long count
 ) {
-    const auto larger = [=](long long a, long long b) {
-        const T x = entries[a * entry_step], y = entries[b * entry_step];
-        return !(x <= y) && y == y;
-    };
-    for (long long at = 0; at < size; at++) {
-        long long place = at < count ? at : count;
-        if (place == count && !larger(at, (long long)numbers[(count - 1) * number_step])) continue;
-        for (; place > 0; place--) {
-            const long long before = (long long)numbers[(place - 1) * number_step];
-            if (!larger(at, before)) break;
-            if (place < count) numbers[place * number_step] = (T)before;
-        }
-        numbers[place * number_step] = (T)at;
+    const Heap<T> heap = {entries, entry_step, numbers, number_step};
+    for (long long at = 0; at < count; at++) heap.put(at, at);
+    for (long long at = count / 2 - 1; at >= 0; at--) heap.sink(heap.number(at), at, count);
+    for (long long at = count; at < size; at++) {
+        if (heap.larger(heap.entry(at), heap.entry(heap.number(0)))) heap.sink(at, 0, count);
+    }
+    for (long long end = count - 1; end > 0; end--) {
+        const long long last = heap.number(end);
+        heap.put(end, heap.number(0));
+        heap.sink(last, 0, end);
     }
 }

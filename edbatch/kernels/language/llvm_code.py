@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from edbatch.base.context_stack import contextmanager
@@ -176,6 +176,20 @@ class LLVM(Code):
             f"  br label %{head}{marked}",
             f"{after}:",
         ]
+
+    @contextmanager
+    def repeated(self) -> Iterator[Callable[[Value], None]]:
+        """Its block runs again and again, until what this gives is called with a test that is true."""
+        self._count += 1
+        again, after = f"again{self._count}", f"left{self._count}"
+        self.lines += [f"  br label %{again}", f"{again}:"]
+
+        def leave(test: Value) -> None:
+            self._count += 1
+            self.lines += [f"  br i1 {test.name}, label %{after}, label %stay{self._count}", f"stay{self._count}:"]
+
+        yield leave
+        self.lines += [f"  br label %{again}", f"{after}:"]
 
     @contextmanager
     def when(self, test: Value) -> Iterator[None]:

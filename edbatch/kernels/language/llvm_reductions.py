@@ -84,9 +84,11 @@ class Accumulator:
 
 @dataclass(frozen=True)
 class Largest:
-    """The numbers of the largest entries, the largest first: each entry goes to its place among those before it.
+    """The numbers of the largest entries, the largest first, in as many steps as there are entries, times log k.
 
-    An entry that is not larger than the last of `count` numbers takes one comparison.
+    The first k entries make a heap, where the result will be: each comes after the two below it, so that the last in
+    the order is at the top. Each entry that comes later and is larger takes the place of the top. At last the top is
+    taken off again and again, and put behind what is left.
 
     Args:
         code: that reads and writes them.
@@ -103,25 +105,36 @@ class Largest:
     def sort(self, size: Value, count: Value) -> None:
         """Write the numbers of the `count` largest of `size` entries."""
         code = self.code
-        carried = code.local("i64")
+        half, last = code.operation("sdiv", count, whole(2)), code.add(count, whole(-1))
         with code.loop(count) as at:
-            self._pass_through(at, at, carried)
-            self._put(at, code.load("i64", carried))
+            self._put(at, at)
+        with code.loop(half) as at:
+            place = code.operation("sub nsw", code.add(half, whole(-1)), at)
+            self._sink(self._number(place), place, count)
         with code.loop(code.operation("sub nsw", size, count)) as more:
             at = code.add(count, more)
-            last = self._number(code.add(count, whole(-1)))
-            with code.when(self._larger(self._entry(at), self._entry(last))):
-                self._pass_through(at, count, carried)
+            with code.when(self._larger(self._entry(at), self._entry(self._number(whole(0))))):
+                self._sink(at, whole(0), count)
+        with code.loop(last) as at:
+            end = code.operation("sub nsw", last, at)
+            number = self._number(end)
+            self._put(end, self._number(whole(0)))
+            self._sink(number, whole(0), end)
 
-    def _pass_through(self, number: Value, end: Value, carried: Value) -> None:
-        """Put a number in its place among the first ones, each of which after it goes one further; carry the last."""
-        code = self.code
-        code.store(number, carried)
-        with code.loop(end) as place:
-            there, here = self._number(place), code.load("i64", carried)
-            is_before = self._before(here, there)
-            self._put(place, code.select(is_before, here, there))
-            code.store(code.select(is_before, there, here), carried)
+    def _sink(self, number: Value, place: Value, size: Value) -> None:
+        """Put a number at a place of the heap, or below it, where what comes later goes up."""
+        code, top = self.code, self.code.local("i64")
+        code.store(place, top)
+        with code.repeated() as leave:
+            here = code.load("i64", top)
+            left = code.add(code.add(here, here), whole(1))
+            leave(code.operation("icmp sge", left, size, "i1"))
+            right = code.smaller(code.add(left, whole(1)), code.add(size, whole(-1)))  # of a heap's end, the left one
+            below = code.select(self._before(self._number(left), self._number(right)), right, left)
+            leave(self._before(self._number(below), number))
+            self._put(here, self._number(below))
+            code.store(below, top)
+        self._put(code.load("i64", top), number)
 
     def _before(self, a: Value, b: Value) -> Value:
         """Whether entry number a comes before number b."""
