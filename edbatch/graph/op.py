@@ -104,7 +104,7 @@ class Op:
 OPS: dict[str, Op] = {}
 #: Ops that have steps of their own (see `product_steps`, `placed_steps`, `indexed_steps`, `largest_step` of
 #: `runtime.compile`).
-STEPS = ("matmul", "matmul_stack", "affine", "embed", "added_at", "last_at", "top_k")
+STEPS = ("matmul", "matmul_stack", "embed", "added_at", "last_at", "top_k")
 
 
 def declare(op: Op) -> Op:

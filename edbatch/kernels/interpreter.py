@@ -14,7 +14,6 @@ import numpy as np
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.pointers import call_python, int64_address
 from edbatch.kernels.program import (
-    ADD,
     ALWAYS,
     IF_NOT_ROWS,
     KERNEL,
@@ -271,7 +270,7 @@ def _step_runner(emitter: Emitter) -> Callable[..., bool]:
                     Matrix(source, strides[x] // itemsize, 0),
                     Matrix(weight, distance, turned),
                     Matrix(target, strides[out] // itemsize, 0),
-                    flags & ADD,
+                    0,
                 )
                 continue
             sizes = Sizes(step["m"], step["n"], step["k"])

@@ -96,7 +96,6 @@ MULTIPLY, MULTIPLY_EACH, KERNEL, CALL = map(int, Code)
 ONE_BLOCK = 2**31  # calls at most of a block of a program that is never computed in several
 
 TRANSPOSED = 1  # a matrix is stored by columns
-ADD = 2  # the product is added to what is there
 LEFT, RIGHT = 4, 8  # which of two matrices is a parameter
 
 
@@ -108,7 +107,7 @@ class Multiply(NamedTuple):
         w: slot of the parameter [k, n]; TRANSPOSED: stored as [n, k].
         k, n: sizes.
         distance: entries between rows of the parameter.
-        flags: TRANSPOSED + ADD.
+        flags: TRANSPOSED or 0.
     """
 
     x: int

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from edbatch.base.locking import lock
 from edbatch.graph.cell.entry import CellOp, cell_op
-from edbatch.graph.cell.passes import open_affines, prepare_for_kernels
+from edbatch.graph.cell.passes import prepare_for_kernels
 from edbatch.graph.cell.passes.split_stages import CORE, EARLY, Part, split_stages
 from edbatch.graph.cell.type_body import outputs_seen
 from edbatch.graph.node_type import NodeType, intern
@@ -55,7 +55,7 @@ def _split(type: NodeType, op: CellOp, eager: frozenset[int], needed: frozenset[
         given = [op.names[k] for k in part.given if k >= 0]
         stage = "" if part.stage == CORE else "eager " if part.stage == EARLY else "lazy "
         name = f"{op.name} ({stage}{', '.join(given)})"
-        body = prepare_for_kernels(open_affines(part.body), plain, named=True)
+        body = prepare_for_kernels(part.body, plain, named=True)
         op_of_part = cell_op(name, body, part.columns, is_early=part.stage == EARLY)
         types.append(intern(op_of_part, (), part.body.arguments, part.row))
     core = next(number for number, part in enumerate(parts) if part.stage == CORE)

@@ -53,15 +53,11 @@ MATMUL = declare(
         samples=tuple(map(Sample, [((3, 4), (4,)), ((3, 4), (4, 2)), ((4,), (4, 2)), ((4,), (4,))])),
     )
 )
-AFFINE = declare(
-    Op(
-        "affine",
-        _affine_shape,
-        gradient=lambda g, out, weight, x, bias: (*_matmul_gradient(g, out, weight, x), g),
-        samples=tuple(
-            map(Sample, [((3, 4), (4,), (3,)), ((3, 4), (4, 2), (3, 2)), ((4,), (4,), ()), ((4,), (4, 2), (2,))])
-        ),
-    )
+AFFINE = composite(
+    "affine",
+    _affine_shape,
+    lambda weight, x, bias: matmul(weight, x) + bias,
+    tuple(map(Sample, [((3, 4), (4,), (3,)), ((3, 4), (4, 2), (3, 2)), ((4,), (4,), ()), ((4,), (4, 2), (2,))])),
 )
 
 
@@ -193,7 +189,7 @@ def matmul(a: Any, b: Any) -> Attributes:
 
 @recorded(AFFINE, 3)
 def affine(weight: Any, x: Any, bias: Any) -> Attributes:
-    """`weight @ x + bias` as one node: the bias, of the shape of the product, is added in place.
+    """`weight @ x + bias` as one node; the bias has the shape of the product.
 
     Raises:
         EdBatchError: the shapes do not fit: [m, k] or [k] times [k] or [k, n].

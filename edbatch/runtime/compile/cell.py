@@ -15,7 +15,7 @@ import numpy as np
 from edbatch.base.stopwatch import Clock
 from edbatch.graph.cell.batches import batch_kind, computing, operand_nodes, split_clashing, split_repeats
 from edbatch.graph.cell.body import Body
-from edbatch.graph.cell.passes import prepare_for_batching, prepare_for_kernels, prepare_for_splitting
+from edbatch.graph.cell.passes import drop_dead, prepare_for_batching, prepare_for_kernels
 from edbatch.graph.cell.passes.merge_batches import merge_batches
 from edbatch.graph.cell.stacking import stacked
 from edbatch.graph.cell.tables import Compiled, Row
@@ -47,7 +47,7 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     counts = len(batches), len(batches) - len(found), least
     parameters = [parameter for spec in model.parameters if (parameter := spec.parameter()) is not None]
     alone = tuple(one.name for one in parameters if one.stack is None and (one.is_shared or one.is_exported))
-    splittable = prepare_for_splitting(merged)
+    splittable = drop_dead(merged)
     return Compiled(body, splittable, layout, tuple(storage), tuple(operands), *counts, options.without, alone, seconds)
 
 

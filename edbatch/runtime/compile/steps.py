@@ -12,7 +12,7 @@ from edbatch.graph.cell.passes.fuse import is_contiguous
 from edbatch.graph.cell.passes.rows_for_steps import PRODUCTS, parameter_matrix
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.program import ADD, LEFT, RIGHT, TRANSPOSED, KernelStep, Multiply, MultiplyEach, Step
+from edbatch.kernels.program import LEFT, RIGHT, TRANSPOSED, KernelStep, Multiply, MultiplyEach, Step
 from edbatch.kernels.row_kernels import copy_rows
 from edbatch.memory.plan.windows import contiguous_columns
 
@@ -69,11 +69,10 @@ def product_steps(body: Body, number: int) -> list[CellStep]:
 
 
 def _of_rows(body: Body, number: int, node: Node) -> list[CellStep] | None:
-    """A parameter times a vector, from either side, perhaps with a bias."""
+    """A parameter times a vector, from either side."""
     operands = operands_of(node)
     from_left = isinstance(operands[0], ParameterSpec)
-    weight, x = operands[:2] if from_left else operands[1::-1]
-    bias = operands[2:]
+    weight, x = operands if from_left else operands[::-1]
     if (
         not isinstance(weight, ParameterSpec)
         or not isinstance(x, Value)
@@ -81,19 +80,16 @@ def _of_rows(body: Body, number: int, node: Node) -> list[CellStep] | None:
         or len(spec_of_value(body, x).shape) != 1
         or len(node.type.out.shape) != 1
         or not is_row(body, x)
-        or not all(is_row(body, operand) for operand in bias)
     ):
         return None
     size, out_size = spec_of_value(body, x).size, node.type.out.size
 
     def encode(link: Any) -> Multiply:
         slot, distance, transposed = link.matrix(weight, from_left)
-        flags = transposed + ADD * len(bias)
         (row, column), (out, out_column) = link.at(x), link.at(Value(number))
-        return Multiply(row, column, slot, size, out_size, distance, flags, out, out_column)
+        return Multiply(row, column, slot, size, out_size, distance, transposed, out, out_column)
 
-    # With a bias the product is added to it.
-    return [*(copy_step(operand, out_size, number, 0) for operand in bias), CellStep(encode, (weight, x), (number,))]
+    return [CellStep(encode, (weight, x), (number,))]
 
 
 def _of_each(body: Body, number: int, node: Node) -> list[CellStep]:

@@ -1,20 +1,18 @@
 """The passes that a cell's body goes through before it is compiled: each a function from body to body."""
 
 from edbatch.graph.cell.body import Body
-from edbatch.graph.cell.passes.join_biases import join_biases
-from edbatch.graph.cell.passes.open_composites import body_over_lists, open_composites, open_lists
+from edbatch.graph.cell.passes.open_composites import body_over_lists, open_affines, open_composites, open_lists
 from edbatch.graph.cell.passes.rows_for_steps import rows_for_steps, with_own_outputs
-from edbatch.graph.cell.passes.simplify import drop_dead, merge_equal, open_affines, parameters_as_values
+from edbatch.graph.cell.passes.simplify import drop_dead, merge_equal, parameters_as_values
 from edbatch.graph.cell.passes.sink_views import sink_views
 
 __all__ = [
     "body_over_lists",
-    "open_affines",
+    "drop_dead",
     "open_composites",
     "open_lists",
     "prepare_for_batching",
     "prepare_for_kernels",
-    "prepare_for_splitting",
     "rows_for_steps",
     "with_own_outputs",
 ]
@@ -32,15 +30,10 @@ def prepare_for_batching(body: Body, plain: bool, named: bool = False) -> Body:
 
 
 def prepare_for_kernels(body: Body, plain: bool = False, named: bool = False) -> Body:
-    """After batches have become nodes: composites opened, biases and slices where the kernels want them.
+    """After batches have become nodes: composites opened, slices where the kernels want them.
 
     Args:
         body, plain, named: as of `prepare_for_batching`.
     """
-    body = join_biases(open_composites(body), fuse=not plain)
+    body = open_composites(body)
     return drop_dead(body if plain else sink_views(parameters_as_values(body), named))
-
-
-def prepare_for_splitting(body: Body) -> Body:
-    """After batches have become nodes: each bias goes with its product, wherever that goes (see `split_stages`)."""
-    return drop_dead(join_biases(body, fuse=False))

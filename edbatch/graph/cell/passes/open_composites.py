@@ -25,6 +25,12 @@ def open_composites(body: Body) -> Body:
     return body
 
 
+def open_affines(body: Body) -> Body:
+    """Put a product and a sum in the place of every `affine`, so that each may be batched with others."""
+    functions = [node.type.op.composite if node.type.op.name == "affine" else None for node in body.nodes]
+    return _opened(body, functions) if any(functions) else body
+
+
 def _composite(type: NodeType) -> Callable[..., Any] | None:
     op = type.op
     if op.variadic:

@@ -20,7 +20,7 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, spec_of
 
 Operand = Value | ParameterSpec
-PRODUCTS = ("matmul", "affine", "matmul_stack")
+PRODUCTS = ("matmul", "matmul_stack")
 
 
 def rows_for_steps(body: Body) -> Body:
@@ -33,13 +33,9 @@ def rows_for_steps(body: Body) -> Body:
 
     def change(nodes: Nodes, _: int, node: Node) -> Value | None:
         made = _Rows(nodes, copies)
-        name, specs = node.type.op.name, node.type.operands
+        name = node.type.op.name
         operands: list[Operand] = [x if isinstance(x, ParameterSpec) else made.readable(x) for x in operands_of(node)]
-        ranks = [len(spec.shape) for spec in specs]
-        if name == "affine" and not (isinstance(specs[0], ParameterSpec) and ranks[:2] == [2, 1]):
-            product = made.new("matmul", made.factors(operands[:2]))
-            return made.new("add", [product, operands[2]])
-        if name in ("matmul", "affine"):
+        if name == "matmul":
             return made.new(name, made.factors(operands), node.cuts)
         if name == "matmul_stack":
             return made.new(name, [made.rows(x) for x in operands])
@@ -102,26 +98,23 @@ class _Rows:
         return self.nodes.add(Node(node_type(OPS[op], (), specs), values, cuts=cuts))
 
     def factors(self, operands: Sequence[Operand]) -> list[Operand]:
-        """Of a product, and its bias: one matrix that is a parameter, the others as rows."""
+        """Of a product: one matrix that is a parameter, the others as rows."""
         found: list[Operand] = []
         has_matrix = False
-        for at, operand in enumerate(operands):
-            if at < 2 and not has_matrix and parameter_matrix(self.nodes, operand) is not None:
+        for operand in operands:
+            if not has_matrix and parameter_matrix(self.nodes, operand) is not None:
                 has_matrix = True
                 found.append(operand)
-            elif isinstance(operand, ParameterSpec) and at < 2:
-                found.append(self.row(self._parameter(operand), fixed=True))
             else:
-                found.append(operand if isinstance(operand, ParameterSpec) else self.row(operand, fixed=at < 2))
+                found.append(self.rows(operand, fixed=True))
         return found
 
-    def rows(self, operand: Operand) -> Value:
-        """A value, row by row."""
-        return self.row(self._parameter(operand) if isinstance(operand, ParameterSpec) else operand)
-
-    def _parameter(self, spec: ParameterSpec) -> Value:
-        out = spec_of(spec.shape, spec.dtype)
-        return self.nodes.add(Node(intern(PARAMETER, (("parameter", spec),), (), out), ()))
+    def rows(self, operand: Operand, fixed: bool = False) -> Value:
+        """A value, row by row; `fixed`: as of `row`."""
+        if isinstance(operand, ParameterSpec):
+            out = spec_of(operand.shape, operand.dtype)
+            operand = self.nodes.add(Node(intern(PARAMETER, (("parameter", operand),), (), out), ()))
+        return self.row(operand, fixed)
 
     def readable(self, value: Value) -> Value:
         """A value where runs can read it."""

@@ -7,9 +7,9 @@ from typing import Any
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, ancestors, operands_of, rewritten, with_nodes
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.node_type import intern, node_type
-from edbatch.graph.op import OPS, Kind
+from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
-from edbatch.graph.spec import ParameterSpec, Spec, spec_of
+from edbatch.graph.spec import ParameterSpec, spec_of
 
 
 def drop_dead(body: Body) -> Body:
@@ -39,21 +39,6 @@ def merge_equal(body: Body, named: bool = False) -> Body:
     return rewritten(body, change)
 
 
-def open_affines(body: Body) -> Body:
-    """Make a product and a sum of every `affine` whose weight and bias are parameters."""
-    if all(node.type.op is not OPS["affine"] for node in body.nodes):
-        return body
-
-    def change(nodes: Nodes, _: int, node: Node) -> Value | None:
-        specs = node.type.operands
-        if node.type.op.name != "affine" or not (_is_parameter(specs[0]) and _is_parameter(specs[2])):
-            return None
-        product = nodes.add(Node(node_type(OPS["matmul"], (), specs[:2]), node.operands, cuts=node.cuts))
-        return nodes.add(Node(node_type(OPS["add"], (), (node.type.out, specs[2])), (product,), cuts=node.cuts))
-
-    return rewritten(body, change)
-
-
 def parameters_as_values(body: Body) -> Body:
     """Make nodes of the vectors that element-wise ops read as parameters, one of each."""
     if all(len(node.operands) == len(node.type.operands) for node in body.nodes if node.type.op.elementwise):
@@ -77,10 +62,6 @@ def parameters_as_values(body: Body) -> Body:
         return nodes.add(node._replace(type=type, operands=values))
 
     return rewritten(body, change)
-
-
-def _is_parameter(spec: Spec) -> bool:
-    return isinstance(spec, ParameterSpec)
 
 
 def _is_of_its_shape(node: Node, operand: ParameterSpec) -> bool:

@@ -32,18 +32,17 @@ def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) ->
             return nodes.add(Node(node_type(OPS[op], attributes, tuple(specs)), tuple(operands), cuts=cuts))
 
         moved = iter(nodes[node.operands[0].node].operands)
-        weight, _, *bias = node.type.operands
+        weight = node.type.operands[0]
         assert isinstance(weight, ParameterSpec)
         begin, total = 0, None
-        for is_ready, run in groupby(vectors, lambda value: ready[value.node]):
+        for _, run in groupby(vectors, lambda value: ready[value.node]):
             values = [next(moved) for _ in run]
             parts = [nodes.spec(value) for value in values]
             end = begin + sum(spec.size for spec in parts)
             x = values[0] if len(values) == 1 else add("concatenate", parts, values, (("axis", 0),))
-            specs = [column_range(weight, begin, end), nodes.spec(x), *bias * is_ready]
-            product = add("matmul" if len(specs) == 2 else "affine", specs, [x], cuts=node.cuts)
+            product = add("matmul", [column_range(weight, begin, end), nodes.spec(x)], [x], cuts=node.cuts)
             total = product if total is None else add("add", [node.type.out] * 2, [total, product], cuts=node.cuts)
-            bias, begin = bias * (not is_ready), end
+            begin = end
         return total
 
     return rewritten(body, change)
@@ -53,7 +52,7 @@ def concatenated(body: Body, node: Node) -> tuple[Value, ...]:
     """The vectors whose concatenation is multiplied with a parameter; none if the node is something else."""
     specs = node.type.operands
     if (
-        node.type.op.name not in ("matmul", "affine")
+        node.type.op.name != "matmul"
         or len(node.operands) != 1
         or len(node.type.out.shape) != 1
         or not isinstance(specs[0], ParameterSpec)

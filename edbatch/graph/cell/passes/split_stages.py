@@ -55,7 +55,7 @@ def split_stages(
     a product with a parameter, or it stays in the core.
 
     Args:
-        body: simplified, not yet prepared for fusing: a bias goes with its product.
+        body: simplified, not yet prepared for kernels.
         columns, row: where its outputs lie; the last part has them there, too.
         eager: arguments that do not wait for the recurrence, by number.
         needed: outputs that the recurrence reads, by number.
@@ -165,7 +165,7 @@ def _stages(body: Body, free: list[bool], eager: Set[int], needed: Set[int]) -> 
 
 def _is_product(body: Body, free: list[bool], node: Node) -> bool:
     """Whether a matrix that is a parameter (or computed from parameters) is multiplied with something that is not."""
-    if node.type.op.name not in ("matmul", "affine") or all(free[value.node] for value in node.operands):
+    if node.type.op.name != "matmul" or all(free[value.node] for value in node.operands):
         return False
     values = iter(node.operands)
     return any(
