@@ -15,7 +15,7 @@
 #define LITERALS 4  // arguments of a caller beside its operands
 
 typedef struct {
-    PyObject *column, *builder, *expression, *caller, *cell;
+    PyObject *column, *builder, *expression, *caller;
     PyObject *parameter;          // the class of parameters
     PyObject *leaving;            // the class of what leaves `with` blocks
     PyObject *top, *block;        // where the innermost block of a graph is found, and the class of blocks
@@ -512,7 +512,7 @@ static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n_arg
 
 // ----------------------------------------------------------------------------------------------------------- callers
 
-enum { FIXED, VIEW, LIST, PLACE };  // kinds
+enum { FIXED, VIEW, LIST, PLACE, CELL };  // kinds
 
 typedef struct {
     PyObject *specs, *arguments;  // tuples of the specs of operands and of literals
@@ -525,8 +525,11 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *weak, *dict, *slow, *names, *standard;
+    PyObject *kept, *watched, *missing;  // of a cell: where the owner's last calls are, in a dictionary or, if None, its own
     Entry *entries;
+    struct { uint64_t version; PyObject *call; int n; } seen[OWNERS];  // last calls, which dictionaries of that version hold
     int kind, given, n, literals, has_integer;  // how many operands and arguments there are, and whether an integer follows
+    int is_method;
 } Caller;
 
 static __attribute__((noinline)) PyObject *slowly(PyObject *slow, PyObject *const *args, size_t flags, PyObject *names) {
@@ -752,108 +755,6 @@ static PyObject *call_list(Caller *c, PyObject *const *args, size_t flags, PyObj
     return expression_of(g, g->n++, e->out);
 }
 
-// Caller(kind, operands, has_integer, slow, names of all that is given, what the last are where they are left out)
-static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    int kind, n, has_integer;
-    PyObject *slow, *names, *standard;
-    if (!PyArg_ParseTuple(args, "iipOO!O!", &kind, &n, &has_integer, &slow, &PyTuple_Type, &names, &PyTuple_Type, &standard)) return NULL;
-    Py_ssize_t literals = PyTuple_GET_SIZE(names) - n - has_integer, most = has_integer ? 0 : literals, least = kind == PLACE;
-    if (kind < FIXED || kind > PLACE || n < 1 || n > 3 || literals < least || literals > LITERALS || PyTuple_GET_SIZE(standard) > most || PyTuple_GET_SIZE(standard) < least) {
-        PyErr_SetString(PyExc_ValueError, "expected a kind of caller, one to three operands, and up to four arguments");
-        return NULL;
-    }
-    Caller *c = (Caller *)type->tp_alloc(type, 0);
-    if (c == NULL) return NULL;
-    c->kind = kind;
-    c->n = n;
-    c->given = (int)PyTuple_GET_SIZE(names);
-    c->literals = (int)literals;
-    c->has_integer = has_integer;
-    c->slow = Py_NewRef(slow);
-    c->names = Py_NewRef(names);
-    c->standard = Py_NewRef(standard);
-    c->vectorcall = (vectorcallfunc)(kind >= LIST ? call_list : kind == VIEW ? call_view : call_node);
-    return (PyObject *)c;
-}
-
-// learn(specs, type, out, arguments, view, step, bound)
-static PyObject *caller_learn(Caller *c, PyObject *args) {
-    PyObject *specs, *out, *arguments = NULL;
-    int type;
-    long long view = 0, step = 0, bound = 0;
-    if (!PyArg_ParseTuple(args, "O!iO|O!LLL", &PyTuple_Type, &specs, &type, &out, &PyTuple_Type, &arguments, &view, &step, &bound)) return NULL;
-    Py_ssize_t n = PyTuple_GET_SIZE(specs), literals = arguments != NULL ? PyTuple_GET_SIZE(arguments) : 0;
-    if ((c->kind == PLACE && n > MOST) || (arguments != NULL && !is_literal(arguments))) Py_RETURN_NONE;
-    if ((c->kind != PLACE && n != c->n) || literals != c->literals) {
-        PyErr_SetString(PyExc_ValueError, "expected a spec for each operand, and all arguments");
-        return NULL;
-    }
-    if (c->entries == NULL && (c->entries = PyMem_Calloc(ENTRIES, sizeof(Entry))) == NULL) return PyErr_NoMemory();
-    PyObject *const *given = literals ? ((PyTupleObject *)arguments)->ob_item : NULL;
-    Entry *e = entry_found(c, ((PyTupleObject *)specs)->ob_item, n, given, (int)literals, view, 1), old = *e;
-    *e = (Entry){Py_NewRef(specs), Py_XNewRef(arguments), Py_NewRef(out), view, step, bound, type};
-    HELD(&old, Entry, specs, out, Py_CLEAR);
-    Py_RETURN_NONE;
-}
-
-static void entries_free(Caller *c) {
-    for (int i = 0; c->entries != NULL && i < ENTRIES; i++) HELD(c->entries + i, Entry, specs, out, Py_CLEAR);
-    PyMem_Free(c->entries);
-    if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
-}
-
-COLLECTED(Caller, caller, dict, standard, entries_free(x))
-
-// Functions are pickled and copied by their names.
-static PyObject *by_name(PyObject *self, PyObject *none) { return PyObject_GetAttrString(self, "__qualname__"); }
-
-static PyObject *repr_of(PyObject *self) {
-    PyObject *name = PyObject_GetAttrString(self, "__qualname__");
-    if (name == NULL) {
-        PyErr_Clear();
-        return PyUnicode_FromFormat("<function at %p>", self);
-    }
-    PyObject *found = PyUnicode_FromFormat("<function %U at %p>", name, self);
-    Py_DECREF(name);
-    return found;
-}
-
-static PyMethodDef caller_methods[] = {
-    {"learn", (PyCFunction)caller_learn, METH_VARARGS, "Have operands of these specs, and arguments, be recorded here."},
-    {"__reduce__", by_name, METH_NOARGS, NULL},
-    {0},
-};
-static PyMemberDef caller_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY},
-    {"__dictoffset__", T_PYSSIZET, offsetof(Caller, dict), READONLY},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(Caller, weak), READONLY},
-    {0},
-};
-static PyGetSetDef with_dict[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {0}};
-static PyType_Slot caller_slots[] = {
-    {Py_tp_new, caller_new},
-    COLLECTED_SLOTS(caller),
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_descr_get, bound},
-    {Py_tp_repr, repr_of},
-    {Py_tp_methods, caller_methods},
-    {Py_tp_members, caller_members},
-    {Py_tp_getset, with_dict},
-    {0},
-};
-static PyType_Spec caller_spec = {"edbatch.graph._recorder.Caller", sizeof(Caller), 0, CALLABLE, caller_slots};
-
-// ------------------------------------------------------------------------------------------------------------- cells
-
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    PyObject *weak, *dict, *slow;                // as of a caller
-    PyObject *kept, *names, *watched, *missing;  // where the owner's last calls are: in a dictionary or, if None, its own
-    struct { uint64_t version; PyObject *call; int n; } seen[OWNERS];  // last calls, which dictionaries of that version hold
-    int is_method;
-} Cell;
-
 // The version of a dictionary: no other dictionary has it, nor has this one after a change. 0: Python does not say.
 static uint64_t version_of(PyObject *own) {
 #if PY_VERSION_HEX < 0x030D0000
@@ -868,7 +769,7 @@ static uint64_t version_of(PyObject *own) {
 
 // The last call with n arguments, if its owner is as it was, a new reference: (specs, type, form, out, dtype, serial,
 // watched); else NULL.
-static PyObject *last_call(Cell *c, PyObject *owner, int n) {
+static PyObject *last_call(Caller *c, PyObject *owner, int n) {
     PyObject *own = c->kept != Py_None ? Py_NewRef(c->kept) : PyObject_GenericGetDict(owner, NULL), *call = NULL;
     int is_plain = own != NULL && PyDict_CheckExact(own), slot = ((uintptr_t)own / 64 + n) % OWNERS;
     uint64_t version = is_plain ? version_of(own) : 0;
@@ -895,7 +796,7 @@ static PyObject *last_call(Cell *c, PyObject *owner, int n) {
     return call;
 }
 
-static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObject *names) {
+static PyObject *cell_call(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
     int first = c->is_method, n = (int)PyVectorcall_NARGS(flags) - first;
     if (n < 0 || n >= PyTuple_GET_SIZE(c->names) || names != NULL) return slowly(c->slow, args, flags, names);
     PyObject *const *given = args + first, *graph = NULL, *call = NULL, *found = NULL;
@@ -948,12 +849,12 @@ static PyObject *cell_call(Cell *c, PyObject *const *args, size_t flags, PyObjec
 }
 
 // configure(slow, kept, names, watched, missing, is_method)
-static PyObject *cell_configure(Cell *c, PyObject *args) {
+static PyObject *cell_configure(Caller *c, PyObject *args) {
     PyObject *slow, *kept, *names, *watched, *missing;
     int is_method;
     if (!PyArg_ParseTuple(args, "OOO!O!Oi", &slow, &kept, &PyTuple_Type, &names, &PyTuple_Type, &watched, &missing, &is_method)) return NULL;
-    if (PyTuple_GET_SIZE(names) > MOST + 1 || (kept != Py_None && !PyDict_CheckExact(kept)) || (kept == Py_None && !is_method)) {
-        PyErr_SetString(PyExc_ValueError, "expected up to 16 arguments, and an owner or a dictionary");
+    if (PyTuple_GET_SIZE(names) > MOST + 1 || (kept != Py_None && !PyDict_CheckExact(kept)) || (kept == Py_None && !is_method) || c->kind != CELL) {
+        PyErr_SetString(PyExc_ValueError, "expected a cell of up to 16 arguments, and an owner or a dictionary");
         return NULL;
     }
     memset(c->seen, 0, sizeof c->seen);
@@ -968,38 +869,97 @@ static PyObject *cell_configure(Cell *c, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyObject *cell_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    Cell *c = (Cell *)type->tp_alloc(type, 0);
-    if (c == NULL) return NULL;
-    PyObject *done = cell_configure(c, args);
-    if (done == NULL) {
-        Py_DECREF(c);
+// Caller(kind, operands, has_integer, slow, names of all that is given, what the last are where they are left out)
+static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    int kind, n, has_integer;
+    PyObject *slow, *names, *standard;
+    if (!PyArg_ParseTuple(args, "iipOO!O!", &kind, &n, &has_integer, &slow, &PyTuple_Type, &names, &PyTuple_Type, &standard)) return NULL;
+    Py_ssize_t literals = PyTuple_GET_SIZE(names) - n - has_integer, most = has_integer ? 0 : literals, least = kind == PLACE;
+    if (kind < FIXED || kind > CELL || n < 1 || n > 3 || literals < least || literals > LITERALS || PyTuple_GET_SIZE(standard) > most || PyTuple_GET_SIZE(standard) < least) {
+        PyErr_SetString(PyExc_ValueError, "expected a kind of caller, one to three operands, and up to four arguments");
         return NULL;
     }
-    Py_DECREF(done);
-    c->vectorcall = (vectorcallfunc)cell_call;
+    Caller *c = (Caller *)type->tp_alloc(type, 0);
+    if (c == NULL) return NULL;
+    c->kind = kind;
+    c->n = n;
+    c->given = (int)PyTuple_GET_SIZE(names);
+    c->literals = (int)literals;
+    c->has_integer = has_integer;
+    c->slow = Py_NewRef(slow);
+    c->names = Py_NewRef(names);
+    c->standard = Py_NewRef(standard);
+    c->vectorcall = (vectorcallfunc[]){(void *)call_node, (void *)call_view, (void *)call_list, (void *)call_list, (void *)cell_call}[kind];
     return (PyObject *)c;
 }
 
-COLLECTED(Cell, cell, dict, missing, if (x->weak != NULL) PyObject_ClearWeakRefs((PyObject *)x))
+// learn(specs, type, out, arguments, view, step, bound)
+static PyObject *caller_learn(Caller *c, PyObject *args) {
+    PyObject *specs, *out, *arguments = NULL;
+    int type;
+    long long view = 0, step = 0, bound = 0;
+    if (!PyArg_ParseTuple(args, "O!iO|O!LLL", &PyTuple_Type, &specs, &type, &out, &PyTuple_Type, &arguments, &view, &step, &bound)) return NULL;
+    Py_ssize_t n = PyTuple_GET_SIZE(specs), literals = arguments != NULL ? PyTuple_GET_SIZE(arguments) : 0;
+    if ((c->kind == PLACE && n > MOST) || (arguments != NULL && !is_literal(arguments))) Py_RETURN_NONE;
+    if ((c->kind != PLACE && n != c->n) || literals != c->literals) {
+        PyErr_SetString(PyExc_ValueError, "expected a spec for each operand, and all arguments");
+        return NULL;
+    }
+    if (c->entries == NULL && (c->entries = PyMem_Calloc(ENTRIES, sizeof(Entry))) == NULL) return PyErr_NoMemory();
+    PyObject *const *given = literals ? ((PyTupleObject *)arguments)->ob_item : NULL;
+    Entry *e = entry_found(c, ((PyTupleObject *)specs)->ob_item, n, given, (int)literals, view, 1), old = *e;
+    *e = (Entry){Py_NewRef(specs), Py_XNewRef(arguments), Py_NewRef(out), view, step, bound, type};
+    HELD(&old, Entry, specs, out, Py_CLEAR);
+    Py_RETURN_NONE;
+}
 
-static PyMethodDef cell_methods[] = {
-    {"configure", (PyCFunction)cell_configure, METH_VARARGS, "Compare calls with others; as when it was made."},
+static void entries_free(Caller *c) {
+    for (int i = 0; c->entries != NULL && i < ENTRIES; i++) HELD(c->entries + i, Entry, specs, out, Py_CLEAR);
+    PyMem_Free(c->entries);
+    if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
+}
+
+COLLECTED(Caller, caller, dict, missing, entries_free(x))
+
+// Functions are pickled and copied by their names.
+static PyObject *by_name(PyObject *self, PyObject *none) { return PyObject_GetAttrString(self, "__qualname__"); }
+
+static PyObject *repr_of(PyObject *self) {
+    PyObject *name = PyObject_GetAttrString(self, "__qualname__");
+    if (name == NULL) {
+        PyErr_Clear();
+        return PyUnicode_FromFormat("<function at %p>", self);
+    }
+    PyObject *found = PyUnicode_FromFormat("<function %U at %p>", name, self);
+    Py_DECREF(name);
+    return found;
+}
+
+static PyMethodDef caller_methods[] = {
+    {"learn", (PyCFunction)caller_learn, METH_VARARGS, "Have operands of these specs, and arguments, be recorded here."},
+    {"configure", (PyCFunction)cell_configure, METH_VARARGS, "Say what calls of a cell are compared with."},
     {"__reduce__", by_name, METH_NOARGS, NULL},
     {0},
 };
-static PyType_Slot cell_slots[] = {
-    {Py_tp_new, cell_new},
-    COLLECTED_SLOTS(cell),
+static PyMemberDef caller_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Caller, dict), READONLY},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Caller, weak), READONLY},
+    {0},
+};
+static PyGetSetDef with_dict[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {0}};
+static PyType_Slot caller_slots[] = {
+    {Py_tp_new, caller_new},
+    COLLECTED_SLOTS(caller),
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_descr_get, bound},
     {Py_tp_repr, repr_of},
-    {Py_tp_methods, cell_methods},
+    {Py_tp_methods, caller_methods},
     {Py_tp_members, caller_members},
     {Py_tp_getset, with_dict},
     {0},
 };
-static PyType_Spec cell_spec = {"edbatch.graph._recorder.Cell", sizeof(Cell), 0, CALLABLE, cell_slots};
+static PyType_Spec caller_spec = {"edbatch.graph._recorder.Caller", sizeof(Caller), 0, CALLABLE, caller_slots};
 
 // ------------------------------------------------------------------------------------------------------------ guards
 
@@ -1100,8 +1060,7 @@ PyMODINIT_FUNC PyInit__recorder(void) {
     if (S.column == NULL || !columns_fit()) return NULL;
     struct { PyType_Spec *spec; PyObject **held; const char *name; } types[] = {
         {&builder_spec, &S.builder, "Builder"}, {&handle_spec, &S.expression, "Handle"},
-        {&caller_spec, &S.caller, "Caller"}, {&cell_spec, &S.cell, "Cell"},
-        {&leaving_spec, &S.leaving, "Leaving"},
+        {&caller_spec, &S.caller, "Caller"}, {&leaving_spec, &S.leaving, "Leaving"},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         *types[i].held = PyType_FromSpec(types[i].spec);

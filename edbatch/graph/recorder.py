@@ -26,8 +26,8 @@ IN_C = _c is not None
 #: What places blocks in C, see `place`.
 place_in_c: Any = _c.place if IN_C else None
 
-#: Classes of callers that are no functions, but know the one that they are called like as `__wrapped__`.
-CALLERS: tuple[Any, ...] = (_c.Caller, _c.Cell) if IN_C else ()
+#: The class of callers, which are no functions, but know the one that they are called like as `__wrapped__`.
+CALLERS: tuple[Any, ...] = (_c.Caller,) if IN_C else ()
 
 #: Of a guard (see `guard.py`) the first step that does not find the same object as before, or -1; in Python, the guard
 #: looks itself.
@@ -37,8 +37,8 @@ first_change: Callable[[list[Any], list[int], tuple[Any, ...]], int] | None = _c
 NODE_BITS = 32
 
 # What callers take: one to three operands, arguments, perhaps an integer; one operand that is shown through a view, and
-# arguments; a list of one spec; a list of any, and an axis.
-FIXED, VIEW, LIST, PLACE = range(4)
+# arguments; a list of one spec; a list of any, and an axis; what a cell takes.
+FIXED, VIEW, LIST, PLACE, CELL = range(5)
 
 
 if TYPE_CHECKING or not IN_C:
@@ -140,4 +140,8 @@ def cell_caller(slow: Callable[..., Any], *compared: Any) -> Any:
         compared: where last calls are kept (None: by the owner), their names by the number of arguments, attributes of
             the owner that are looked at, what stands for one that is missing, and whether there is an owner.
     """
-    return _c.Cell(slow, *compared) if IN_C else slow
+    if not IN_C:
+        return slow
+    made = _c.Caller(CELL, 1, False, slow, ("x",), ())
+    made.configure(slow, *compared)
+    return made
