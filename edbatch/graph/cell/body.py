@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -35,10 +35,6 @@ class Value(NamedTuple):
         """Of its view; 0: it has none."""
         return 0 if self.view is None else self.view.code
 
-    def moved(self, new: dict[int, int]) -> Value:
-        """The same of the node that `new` gives."""
-        return Value(new[self.node], self.view)
-
 
 class Node(NamedTuple):
     """One operation.
@@ -48,8 +44,8 @@ class Node(NamedTuple):
         operands: one per operand that is no parameter.
         payload: integers; -1 - k stands for the cell's k-th integer argument.
         value: of a constant: what fills it (a number, an array or a parameter's spec).
-        cuts: if several nodes were merged, as products of stacked weights are, or it is a concatenation whose memory
-            others read as its operands': where in its vector those but the first begin.
+        cuts: if several nodes were merged, as products of stacked weights are: where in its vector those but the first
+            begin.
     """
 
     type: NodeType
@@ -58,17 +54,9 @@ class Node(NamedTuple):
     value: Any = None
     cuts: tuple[int, ...] = ()
 
-    def moved(self, new: dict[int, int]) -> Node:
-        """The same of operands that are other nodes now."""
-        operands = self.operands
-        if not operands:
-            return self
-        moved = tuple([Value(new[node], view) for node, view in operands])
-        return self if moved == operands else self.of(moved)
-
     def of(self, operands: tuple[Value, ...]) -> Node:
         """The same of other operands."""
-        return Node(self.type, operands, self.payload, self.value, self.cuts)
+        return self if operands == self.operands else Node(self.type, operands, self.payload, self.value, self.cuts)
 
 
 class Nodes(list[Node]):
@@ -93,6 +81,16 @@ class Nodes(list[Node]):
             else:
                 value = Value(value.node, view)
         return value
+
+    def moved(self, values: Iterable[Value], new: Mapping[int, Value]) -> tuple[Value, ...]:
+        """Values of nodes that are others now, seen as they were."""
+        found = []
+        for node, view in values:
+            to = new[node]
+            if view is not None:
+                to = Value(to.node, view) if to.view is None else self.seen(to, view.steps)
+            found.append(to)
+        return tuple(found)
 
 
 class Body(NamedTuple):
@@ -132,7 +130,12 @@ def with_nodes(body: Body, numbers: Sequence[int]) -> Body:
     if len(numbers) == len(body.nodes):
         return body
     new = {number: position for position, number in enumerate(numbers)}
-    return rebuilt(body, [body.nodes[number].moved(new) for number in numbers], new)
+
+    def moved(values: tuple[Value, ...]) -> tuple[Value, ...]:
+        return tuple([Value(new[node], view) for node, view in values])
+
+    nodes = [body.nodes[number] for number in numbers]
+    return body._replace(nodes=tuple([node.of(moved(node.operands)) for node in nodes]), outputs=moved(body.outputs))
 
 
 def ancestors(body: Body, numbers: Iterable[int]) -> set[int]:
@@ -149,18 +152,14 @@ def rewritten(body: Body, change: Callable[[Nodes, int, Node], Value | None]) ->
 
     Args:
         change: from the nodes made so far, to which it adds, a node's number before, and the node, whose operands are
-            among them, to the node that stands for it now; None: it stays.
+            among them, to the value that stands for it now; None: it stays.
     """
-    nodes, new = Nodes(), dict[int, int]()
+    nodes, new = Nodes(), dict[int, Value]()
     for number, old in enumerate(body.nodes):
-        node = old.moved(new)
-        new[number] = (change(nodes, number, node) or nodes.add(node)).node
-    return rebuilt(body, nodes, new)
-
-
-def rebuilt(body: Body, nodes: Iterable[Node], new: dict[int, int]) -> Body:
-    """The body of other nodes; `new`: which of them its nodes are now."""
-    return body._replace(nodes=tuple(nodes), outputs=tuple([value.moved(new) for value in body.outputs]))
+        node = old.of(nodes.moved(old.operands, new)) if old.operands else old
+        new[number] = change(nodes, number, node) or nodes.add(node)
+    outputs = nodes.moved(body.outputs, new)
+    return body._replace(nodes=tuple(nodes), outputs=outputs)
 
 
 def spec_of_value(body: Body, value: Value) -> Spec:

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.cell.body import Body, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
+from edbatch.graph.cell.body import Body, Node, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
 from edbatch.graph.cell.derivative_row import Place, in_a_row, without_unread
 from edbatch.graph.cell.flow import every, reached
 from edbatch.graph.cell.gradient_sum import fit, only, stops, total
@@ -150,7 +150,8 @@ class _Sweep:
         self.values: dict[int, Expression] = {**dict(enumerate(arguments)), **kept}
         sources = (number for number, node in enumerate(body.nodes) if node.type.op.kind is Kind.SOURCE)
         self.exact = {*range(len(arguments)), *sources}  # the same to the last bit whoever computes them
-        self.again: dict[int, Expression] = {}
+        self.chooses = any(map(_compares, body.nodes))
+        self.again: dict[int, Expression] = {}  # values computed from the arguments alone
         self.flows: dict[int, list[tuple[Any, Expression]]] = defaultdict(list)
         self.terms: list[tuple[ParameterSpec, View | None, Expression]] = []
         flowing = {body.outputs[number] for number in live}
@@ -160,7 +161,6 @@ class _Sweep:
             if value.view is None:
                 self.values.setdefault(value.node, Expression(trace, result.id + step_to(row, column, spec), spec))
         self.told = set(self.values) | self.exact
-        self.exact |= {number for number in self.values if body.nodes[number].type.op.call is not None}
         for column, value in joined(body, (place for place in returned if place[1] in flowing)):
             spec = spec_of_value(body, value)
             if not stops(value.view):
@@ -169,9 +169,12 @@ class _Sweep:
 
     def run(self, needed: Sequence[bool], of_outputs: bool) -> Derivative:
         requires = [True] * len(self.body.nodes) if of_outputs else self._requires(needed)
-        for number in range(len(self.body.nodes)):
+        for number, node in enumerate(self.body.nodes):
             if number not in self.values:
                 self._replay(number)
+            if self.chooses:
+                is_exact = number in self.exact or node.type.op.call is not None
+                self.again[number] = self.values[number] if is_exact else self._recorded(number, self.again)
         gradients: dict[int, Expression] = {}
         totals: dict[int, Expression] = {}
         for number in reversed(range(len(self.body.nodes))):
@@ -216,8 +219,7 @@ class _Sweep:
             trace.inputs.append(node.value)
             self.values[number] = trace.add(intern(INPUT, (), (), node.type.out), (), (len(trace.inputs) - 1,))
         else:
-            compares = node.type.op.elementwise and node.type.op.gradient is no_gradient
-            self.values[number] = self._recorded(number, self._as_one(number) if compares else self.values)
+            self.values[number] = self._recorded(number, self._as_one(number) if _compares(node) else self.values)
 
     def _recorded(self, number: int, values: Mapping[int, Expression]) -> Expression:
         """A node once more, of these values of its operands."""
@@ -229,27 +231,7 @@ class _Sweep:
     def _as_one(self, number: int) -> Mapping[int, Expression]:
         """Values of a node's operands that can be compared: all of the forward run, or all computed again."""
         read = {value.node for value in self.body.nodes[number].operands}
-        if len(read - self.exact) < 2 or read <= self.told:
-            return self.values
-        return {node: self._again(node) for node in read}
-
-    def _again(self, number: int) -> Expression:
-        """A value computed again from the arguments alone."""
-        below = [number]
-        while below:  # a deep body has more nodes than Python has frames
-            node = below[-1]
-            read = {value.node for value in self.body.nodes[node].operands}
-            missing = [one for one in read if one not in self.again and one not in self.exact]
-            if node in self.exact or node in self.again:
-                below.pop()
-            elif missing:
-                below += missing
-            else:
-                values = {one: self.values[one] if one in self.exact else self.again[one] for one in read}
-                same = node not in self.told and all(values[one] is self.values[one] for one in read)
-                self.again[node] = self.values[node] if same else self._recorded(node, values)
-                below.pop()
-        return self.values[number] if number in self.exact else self.again[number]
+        return self.values if len(read - self.exact) < 2 or read <= self.told else self.again
 
     def _step_back(self, number: int, gradient: Expression, requires: list[bool]) -> None:
         """Let a node's gradient flow on to its operands."""
@@ -259,7 +241,7 @@ class _Sweep:
         if node.type.op.chooses and not all(x.node in self.told for x in node.operands):
             values = self._as_one(number)
             out = self._recorded(number, values)
-        if node.type.op.elementwise or node.type.op.places is not None or every(self.reached[number]):
+        if node.type.op.elementwise or every(self.reached[number]):
             self._flow(number, gradient, out, operands, requires, values)
             return
         for begin, end in self._runs(number):  # of a product, with the weights of some rows
@@ -288,8 +270,6 @@ class _Sweep:
             raise EdBatchError(f"{node.type}: its gradient: expected {len(operands)} results, got {len(flows)}")
         if node.type.op.elementwise:
             flows = [self._of_reached(number, flow) for flow in flows]
-        elif node.type.op.places is not None and node.cuts:
-            flows = [flow if part else None for flow, part in zip(flows, self.reached[number], strict=True)]
         for operand, x, flow in zip(operands, xs, flows, strict=True):
             if flow is None:
                 continue
@@ -359,6 +339,11 @@ class _Sweep:
         )
         body, given = without_unread(body, self.given)
         return Derivative(body, columns, width, given, operands, terms)  # type: ignore[arg-type]
+
+
+def _compares(node: Node) -> bool:
+    """Whether what it shows depends on which of two values is larger, or whether they are equal."""
+    return node.type.op.chooses or (node.type.op.elementwise and node.type.op.gradient is no_gradient)
 
 
 def _returned(body: Body, steps: Sequence[int]) -> list[tuple[int, Value]]:

@@ -9,7 +9,6 @@ there without it, and change nothing. That keeps the sets few: who reads h of an
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import repeat
 
 import numpy as np
 
@@ -23,7 +22,7 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
     """Per node of a body, bool: whether gradients flow into it.
 
     Of an argument that is said of each entry (it may be the row of all outputs of another cell), of nodes that were
-    merged to one of each of them, of a concatenation that others read parts of of each operand.
+    merged to one of each of them.
 
     Args:
         body: of a cell, or of a single op.
@@ -39,9 +38,8 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
         if not some(found[number]) or node.type.op.gradient is no_gradient:
             continue
         entries = None if every(found[number]) else found[number][_parts(body, Value(number))]
-        placed = entries is not None and node.type.op.places is not None  # then parts are its operands
-        for value, part in zip(node.operands, found[number] if placed else repeat(True), strict=False):
-            if part and not stops(value.view):
+        for value in node.operands:
+            if not stops(value.view):
                 if len(found[value.node]) == 1 or (entries is None and value.view is None):
                     found[value.node][:] = True
                     continue

@@ -7,7 +7,7 @@ of what lies side by side is that memory, and needs no node.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from operator import add
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def merge_batches(body: Body, batches: Sequence[Sequence[int]]) -> Body:
     """Run batches as one node each, where that takes no copy.
 
     Args:
-        body: without `affine` nodes of parameters.
+        body: without `affine` nodes.
         batches: every computing node once, in an order in which operands precede their users; each batch in the order
             in which its nodes are to lie in memory.
     """
@@ -43,14 +43,12 @@ class _Merging:
     Attributes:
         nodes: of the new body.
         values: what nodes of the old body are in the new one.
-        concatenated: concatenations in the new body: the column at which each operand begins.
     """
 
     def __init__(self, body: Body) -> None:
         self.old = body
         self.nodes = Nodes()
         self.values: dict[int, Value] = {}
-        self.concatenated: dict[int, dict[Value, int]] = {}
         self.returned = {value.node for value in body.outputs}
         self.whole = self.returned | partly_read(body)  # gradients flow into all that such a node is made of
         for number, node in enumerate(body.nodes):
@@ -80,7 +78,8 @@ class _Merging:
         """What a value of the old body is in the new one."""
         if old.node not in self.values:  # only concatenations and the like are made when they are needed
             self.values[old.node] = self._placed(old.node)
-        return self.nodes.seen(self.values[old.node], old.steps)
+        (value,) = self.nodes.moved([old], self.values)
+        return value
 
     def _alone(self, number: int) -> Value:
         node = self.old.nodes[number]
@@ -96,12 +95,7 @@ class _Merging:
             whole = self._joined(values)
             if whole is not None:
                 return self._reshaped(whole, node.type.out.shape)
-        made = self._alone(number)
-        if joins and number not in self.whole and len(node.type.out.shape) == 1:
-            begins = [0, *accumulate(self.nodes.spec(value).size for value in values)][:-1]
-            self.concatenated[made.node] = dict(zip(values, begins, strict=True))
-            self.nodes[made.node] = self.nodes[made.node]._replace(cuts=tuple(begins[1:]))
-        return made
+        return self._alone(number)
 
     def _product(self, nodes: Sequence[Node]) -> Value | None:
         weights = [spec for node in nodes for spec in node.type.operands if isinstance(spec, ParameterSpec)]
@@ -149,29 +143,19 @@ class _Merging:
 
         It is one value, through which gradients flow or do not: what is stopped is not joined with what is not.
         """
-        stopped = [stops(value.view) for value in values]
-        found = self._memory(values, in_place=any(stopped) == all(stopped))
-        return self.nodes.seen(found, ((STOP_GRADIENT, ()),)) if found is not None and all(stopped) else found
-
-    def _memory(self, values: Sequence[Value], in_place: bool) -> Value | None:
-        """`in_place`: where they are, and not only in a concatenation of them."""
-        places = [self._columns(value) for value in values]
-        first = places[0]
-        if in_place and first is not None and all(place is not None and place[0] == first[0] for place in places):
-            ends = [place[1] + place[2] for place in places if place is not None]
-            if [place[1] for place in places[1:] if place is not None] == ends[:-1]:
-                return self._slice(Value(first[0]), first[1], ends[-1])
-        for node, begins in self.concatenated.items():
-            found = [begins.get(value, -1) for value in values]
-            ends = [begin + self.nodes.spec(value).size for begin, value in zip(found, values, strict=True)]
-            if found[0] >= 0 and found[1:] == ends[:-1]:
-                return self._slice(Value(node), found[0], ends[-1])
-        return None
-
-    def _columns(self, value: Value) -> tuple[int, int, int] | None:
-        """The node whose memory it is, the column at which it begins there, its entries; None if it is scattered."""
-        place = columns_of(value.view) if value.view is not None else (0, self.nodes.spec(value).size)
-        return None if place is None else (value.node, *place)
+        stopped = {stops(value.view) for value in values}
+        nodes = {value.node for value in values}
+        places = [
+            columns_of(value.view) if value.view is not None else (0, self.nodes.spec(value).size) for value in values
+        ]
+        if len(stopped) > 1 or len(nodes) > 1 or None in places:
+            return None
+        begins, sizes = zip(*[place for place in places if place is not None], strict=True)
+        ends = list(map(add, begins, sizes))
+        if list(begins[1:]) != ends[:-1]:
+            return None
+        found = self._slice(Value(values[0].node), begins[0], ends[-1])
+        return self.nodes.seen(found, ((STOP_GRADIENT, ()),)) if True in stopped else found
 
     def _slice(self, whole: Value, begin: int, end: int) -> Value:
         """Entries of a node as a vector."""

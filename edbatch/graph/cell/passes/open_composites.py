@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from edbatch.errors import EdBatchError, shown
-from edbatch.graph.cell.body import Body, Node, Nodes, Value, body_of, origin
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, body_of, origin, rewritten
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import NodeType, intern, node_type, parameter_of
@@ -117,38 +117,26 @@ def _body_of(type: NodeType, function: Callable[..., Any], specs: Sequence[Spec]
 
 def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:
     """With what functions record in the places of the nodes that have one."""
-    nodes = Nodes()
-    values: dict[int, Value] = {}  # what nodes of `body` are now
-
-    def seen(value: Value, of: dict[int, Value]) -> Value:
-        """A value of nodes that are others now."""
-        return nodes.seen(of[value.node], value.steps)
-
-    def computed(value: Value) -> Value:
-        """A value of its own: no copy of a view, whose gradient is that of what it shows."""
-        spec = nodes.spec(value)
-        index = tuple((0, size, 1) for size in spec.shape)
-        type = node_type(EMBED, (("shape_to", spec.shape), ("index", index), ("fill", 0.0)), (spec,))
-        return nodes.add(Node(type, (value,)))
-
     returned = {origin(body, value)[0] for value in body.outputs}  # copies of views show it, too
-    for number, (node, function) in enumerate(zip(body.nodes, functions, strict=True)):
-        operands = tuple(seen(value, values) for value in node.operands)
+
+    def change(nodes: Nodes, number: int, node: Node) -> Value | None:
+        function, type, operands = functions[number], node.type, node.operands
         if function is None:
-            values[number] = nodes.add(node.of(operands) if operands else node)
-            continue
-        type = node.type
+            return None
         inner = _body_of(type, function, list(map(nodes.spec, operands)) if type.op.variadic else type.operands)
         inside: dict[int, Value] = dict(enumerate(operands))
         for at, one in enumerate(inner.nodes[len(operands) :], len(operands)):
             payload = tuple(node.payload[-1 - x] if x < 0 else x for x in one.payload)
-            read = tuple(seen(value, inside) for value in one.operands)
-            inside[at] = nodes.add(one._replace(operands=read, payload=payload))
-        result = inner.outputs[0]
-        values[number] = seen(result, inside)
-        shown, steps = origin(inner, result)
+            inside[at] = nodes.add(one._replace(operands=nodes.moved(one.operands, inside), payload=payload))
+        (result,) = nodes.moved(inner.outputs, inside)
+        shown, steps = origin(inner, inner.outputs[0])
         overlaps = any(OPS.get(view.name) is not view for view, _ in steps)  # what no user can write
         if number in returned and (shown < len(operands) or overlaps):
-            values[number] = computed(values[number])  # users may ask for its gradient
-    outputs = tuple(seen(value, values) for value in body.outputs)
-    return body._replace(nodes=tuple(nodes), outputs=outputs)
+            # Users may ask for its gradient: it is a value of its own, and no copy of a view.
+            spec = nodes.spec(result)
+            index = tuple((0, size, 1) for size in spec.shape)
+            own = node_type(EMBED, (("shape_to", spec.shape), ("index", index), ("fill", 0.0)), (spec,))
+            return nodes.add(Node(own, (result,)))
+        return result
+
+    return rewritten(body, change)

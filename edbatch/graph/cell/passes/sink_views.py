@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edbatch.graph.cell.body import Body, Node, Nodes, Value, rebuilt, spec_of_value
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, spec_of_value
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.node_type import node_type
 from edbatch.graph.spec import ParameterSpec, Spec
@@ -35,7 +35,7 @@ def sink_views(body: Body, named: bool = False) -> Body:
     nodes = Nodes()
 
     def moved(values: Sequence[Value]) -> tuple[Value, ...]:
-        return tuple([sunk[value] if value in sunk else value.moved(new) for value in values])
+        return tuple([sunk.get(value) or Value(new[value.node], value.view) for value in values])
 
     for number, node in enumerate(body.nodes):
         new[number] = nodes.add(node.of(moved(node.operands))).node
@@ -43,7 +43,7 @@ def sink_views(body: Body, named: bool = False) -> Body:
             assert value.view is not None
             type = node_type(node.type.op, node.type.attributes, (value.view.out,) * len(operands))
             sunk[value] = nodes.add(Node(type, moved(operands), node.payload, cuts=_cuts(node, value.view)))
-    return rebuilt(body, nodes, new)
+    return body._replace(nodes=tuple(nodes), outputs=moved(body.outputs))
 
 
 def _views_of_operands(body: Body, value: Value) -> list[Value] | None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 
-from edbatch.graph.cell.body import Body, Node, Value, ancestors, row_of, slice_of, step_to
-from edbatch.graph.cell.passes.sink_views import seen_through
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, ancestors, row_of, slice_of, step_to
 from edbatch.graph.cell.passes.split_concatenations import concatenated, split_concatenations
 from edbatch.graph.cell.trace import ARGUMENT, argument_type
 from edbatch.graph.spec import ParameterSpec, Spec
@@ -82,10 +81,7 @@ def split_stages(
     parts: list[Part] = []
     shown: dict[int, tuple[int, int]] = {}  # from a node to the part that returns it, and the view of it there
     for s in present:
-        made = _part(body, free, stage, s, wanted[s], parts, shown)
-        if made is None:
-            return None
-        part, given = made
+        part, given = _part(body, free, stage, s, wanted[s], parts, shown)
         if s == present[-1]:
             parts.append(Part(s, part, columns, row, given, {}))
             break
@@ -195,39 +191,23 @@ def _part(
     wanted: list[Value],
     parts: list[Part],
     shown: dict[int, tuple[int, int]],
-) -> tuple[Body, tuple[int, ...]] | None:
-    """The body of one stage that returns `wanted`, and what it is given; None if a chain of views is too long."""
+) -> tuple[Body, tuple[int, ...]]:
+    """The body of one stage that returns `wanted`, and what it is given."""
     members = {number for number in range(len(stage)) if stage[number] == s}
     read = {value.node for value in _reads(body, stage, s, wanted)}
     members |= {number for number in ancestors(body, [n for n in read if free[n]]) if free[number]}
     used_parts = sorted({shown[node][0] for node in read if stage[node] not in (s, -1)})
     used_arguments = [number for number in range(len(body.arguments)) if number in read]
     specs = [parts[p].row for p in used_parts] + [body.arguments[number] for number in used_arguments]
-    nodes = [Node(argument_type(k, spec), ()) for k, spec in enumerate(specs)]
-    new = {number: len(used_parts) + k for k, number in enumerate(used_arguments)}
+    nodes = Nodes(Node(argument_type(k, spec), ()) for k, spec in enumerate(specs))
+    new = {node: Value(used_parts.index(p), VIEWS[code]) for node, (p, code) in shown.items() if p in used_parts}
+    new |= {number: Value(len(used_parts) + k) for k, number in enumerate(used_arguments)}
     integers: dict[int, int] = {}
-
-    def moved(value: Value) -> Value | None:
-        if value.node in new:
-            return value.moved(new)
-        p, code = shown[value.node]
-        root = Value(used_parts.index(p), VIEWS[code])
-        if value.view is None:
-            return root
-        view = seen_through(root, body.nodes[value.node].type.out, value.view)
-        return None if view is None else Value(root.node, view)
-
     for number in sorted(members):
         node = body.nodes[number]
-        operands = [moved(value) for value in node.operands]
-        if None in operands:
-            return None
         payload = tuple(x if x >= 0 else -1 - integers.setdefault(-1 - x, len(integers)) for x in node.payload)
-        new[number] = len(nodes)
-        nodes.append(node._replace(operands=tuple(x for x in operands if x is not None), payload=payload))
-    outputs = [moved(value) for value in wanted]
-    if None in outputs:
-        return None
-    made = Body(tuple(specs), tuple(nodes), tuple(x for x in outputs if x is not None), len(integers))
+        new[number] = nodes.add(node._replace(operands=nodes.moved(node.operands, new), payload=payload))
+    outputs = nodes.moved(wanted, new)
+    made = Body(tuple(specs), tuple(nodes), outputs, len(integers))
     given = (*(-1 - p for p in used_parts), *used_arguments, *(len(body.arguments) + k for k in integers))
     return made, given
