@@ -16,15 +16,6 @@ from edbatch.vertices.vertex import Form
 loops: Any = LazyModule("edbatch.vertices.loops")
 
 
-class Tables(NamedTuple):
-    """The automaton's tables, as `loops.classify` reads them: per state and form the next state, per state the
-    recording, per recording its form; -1 for what is not known yet."""
-
-    next_state: np.ndarray
-    recording: np.ndarray
-    form: np.ndarray
-
-
 class Classes(NamedTuple):
     """Vertices by what they take: recordings, per vertex which (int32), per recording how many take it."""
 
@@ -37,14 +28,15 @@ class Classes(NamedTuple):
         """Whether a function looks at parts of what may be a part of something else."""
         return any(one.looks for one in self.recordings) and any(one.is_viewed for one in self.recordings)
 
-
-def _used(recordings: list[VertexRecording], of_vertices: np.ndarray, counts: list[int]) -> Classes:
-    if 0 in counts:
-        numbers = [at for at, count in enumerate(counts) if count]
-        renumbered = np.zeros(len(counts), np.int32)
+    def used(self) -> Classes:
+        """The same without recordings that no vertex takes."""
+        numbers = np.flatnonzero(self.counts)
+        if len(numbers) == len(self.counts):
+            return self
+        renumbered = np.zeros(len(self.counts), np.int32)
         renumbered[numbers] = np.arange(len(numbers))
-        return Classes([recordings[at] for at in numbers], renumbered[of_vertices], [counts[at] for at in numbers])
-    return Classes(recordings[: len(counts)], of_vertices, counts)
+        of_all = [(self.recordings[at], self.counts[at]) for at in numbers]
+        return Classes([one for one, _ in of_all], renumbered[self.of_vertices], [count for _, count in of_all])
 
 
 class Automaton:
@@ -53,7 +45,6 @@ class Automaton:
     def __init__(self, starts: int) -> None:
         self.recordings: list[VertexRecording] = []
         self._forms: dict[Form, int] = {}
-        self._form_of: list[int] = []  # by recording
         self._next_state: dict[tuple[int, int], int] = {}  # by state and form
         self._recording_of = [-1] * starts  # by state
         self._tables = self._as_arrays()
@@ -67,29 +58,29 @@ class Automaton:
             tables = self._tables
             step = loops.classify(step, graph._structure, start, tables, found, counts)
             if step == len(found):
-                return _used(self.recordings, found, counts.tolist())
+                return Classes(self.recordings[: len(counts)], found, counts.tolist()).used()
             vertex = int(graph._order[step]) if len(graph._order) else step
-            children = [int(tables.form[found[child]]) for child in graph._children_of(vertex)]
-            forms = list(self._forms)
-            made = record(vertex, int(start[vertex]), [forms[child] for child in children])
-            self._learn(made, int(start[vertex]), children)
+            children = [self.recordings[found[child]].form for child in graph._children_of(vertex)]
+            self._learn(record(vertex, int(start[vertex]), children), int(start[vertex]), children)
             counts = np.concatenate([counts, np.zeros(len(self.recordings) - len(counts), np.int64)])
 
-    def _learn(self, made: VertexRecording, state: int, children: list[int]) -> None:
+    def _learn(self, made: VertexRecording, state: int, children: list[Form]) -> None:
         """Have a start and the forms of children lead to a recording, unless another thread was faster."""
         with lock, signals_deferred():
             for child in children:
-                state = self._next_state.setdefault((state, child), len(self._recording_of))
+                state = self._next_state.setdefault((state, self._forms[child]), len(self._recording_of))
                 if state == len(self._recording_of):
                     self._recording_of.append(-1)
             if self._recording_of[state] < 0:
                 self._recording_of[state] = len(self.recordings)
                 self.recordings.append(made)
-                self._form_of.append(self._forms.setdefault(made.form, len(self._forms)))
+                self._forms.setdefault(made.form, len(self._forms))
             self._tables = self._as_arrays()
 
-    def _as_arrays(self) -> Tables:
+    def _as_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Per state and form the next state, per state the recording, and per recording its form; -1: not known yet."""
         next_state = np.full((len(self._recording_of), max(1, len(self._forms))), -1, np.int32)
         for key, state in self._next_state.items():
             next_state[key] = state
-        return Tables(next_state, np.array(self._recording_of, np.int32), np.array(self._form_of, np.int32))
+        forms = [self._forms[one.form] for one in self.recordings]
+        return next_state, np.array(self._recording_of, np.int32), np.array(forms, np.int32)

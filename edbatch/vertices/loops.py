@@ -57,7 +57,7 @@ def classify(
 
     Args:
         first: the step to begin with; start: per vertex the state to begin with.
-        tables: see `automaton.Tables`.
+        tables: see `Automaton._as_arrays`.
     """
     order, offsets, children = structure
     next_state, recording, form = tables
