@@ -29,13 +29,14 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
+_LEAVING, _REMEMBERING = 5, 6  # kinds of callers, see `graph.recorder`
 _AROUND = 1 if extension is not None else 2  # frames from a hook to the `with` statement
 
 
 def _surely(hook: Callable[..., Any], remembers: bool) -> Any:
     """What calls a hook once more where an interrupt ended it; it `remembers` in a list that it is given first."""
     if extension is not None:
-        return extension.Leaving(hook, remembers)
+        return wraps(hook)(extension.Caller(_REMEMBERING if remembers else _LEAVING, 1, False, hook, ("self",), ()))
 
     @wraps(hook)
     def leave(*args: Any) -> Any:

@@ -17,7 +17,6 @@
 typedef struct {
     PyObject *column, *builder, *expression, *caller;
     PyObject *parameter;          // the class of parameters
-    PyObject *leaving;            // the class of what leaves `with` blocks
     PyObject *top, *block;        // where the innermost block of a graph is found, and the class of blocks
     Py_ssize_t value;             // where blocks have the graph
     PyObject *place;              // what puts blocks into graphs that Python has to see to
@@ -128,73 +127,6 @@ static int columns_fit(void) {
         Py_TRASHCAN_END \
     }
 #define COLLECTED_SLOTS(name) {Py_tp_dealloc, name##_dealloc}, {Py_tp_traverse, name##_traverse}, {Py_tp_clear, name##_clear}
-
-// ------------------------------------------------------------------------------------------------------ `with` blocks
-
-// What ends a `with` block, as `base/context_stack.py` says: handlers of signals run between bytecodes, and there is none here.
-// It is called once more if it ended by an exception: that may be an interrupt's, which came before it was done.
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    PyObject *hook;
-    int remembers;  // whether it is given a list first, the same at both calls
-} Leaving;
-
-static PyObject *leaving_call(Leaving *x, PyObject *const *args, size_t flags, PyObject *names) {
-    Py_ssize_t n = PyVectorcall_NARGS(flags);
-    if (n < 1 || n > 4 || names != NULL) {
-        PyErr_SetString(PyExc_TypeError, "__exit__() takes an exception: its class, itself, its traceback");
-        return NULL;
-    }
-    PyObject *given[5] = {PyList_New(0)}, *kind, *value, *trace;
-    if (given[0] == NULL) return NULL;
-    memcpy(given + 1, args, n * sizeof *args);
-    PyObject **all = given + !x->remembers, *found = PyObject_Vectorcall(x->hook, all, n + x->remembers, NULL);
-    if (found == NULL) {
-        PyErr_Fetch(&kind, &value, &trace);
-        PyObject *again = PyObject_Vectorcall(x->hook, all, n + x->remembers, NULL);
-        if (again == NULL) PyErr_Clear();
-        Py_XDECREF(again);
-        PyErr_Restore(kind, value, trace);
-    }
-    Py_DECREF(given[0]);
-    return found;
-}
-
-// Leaving(hook, remembers)
-static PyObject *leaving_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    PyObject *hook;
-    int remembers;
-    if (!PyArg_ParseTuple(args, "Op", &hook, &remembers)) return NULL;
-    Leaving *x = (Leaving *)type->tp_alloc(type, 0);
-    if (x == NULL) return NULL;
-    x->hook = Py_NewRef(hook);
-    x->remembers = remembers;
-    x->vectorcall = (vectorcallfunc)leaving_call;
-    return (PyObject *)x;
-}
-
-COLLECTED(Leaving, leaving, hook, hook, )
-
-static PyObject *bound(PyObject *self, PyObject *owner, PyObject *type) {
-    return owner == NULL ? Py_NewRef(self) : PyMethod_New(self, owner);
-}
-
-static PyMemberDef leaving_members[] = {
-    {"__wrapped__", T_OBJECT_EX, offsetof(Leaving, hook), READONLY},
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Leaving, vectorcall), READONLY},
-    {0},
-};
-static PyType_Slot leaving_slots[] = {
-    {Py_tp_new, leaving_new},
-    COLLECTED_SLOTS(leaving),
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_descr_get, bound},
-    {Py_tp_members, leaving_members},
-    {0},
-};
-#define CALLABLE (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR)
-static PyType_Spec leaving_spec = {"edbatch.graph._recorder.Leaving", sizeof(Leaving), 0, CALLABLE, leaving_slots};
 
 // ------------------------------------------------------------------------------------------------ graphs, expressions
 
@@ -512,7 +444,7 @@ static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n_arg
 
 // ----------------------------------------------------------------------------------------------------------- callers
 
-enum { FIXED, VIEW, LIST, PLACE, CELL };  // kinds
+enum { FIXED, VIEW, LIST, PLACE, CELL, LEAVING, REMEMBERING };  // kinds
 
 typedef struct {
     PyObject *specs, *arguments;  // tuples of the specs of operands and of literals
@@ -527,9 +459,9 @@ typedef struct {
     PyObject *weak, *dict, *slow, *names, *standard;
     PyObject *kept, *watched, *missing;  // of a cell: where the owner's last calls are, in a dictionary or, if None, its own
     Entry *entries;
-    struct { uint64_t version; PyObject *call; int n; } seen[OWNERS];  // last calls, which dictionaries of that version hold
     int kind, given, n, literals, has_integer;  // how many operands and arguments there are, and whether an integer follows
     int is_method;
+    struct { uint64_t version; PyObject *call; int n; } seen[OWNERS];  // last calls, which dictionaries of that version hold
 } Caller;
 
 static __attribute__((noinline)) PyObject *slowly(PyObject *slow, PyObject *const *args, size_t flags, PyObject *names) {
@@ -755,6 +687,133 @@ static PyObject *call_list(Caller *c, PyObject *const *args, size_t flags, PyObj
     return expression_of(g, g->n++, e->out);
 }
 
+static PyObject *cell_call(Caller *c, PyObject *const *args, size_t flags, PyObject *names);
+static PyObject *cell_configure(Caller *c, PyObject *args);
+
+// What ends a `with` block, as `base/context_stack.py` says: handlers of signals run between bytecodes, and there is none here.
+// It is called once more if it ended by an exception: that may be an interrupt's, which came before it was done.
+static PyObject *call_leaving(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+    Py_ssize_t n = PyVectorcall_NARGS(flags), more = c->kind == REMEMBERING;
+    if (n < 1 || n > 4 || names != NULL) {
+        PyErr_SetString(PyExc_TypeError, "__exit__() takes an exception: its class, itself, its traceback");
+        return NULL;
+    }
+    PyObject *given[5] = {PyList_New(0)}, *kind, *value, *trace;
+    if (given[0] == NULL) return NULL;
+    memcpy(given + 1, args, n * sizeof *args);
+    PyObject *found = PyObject_Vectorcall(c->slow, given + !more, n + more, NULL);
+    if (found == NULL) {
+        PyErr_Fetch(&kind, &value, &trace);
+        PyObject *again = PyObject_Vectorcall(c->slow, given + !more, n + more, NULL);
+        if (again == NULL) PyErr_Clear();
+        Py_XDECREF(again);
+        PyErr_Restore(kind, value, trace);
+    }
+    Py_DECREF(given[0]);
+    return found;
+}
+
+// Caller(kind, operands, has_integer, slow, names of all that is given, what the last are where they are left out)
+static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    int kind, n, has_integer;
+    PyObject *slow, *names, *standard;
+    if (!PyArg_ParseTuple(args, "iipOO!O!", &kind, &n, &has_integer, &slow, &PyTuple_Type, &names, &PyTuple_Type, &standard)) return NULL;
+    Py_ssize_t literals = PyTuple_GET_SIZE(names) - n - has_integer, most = has_integer ? 0 : literals, least = kind == PLACE;
+    if (kind < FIXED || kind > REMEMBERING || n < 1 || n > 3 || literals < least || literals > LITERALS || PyTuple_GET_SIZE(standard) > most || PyTuple_GET_SIZE(standard) < least) {
+        PyErr_SetString(PyExc_ValueError, "expected a kind of caller, one to three operands, and up to four arguments");
+        return NULL;
+    }
+    Caller *c = (Caller *)type->tp_alloc(type, 0);
+    if (c == NULL) return NULL;
+    c->kind = kind;
+    c->n = n;
+    c->given = (int)PyTuple_GET_SIZE(names);
+    c->literals = (int)literals;
+    c->has_integer = has_integer;
+    c->slow = Py_NewRef(slow);
+    c->names = Py_NewRef(names);
+    c->standard = Py_NewRef(standard);
+    void *calls[] = {call_node, call_view, call_list, call_list, cell_call, call_leaving, call_leaving};
+    c->vectorcall = calls[kind];
+    return (PyObject *)c;
+}
+
+// learn(specs, type, out, arguments, view, step, bound)
+static PyObject *caller_learn(Caller *c, PyObject *args) {
+    PyObject *specs, *out, *arguments = NULL;
+    int type;
+    long long view = 0, step = 0, bound = 0;
+    if (!PyArg_ParseTuple(args, "O!iO|O!LLL", &PyTuple_Type, &specs, &type, &out, &PyTuple_Type, &arguments, &view, &step, &bound)) return NULL;
+    Py_ssize_t n = PyTuple_GET_SIZE(specs), literals = arguments != NULL ? PyTuple_GET_SIZE(arguments) : 0;
+    if ((c->kind == PLACE && n > MOST) || (arguments != NULL && !is_literal(arguments))) Py_RETURN_NONE;
+    if ((c->kind != PLACE && n != c->n) || literals != c->literals) {
+        PyErr_SetString(PyExc_ValueError, "expected a spec for each operand, and all arguments");
+        return NULL;
+    }
+    if (c->entries == NULL && (c->entries = PyMem_Calloc(ENTRIES, sizeof(Entry))) == NULL) return PyErr_NoMemory();
+    PyObject *const *given = literals ? ((PyTupleObject *)arguments)->ob_item : NULL;
+    Entry *e = entry_found(c, ((PyTupleObject *)specs)->ob_item, n, given, (int)literals, view, 1), old = *e;
+    *e = (Entry){Py_NewRef(specs), Py_XNewRef(arguments), Py_NewRef(out), view, step, bound, type};
+    HELD(&old, Entry, specs, out, Py_CLEAR);
+    Py_RETURN_NONE;
+}
+
+static void entries_free(Caller *c) {
+    for (int i = 0; c->entries != NULL && i < ENTRIES; i++) HELD(c->entries + i, Entry, specs, out, Py_CLEAR);
+    PyMem_Free(c->entries);
+    if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
+}
+
+static PyObject *bound(PyObject *self, PyObject *owner, PyObject *type) {
+    return owner == NULL ? Py_NewRef(self) : PyMethod_New(self, owner);
+}
+
+COLLECTED(Caller, caller, dict, missing, entries_free(x))
+
+// Functions are pickled and copied by their names.
+static PyObject *by_name(PyObject *self, PyObject *none) { return PyObject_GetAttrString(self, "__qualname__"); }
+
+static PyObject *repr_of(PyObject *self) {
+    PyObject *name = PyObject_GetAttrString(self, "__qualname__");
+    if (name == NULL) {
+        PyErr_Clear();
+        return PyUnicode_FromFormat("<function at %p>", self);
+    }
+    PyObject *found = PyUnicode_FromFormat("<function %U at %p>", name, self);
+    Py_DECREF(name);
+    return found;
+}
+
+static PyMethodDef caller_methods[] = {
+    {"learn", (PyCFunction)caller_learn, METH_VARARGS, "Have operands of these specs, and arguments, be recorded here."},
+    {"configure", (PyCFunction)cell_configure, METH_VARARGS, "Say what calls of a cell are compared with."},
+    {"__reduce__", by_name, METH_NOARGS, NULL},
+    {0},
+};
+static PyMemberDef caller_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Caller, dict), READONLY},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Caller, weak), READONLY},
+    {0},
+};
+static PyGetSetDef with_dict[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {0}};
+static PyType_Slot caller_slots[] = {
+    {Py_tp_new, caller_new},
+    COLLECTED_SLOTS(caller),
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_descr_get, bound},
+    {Py_tp_repr, repr_of},
+    {Py_tp_methods, caller_methods},
+    {Py_tp_members, caller_members},
+    {Py_tp_getset, with_dict},
+    {0},
+};
+static PyType_Spec caller_spec = {
+    "edbatch.graph._recorder.Caller", sizeof(Caller), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, caller_slots};
+
+// ------------------------------------------------------------------------------------------------------------- cells
+
 // The version of a dictionary: no other dictionary has it, nor has this one after a change. 0: Python does not say.
 static uint64_t version_of(PyObject *own) {
 #if PY_VERSION_HEX < 0x030D0000
@@ -869,98 +928,6 @@ static PyObject *cell_configure(Caller *c, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-// Caller(kind, operands, has_integer, slow, names of all that is given, what the last are where they are left out)
-static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    int kind, n, has_integer;
-    PyObject *slow, *names, *standard;
-    if (!PyArg_ParseTuple(args, "iipOO!O!", &kind, &n, &has_integer, &slow, &PyTuple_Type, &names, &PyTuple_Type, &standard)) return NULL;
-    Py_ssize_t literals = PyTuple_GET_SIZE(names) - n - has_integer, most = has_integer ? 0 : literals, least = kind == PLACE;
-    if (kind < FIXED || kind > CELL || n < 1 || n > 3 || literals < least || literals > LITERALS || PyTuple_GET_SIZE(standard) > most || PyTuple_GET_SIZE(standard) < least) {
-        PyErr_SetString(PyExc_ValueError, "expected a kind of caller, one to three operands, and up to four arguments");
-        return NULL;
-    }
-    Caller *c = (Caller *)type->tp_alloc(type, 0);
-    if (c == NULL) return NULL;
-    c->kind = kind;
-    c->n = n;
-    c->given = (int)PyTuple_GET_SIZE(names);
-    c->literals = (int)literals;
-    c->has_integer = has_integer;
-    c->slow = Py_NewRef(slow);
-    c->names = Py_NewRef(names);
-    c->standard = Py_NewRef(standard);
-    c->vectorcall = (vectorcallfunc[]){(void *)call_node, (void *)call_view, (void *)call_list, (void *)call_list, (void *)cell_call}[kind];
-    return (PyObject *)c;
-}
-
-// learn(specs, type, out, arguments, view, step, bound)
-static PyObject *caller_learn(Caller *c, PyObject *args) {
-    PyObject *specs, *out, *arguments = NULL;
-    int type;
-    long long view = 0, step = 0, bound = 0;
-    if (!PyArg_ParseTuple(args, "O!iO|O!LLL", &PyTuple_Type, &specs, &type, &out, &PyTuple_Type, &arguments, &view, &step, &bound)) return NULL;
-    Py_ssize_t n = PyTuple_GET_SIZE(specs), literals = arguments != NULL ? PyTuple_GET_SIZE(arguments) : 0;
-    if ((c->kind == PLACE && n > MOST) || (arguments != NULL && !is_literal(arguments))) Py_RETURN_NONE;
-    if ((c->kind != PLACE && n != c->n) || literals != c->literals) {
-        PyErr_SetString(PyExc_ValueError, "expected a spec for each operand, and all arguments");
-        return NULL;
-    }
-    if (c->entries == NULL && (c->entries = PyMem_Calloc(ENTRIES, sizeof(Entry))) == NULL) return PyErr_NoMemory();
-    PyObject *const *given = literals ? ((PyTupleObject *)arguments)->ob_item : NULL;
-    Entry *e = entry_found(c, ((PyTupleObject *)specs)->ob_item, n, given, (int)literals, view, 1), old = *e;
-    *e = (Entry){Py_NewRef(specs), Py_XNewRef(arguments), Py_NewRef(out), view, step, bound, type};
-    HELD(&old, Entry, specs, out, Py_CLEAR);
-    Py_RETURN_NONE;
-}
-
-static void entries_free(Caller *c) {
-    for (int i = 0; c->entries != NULL && i < ENTRIES; i++) HELD(c->entries + i, Entry, specs, out, Py_CLEAR);
-    PyMem_Free(c->entries);
-    if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
-}
-
-COLLECTED(Caller, caller, dict, missing, entries_free(x))
-
-// Functions are pickled and copied by their names.
-static PyObject *by_name(PyObject *self, PyObject *none) { return PyObject_GetAttrString(self, "__qualname__"); }
-
-static PyObject *repr_of(PyObject *self) {
-    PyObject *name = PyObject_GetAttrString(self, "__qualname__");
-    if (name == NULL) {
-        PyErr_Clear();
-        return PyUnicode_FromFormat("<function at %p>", self);
-    }
-    PyObject *found = PyUnicode_FromFormat("<function %U at %p>", name, self);
-    Py_DECREF(name);
-    return found;
-}
-
-static PyMethodDef caller_methods[] = {
-    {"learn", (PyCFunction)caller_learn, METH_VARARGS, "Have operands of these specs, and arguments, be recorded here."},
-    {"configure", (PyCFunction)cell_configure, METH_VARARGS, "Say what calls of a cell are compared with."},
-    {"__reduce__", by_name, METH_NOARGS, NULL},
-    {0},
-};
-static PyMemberDef caller_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY},
-    {"__dictoffset__", T_PYSSIZET, offsetof(Caller, dict), READONLY},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(Caller, weak), READONLY},
-    {0},
-};
-static PyGetSetDef with_dict[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {0}};
-static PyType_Slot caller_slots[] = {
-    {Py_tp_new, caller_new},
-    COLLECTED_SLOTS(caller),
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_descr_get, bound},
-    {Py_tp_repr, repr_of},
-    {Py_tp_methods, caller_methods},
-    {Py_tp_members, caller_members},
-    {Py_tp_getset, with_dict},
-    {0},
-};
-static PyType_Spec caller_spec = {"edbatch.graph._recorder.Caller", sizeof(Caller), 0, CALLABLE, caller_slots};
-
 // ------------------------------------------------------------------------------------------------------------ guards
 
 // What a step of a guard reads of its holder, as `graph/step.py` says; of the others Python sees to it.
@@ -1060,7 +1027,7 @@ PyMODINIT_FUNC PyInit__recorder(void) {
     if (S.column == NULL || !columns_fit()) return NULL;
     struct { PyType_Spec *spec; PyObject **held; const char *name; } types[] = {
         {&builder_spec, &S.builder, "Builder"}, {&handle_spec, &S.expression, "Handle"},
-        {&caller_spec, &S.caller, "Caller"}, {&leaving_spec, &S.leaving, "Leaving"},
+        {&caller_spec, &S.caller, "Caller"},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         *types[i].held = PyType_FromSpec(types[i].spec);
