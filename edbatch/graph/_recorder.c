@@ -7,6 +7,7 @@
 #include <string.h>
 #include <structmember.h>
 
+#define HOT static __attribute__((hot))  // what is called for every node
 #define NODE_BITS 32
 #define WAYS 4      // entries of a cache that a key may be in
 #define ENTRIES 64  // of a cache; a power of two
@@ -15,7 +16,7 @@
 #define LITERALS 4  // arguments of a caller beside its operands
 
 typedef struct {
-    PyObject *column, *builder, *expression, *caller;
+    PyObject *column, *builder;   // the classes of columns, and of what graphs are derived from
     PyObject *parameter;          // the class of parameters
     PyObject *top, *block;        // where the innermost block of a graph is found, and the class of blocks
     Py_ssize_t value;             // where blocks have the graph
@@ -103,30 +104,9 @@ static int columns_fit(void) {
     return fit;
 }
 
-// What collects and frees objects whose references are the fields from `first` to `last`; `before`: what else is freed.
+// Do something with the references that are the fields from `first` to `last`.
 #define HELD(x, Kind, first, last, act) \
     for (size_t at = offsetof(Kind, first); at <= offsetof(Kind, last); at += sizeof(PyObject *)) act(*(PyObject **)((char *)(x) + at))
-#define COLLECTED(Kind, name, first, last, before) \
-    static int name##_traverse(Kind *x, visitproc visit, void *arg) { \
-        Py_VISIT(Py_TYPE(x)); \
-        HELD(x, Kind, first, last, Py_VISIT); \
-        return 0; \
-    } \
-    static int name##_clear(Kind *x) { \
-        HELD(x, Kind, first, last, Py_CLEAR); \
-        return 0; \
-    } \
-    static void name##_dealloc(Kind *x) { \
-        PyTypeObject *type = Py_TYPE(x); \
-        PyObject_GC_UnTrack(x); \
-        Py_TRASHCAN_BEGIN(x, name##_dealloc) \
-        before; \
-        name##_clear(x); \
-        type->tp_free(x); \
-        Py_DECREF(type); \
-        Py_TRASHCAN_END \
-    }
-#define COLLECTED_SLOTS(name) {Py_tp_dealloc, name##_dealloc}, {Py_tp_traverse, name##_traverse}, {Py_tp_clear, name##_clear}
 
 // ------------------------------------------------------------------------------------------------ graphs, expressions
 
@@ -535,15 +515,12 @@ static inline int is_parameter(PyObject *x) { return S.parameter != NULL && PyOb
 static PyObject *number_of(PyObject *x, PyObject *graph, int64_t *ids, int *n_ids) {
     Builder *g = builder_of(graph);
     if (g == NULL || g->constants == NULL || !PyDict_CheckExact(g->constants)) return NULL;
-    double value;
-    if (PyFloat_CheckExact(x)) value = PyFloat_AS_DOUBLE(x);
-    else {
-        int over;
-        long long whole = PyLong_AsLongLongAndOverflow(x, &over);
-        if (over || whole > (1LL << 53) || whole < -(1LL << 53)) return NULL;
-        value = (double)whole;
+    double value = PyFloat_CheckExact(x) ? PyFloat_AS_DOUBLE(x) : PyLong_AsDouble(x);
+    if (value == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return NULL;
     }
-    if (value == 0 || value != value) return NULL;
+    if (value == 0 || value != value) return NULL;  // which are told by their bits
     PyObject *key = PyFloat_FromDouble(value), *found;
     if (key == NULL) return NULL;
     found = PyDict_GetItemWithError(g->constants, key);
@@ -612,7 +589,7 @@ static __attribute__((noinline)) int completed(Caller *c, PyObject *const *args,
     return 1;
 }
 
-static PyObject *call_view(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+HOT PyObject *call_view(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
     PyObject *slots[3 + LITERALS + 1], *const *all = args;
     if (names != NULL || PyVectorcall_NARGS(flags) != c->given) {
         if (!completed(c, args, PyVectorcall_NARGS(flags), names, slots)) return slowly(c->slow, args, flags, names);
@@ -626,7 +603,7 @@ static PyObject *call_view(Caller *c, PyObject *const *args, size_t flags, PyObj
 }
 
 // Operands, arguments, of which the last may be left out, and perhaps an integer.
-static PyObject *call_node(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+HOT PyObject *call_node(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
     int n = c->n, n_literals = c->literals, has_integer = c->has_integer, n_ids = 0;
     PyObject *slots[3 + LITERALS + 1], *const *all = args;
     if (names != NULL || PyVectorcall_NARGS(flags) != c->given) {
@@ -660,7 +637,7 @@ static PyObject *call_node(Caller *c, PyObject *const *args, size_t flags, PyObj
 }
 
 // A list of expressions of one graph: of one spec (LIST), or of those of an entry (PLACE).
-static PyObject *call_list(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+HOT PyObject *call_list(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
     Py_ssize_t given = PyVectorcall_NARGS(flags), n = -1, places = c->kind == PLACE;
     PyObject *xs = given > 0 ? args[0] : NULL, **items = NULL, *specs[MOST];
     if (given > 0 && given <= 1 + places && names == NULL && (PyList_CheckExact(xs) || PyTuple_CheckExact(xs))) {
@@ -758,17 +735,31 @@ static PyObject *caller_learn(Caller *c, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static void entries_free(Caller *c) {
+static int caller_traverse(Caller *c, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(c));
+    HELD(c, Caller, dict, missing, Py_VISIT);
+    return 0;
+}
+
+static int caller_clear(Caller *c) {
+    HELD(c, Caller, dict, missing, Py_CLEAR);
+    return 0;
+}
+
+static void caller_dealloc(Caller *c) {
+    PyTypeObject *type = Py_TYPE(c);
+    PyObject_GC_UnTrack(c);
+    if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
     for (int i = 0; c->entries != NULL && i < ENTRIES; i++) HELD(c->entries + i, Entry, specs, out, Py_CLEAR);
     PyMem_Free(c->entries);
-    if (c->weak != NULL) PyObject_ClearWeakRefs((PyObject *)c);
+    caller_clear(c);
+    type->tp_free(c);
+    Py_DECREF(type);
 }
 
 static PyObject *bound(PyObject *self, PyObject *owner, PyObject *type) {
     return owner == NULL ? Py_NewRef(self) : PyMethod_New(self, owner);
 }
-
-COLLECTED(Caller, caller, dict, missing, entries_free(x))
 
 // Functions are pickled and copied by their names.
 static PyObject *by_name(PyObject *self, PyObject *none) { return PyObject_GetAttrString(self, "__qualname__"); }
@@ -799,7 +790,9 @@ static PyMemberDef caller_members[] = {
 static PyGetSetDef with_dict[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {0}};
 static PyType_Slot caller_slots[] = {
     {Py_tp_new, caller_new},
-    COLLECTED_SLOTS(caller),
+    {Py_tp_dealloc, caller_dealloc},
+    {Py_tp_traverse, caller_traverse},
+    {Py_tp_clear, caller_clear},
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_descr_get, bound},
     {Py_tp_repr, repr_of},
@@ -855,7 +848,7 @@ static PyObject *last_call(Caller *c, PyObject *owner, int n) {
     return call;
 }
 
-static PyObject *cell_call(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
+HOT PyObject *cell_call(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
     int first = c->is_method, n = (int)PyVectorcall_NARGS(flags) - first;
     if (n < 0 || n >= PyTuple_GET_SIZE(c->names) || names != NULL) return slowly(c->slow, args, flags, names);
     PyObject *const *given = args + first, *graph = NULL, *call = NULL, *found = NULL;
@@ -1025,13 +1018,11 @@ PyMODINIT_FUNC PyInit__recorder(void) {
     S.column = arrays != NULL ? PyObject_GetAttrString(arrays, "array") : NULL;
     Py_XDECREF(arrays);
     if (S.column == NULL || !columns_fit()) return NULL;
-    struct { PyType_Spec *spec; PyObject **held; const char *name; } types[] = {
-        {&builder_spec, &S.builder, "Builder"}, {&handle_spec, &S.expression, "Handle"},
-        {&caller_spec, &S.caller, "Caller"},
-    };
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        *types[i].held = PyType_FromSpec(types[i].spec);
-        if (*types[i].held == NULL || PyModule_AddObjectRef(module, types[i].name, *types[i].held) < 0) return NULL;
+    PyType_Spec *specs[] = {&builder_spec, &handle_spec, &caller_spec};
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        PyObject *type = PyType_FromSpec(specs[i]);
+        if (type == NULL || PyModule_AddType(module, (PyTypeObject *)type) < 0) return NULL;
+        if (specs[i] == &builder_spec) S.builder = type;
     }
     S.spec = PyUnicode_InternFromString("spec");
     S.last_call = PyUnicode_InternFromString("call");
