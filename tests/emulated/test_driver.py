@@ -72,7 +72,8 @@ def kernels(driver):
 def test_it_has_all_that_a_driver_has(driver):
     methods = {name for name, x in vars(CuPyDriver).items() if callable(x) and not name.startswith("_")}
     assert {"load", "empty", "capture"} < methods
-    assert all(hasattr(driver, name) for name in methods | {"name", "xp", "processors", "stream", "blas"})
+    attributes = {"name", "xp", "processors", "stream", "blas", "launch", "gemm", "gemm_strided"}
+    assert all(hasattr(driver, name) for name in methods | attributes)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ other rows there are, though on the number of threads.
 
 from __future__ import annotations
 
-import re
 from itertools import count
 
 from edbatch.kernels.language.code import Value
@@ -87,7 +86,7 @@ class _Writer(Values):
             self.hoist(store.value for store in kernel.stores)
             self.write([*analysis.entry_stores, *analysis.group_stores])
         shape, indent = (GROUPS, 8) if analysis.grouped else (ENTRIES, 4)
-        lines = f"\n{' ' * indent}".join(_used(self.code.lines))
+        lines = f"\n{' ' * indent}".join(self.code.lines)
         return shape.format(name=name, words=self.words.words, items=items, each=self._product(axes), lines=lines)
 
     def _line(self, text: str) -> None:
@@ -200,20 +199,6 @@ class _Writer(Values):
         code.lines, self.known = around, before
         found = f"each_entry({self._product(sorted(analysis.inner))}"
         for more, body in functions:
-            used = _used(body)
-            k = " k" if any(re.search(r"\bk\b", line) for line in used) else ""
-            code.lines += [f"{found}, [&](long long{k}{more}) {{", *(f"    {line}" for line in used)]
+            code.lines += [f"{found}, [&](long long k{more}) {{", *(f"    {line}" for line in body)]
             found = "}"
         self._line("});")
-
-
-def _used(lines: list[str]) -> list[str]:
-    """Lines without definitions that nothing uses, of which compilers would warn; what is indented is used."""
-    names: set[str] = set()
-    kept = []
-    for line in reversed(lines):
-        defined = re.match(r"(?:const )?[\w ]+[*]?(?: const)? (\w+) = ", line)
-        if defined is None or defined[1] in names:
-            names.update(re.findall(r"\w+", line))
-            kept.append(line)
-    return kept[::-1]
