@@ -60,7 +60,7 @@ class _Writer(Values):
         arguments = f"i64 %first, i64 %stop, {pointer('i64')} noalias %given"
         head = f'define void @kernel({arguments}) nounwind "prefer-vector-width"="512" {{'
         lines = [head, "entry:", *code.begin, *code.lines, "  ret void", "}", *code.metadata]
-        return "\n".join([code.text_of_definitions(), *lines, ""])
+        return "\n".join([*code.definitions.values(), *lines, ""])
 
     # Rows and loops over axes
 

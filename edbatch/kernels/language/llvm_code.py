@@ -48,14 +48,17 @@ class LLVM(Code):
     """The lines of one function; calls of others are left to who inherits.
 
     Args:
-        contract: whether a product and a sum may become one instruction, as in functions that are written so. Not in a
-            kernel's own arithmetic: what a derivative computes again is then, to the last bit, what the forward run
-            computed, whatever else is in either kernel.
+        number: see `Code`.
+        definitions: texts by name of what the kernel calls, which calls this function; None: it is the kernel. A
+            product and a sum of a function may become one instruction. Not so in a kernel's own arithmetic: what a
+            derivative computes again is then, to the last bit, what the forward run computed, whatever else is in
+            either kernel.
     """
 
-    def __init__(self, number: str, contract: bool = False) -> None:
+    def __init__(self, number: str, definitions: dict[str, str] | None = None) -> None:
         super().__init__(number)
-        self._contract = " contract" if contract else ""
+        self._contract = "" if definitions is None else " contract"
+        self.definitions: dict[str, str] = {} if definitions is None else definitions
         self.metadata: list[str] = []
         self.begin: list[str] = []  # lines for the beginning of the function: its local variables
         self._count = 0
@@ -88,8 +91,10 @@ class LLVM(Code):
     def intrinsic(self, name: str, operands: list[Value]) -> Value:
         """A function of LLVM."""
         kind = operands[0].type
+        symbol = f"llvm.{INTRINSICS[name]}.{WIDTHS[kind]}"
+        self.definitions[symbol] = f"declare {kind} @{symbol}({', '.join([kind] * len(operands))})"
         given = ", ".join(f"{kind} {x.name}" for x in operands)
-        return self.emit(kind, f"call {kind} @llvm.{INTRINSICS[name]}.{WIDTHS[kind]}({given})")
+        return self.emit(kind, f"call {kind} @{symbol}({given})")
 
     def sum(self, a: Value, b: Value) -> Value:
         return self.operation("add nsw", a, b)

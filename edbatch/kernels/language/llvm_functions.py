@@ -10,8 +10,8 @@ from functools import cache, partial
 from edbatch.errors import EdBatchError
 from edbatch.kernels.language.code import Value
 from edbatch.kernels.language.expressions import evaluate
-from edbatch.kernels.language.functions import FUNCTIONS, Function
-from edbatch.kernels.language.llvm_code import INTEGERS, INTRINSICS, LLVM, WIDTHS, literal, pointer
+from edbatch.kernels.language.functions import FUNCTIONS
+from edbatch.kernels.language.llvm_code import INTEGERS, INTRINSICS, LLVM, literal, pointer
 from edbatch.kernels.language.single import turns
 
 _BITS = ("shift_left", "shift_right", "unsigned_shift", "bit_and", "bit_xor")
@@ -19,27 +19,7 @@ _TABLES = {"turns_high": "high", "turns_low": "low"}
 
 
 class Calling(LLVM):
-    """Lines that call functions.
-
-    Args:
-        number: see `LLVM`.
-        definitions: texts of all functions that are called, by name; shared by these.
-        contract: see `LLVM`.
-    """
-
-    def __init__(self, number: str, definitions: dict[str, str] | None = None, contract: bool = False) -> None:
-        super().__init__(number, contract)
-        self.definitions: dict[str, str] = {} if definitions is None else definitions
-
-    def text_of_definitions(self) -> str:
-        """All functions."""
-        return "\n".join(text for text in self.definitions.values() if text)
-
-    def intrinsic(self, name: str, operands: list[Value]) -> Value:
-        kind = operands[0].type
-        symbol = f"llvm.{INTRINSICS[name]}.{WIDTHS[kind]}"
-        self.definitions[symbol] = f"declare {kind} @{symbol}({', '.join([kind] * len(operands))})"
-        return super().intrinsic(name, operands)
+    """Lines that call functions, and define them."""
 
     def called(self, name: str, operands: list[Value]) -> Value:
         if name in _CONVERSIONS:
@@ -54,37 +34,29 @@ class Calling(LLVM):
             return self.operator(name, operands, operands[0].type)
         if name not in FUNCTIONS:
             raise EdBatchError(f"LLVM's language has no function {name!r}")
-        arguments = FUNCTIONS[name].arguments
-        kind = "i64" if arguments == ("seed", "position") else self.number
-        self._define(f"ed_{name}", FUNCTIONS[name], kind)
+        function, symbol = FUNCTIONS[name], f"ed_{name}"
+        kind = "i64" if function.arguments == ("seed", "position") else self.number
+        text = (function.single if self.number == "float" else function.double) or function.meaning
+        if text:
+            self._define(symbol, function.arguments, text, kind)
+        elif self.number == "double" and function.library:
+            symbol = function.library
+            self.definitions[symbol] = f"declare {kind} @{symbol}({', '.join([kind] * len(operands))}) nounwind"
+        else:
+            which = "`single` or `meaning`" if self.number == "float" else "`double`, `meaning` or `library`"
+            raise EdBatchError(f"the function {name!r} on the CPU: expected one with {which}")
         given = ", ".join(f"{kind} {self.converted(value, kind).name}" for value in operands)
-        return self.call(self.number, f"ed_{name}", given)
+        return self.call(self.number, symbol, given)
 
-    def _define(self, symbol: str, function: Function, kind: str) -> None:
+    def _define(self, symbol: str, arguments: tuple[str, ...], text: str, kind: str) -> None:
         if symbol in self.definitions:
             return
-        self.definitions[symbol] = ""
-        library = f"library({', '.join(function.arguments)})" if function.library else ""
-        text = function.single or function.meaning
-        if self.number == "double":
-            text = function.double or function.meaning or library
-        if not text:
-            which = "`single` or `meaning`" if self.number == "float" else "`double`, `meaning` or `library`"
-            raise EdBatchError(f"the function {symbol.removeprefix('ed_')!r} on the CPU: expected one with {which}")
-        number, code = self.number, Calling(self.number, self.definitions, contract=True)
-        given = ", ".join(f"{kind} %{argument}" for argument in function.arguments)
-
-        def call(name: str, operands: list[Value]) -> Value:
-            if name != "library":
-                return code.applied(name, operands)
-            types = ", ".join([kind] * len(operands))
-            self.definitions[function.library] = f"declare {number} @{function.library}({types}) nounwind"
-            return code.call(number, function.library, given)
-
-        arguments = {argument: Value(kind, f"%{argument}") for argument in function.arguments}
-        result = code.converted(evaluate(text, arguments, partial(Value, "literal"), call), number)
-        head = f"define internal {number} @{symbol}({given}) alwaysinline nounwind {{"
-        self.definitions[symbol] = "\n".join([head, "entry:", *code.lines, f"  ret {number} {result.name}", "}"])
+        number, code = self.number, Calling(self.number, self.definitions)
+        values = {argument: Value(kind, f"%{argument}") for argument in arguments}
+        result = code.converted(evaluate(text, values, partial(Value, "literal"), code.applied), number)
+        head = f"define internal {number} @{symbol}({', '.join(f'{kind} %{argument}' for argument in arguments)})"
+        lines = [f"{head} alwaysinline nounwind {{", "entry:", *code.lines, f"  ret {number} {result.name}", "}"]
+        self.definitions[symbol] = "\n".join(lines)
 
     def _looked_up(self, name: str, at: Value) -> Value:
         array = pointer("[256 x double]")
