@@ -68,7 +68,7 @@ def run(handle, given, n):
     for place, words in zip(kernel.places, given[layout.places : layout.strides].reshape(-1, PLACE), strict=True):
         begins = addresses(Rows(words[0], words[1], 0), words[2], offsets[-1] if place.elements else n, integer)
         places.append(language.Rows(memory(dtype), 0, 1, (begins - FIRST) // dtype.itemsize))
-    pairs = given[layout.integers : layout.scratch].reshape(-1, INTEGER)
+    pairs = given[layout.integers :].reshape(-1, INTEGER)
     integers = [[entries(address + i * step, 1, integer)[0] for i in range(n)] for address, step in pairs]
     strides, columns = given[layout.strides : layout.columns], given[layout.columns : layout.integers]
     language.interpret(kernel, language.Call(n, sizes, places, strides.tolist(), integers, columns, offsets))

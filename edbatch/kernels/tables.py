@@ -279,7 +279,7 @@ def adding(task: np.void, memory: Memory, window: int, width: int, lists: bool) 
     """
     scattered = memory.windows[window]["scattered"]
     if scattered < 0:
-        given = np.zeros(2 + int(lists) + 2 * PLACE + 1, np.int64)
+        given = np.zeros(2 + int(lists) + 2 * PLACE, np.int64)
         given[1] = width // task["itemsize"]
         return int(task["to_groups"] if lists else task["kernel"]), 1, given[1], given
     of = memory.scattered[scattered]
@@ -296,7 +296,7 @@ def adding(task: np.void, memory: Memory, window: int, width: int, lists: bool) 
 @compiled(small=True)
 def given_words(step: np.void) -> int:
     """Of what the kernel of a step is given; see `language.given`."""
-    return int(step["axes"] + 3 * step["places"] + step["words"] + 2 * step["integers"] + 1)
+    return int(step["axes"] + 3 * step["places"] + step["words"] + 2 * step["integers"])
 
 
 @compiled(small=True, inline="always")
@@ -304,7 +304,7 @@ def fill(
     given: np.ndarray, step: np.void, positions: np.ndarray, slots: Slots, itemsize: int, payload: int,
     payload_stride: int, offsets: int,
 ) -> None:  # fmt: skip
-    """What a kernel is given, but for scratch.
+    """What a kernel is given.
 
     Args:
         positions: of all kernels, records `Position`.
@@ -333,7 +333,6 @@ def fill(
         given[at] = payload + INTEGER_BYTES * int(positions[numbers + number]["column"]) * int(payload_stride)
         given[at + 1] = INTEGER_BYTES
         at += 2
-    given[at] = 0
 
 
 @compiled(small=True)

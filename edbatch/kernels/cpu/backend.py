@@ -121,7 +121,7 @@ class NumPyBackend:
             whole += rows[0]
         elif _by_address(rows) and whole.flags.c_contiguous:
             address, offsets = self.address, np.array([0, len(rows)], np.int32)
-            given = [whole.size, address(offsets), address(rows), rows.strides[0], 0, address(whole), 0, 0, 0]
+            given = [whole.size, address(offsets), address(rows), rows.strides[0], 0, address(whole), 0, 0]
             _call(_adding_lists(rows.dtype), 1, given)
         else:
             whole += rows.sum(axis=0, dtype=np.float64)
@@ -160,7 +160,7 @@ class NumPyBackend:
         total = np.empty((len(found), *rows.shape[1:]), rows.dtype)
         listed = address(rows) + rows.strides[0] * order
         width = total[0].size
-        given = [width, address(offsets), 0, 1, address(listed), address(total), total.itemsize * width, 0, 0]
+        given = [width, address(offsets), 0, 1, address(listed), address(total), total.itemsize * width, 0]
         kernel = row_kernels.sum_lists(rows.dtype.name, index_bits=64)  # lists are of addresses
         _call(_machine_code.address_of(kernel), len(found), given)
         return found.astype(np.int64), total
@@ -191,7 +191,7 @@ def _adding_lists(dtype: np.dtype) -> int:
 
 def _call(kernel: int, n: int, words: list[int]) -> None:
     given = np.array(words, np.int64)
-    _pointers.call_kernel(kernel, 0, n, NumPyBackend.address(given))
+    _pointers.call_kernel(kernel, 0, n, NumPyBackend.address(given), 0)
 
 
 def _by_rows(matrix: Any) -> tuple[Any, tuple[int, int, int]]:

@@ -17,9 +17,9 @@ from edbatch.kernels.cpu.partitions import (
     PRODUCT,
     Job,
     move_rows,
-    own_memory,
     product_parts,
     row_parts,
+    scratch_of_parts,
 )
 from edbatch.kernels.cpu.pointers import call_kernel, int64_address
 from edbatch.kernels.cpu.products import Gemm, multiply, multiply_each
@@ -58,17 +58,13 @@ def _kernel(device: np.ndarray, kernel: int, step: np.void, given: np.ndarray, i
         elements = integers.elements
     parts = row_parts(n, elements * step["groups"] * step["entries"], LEAST_ENTRIES)
     most = integers.longest if step["over"] == OVER_LISTS else 1
+    scratch = scratch_of_parts(parts, step["scratch"] * step["entries"] * most)
+    address, out = int64_address(given) + given.itemsize, Matrix(int64_address(scratch), scratch.strides[0], 0)
     if parts > 1:
-        words, scratch = len(given) - 1, step["scratch"] * step["entries"] * most
-        own = own_memory(parts, words + scratch)
-        x, out = Matrix(int64_address(given) + given.itemsize, 0, 0), Matrix(int64_address(own), own.strides[0], 0)
-        share(device, Job(KERNEL, parts, kernel, 0, Sizes(n, words, scratch), x, NONE.w, out, 0, 0))
-        given[0], own[0, 0] = 0, 0  # or they would be freed before: Numba does not know that they are used
-        return
-    kept = np.empty(step["scratch"] * step["entries"] * most + 1, np.float64)
-    given[-1] = int64_address(kept)
-    call_kernel(kernel, 0, n, int64_address(given) + given.itemsize)
-    given[0], kept[0] = 0, 0  # or they would be freed before the call
+        share(device, Job(KERNEL, parts, kernel, 0, Sizes(n, 0, 0), Matrix(address, 0, 0), NONE.w, out, 0, 0))
+    else:
+        call_kernel(kernel, 0, n, address, out.address)
+    given[0], scratch[0, 0] = 0, 0  # or they would be freed before: Numba does not know that they are used
 
 
 @compiled(small=True, error_model="numpy")
@@ -92,7 +88,7 @@ def _flush(device: np.ndarray, moves: np.ndarray, count: int) -> None:
 
 @compiled(small=True, error_model="numpy")
 def _each_entry(device: np.ndarray, kernel: int, n: int, entries: int, given: np.ndarray) -> None:
-    call_kernel(kernel, 0, n, int64_address(given) + given.itemsize)
+    call_kernel(kernel, 0, n, int64_address(given) + given.itemsize, 0)
     given[0] = 0  # or it would be freed before the call
 
 

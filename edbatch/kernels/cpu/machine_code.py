@@ -90,7 +90,7 @@ def _known(function: str) -> None:
 def address_of(kernel: Kernel) -> int:
     """The address of a kernel, compiled once for all processes.
 
-    It is void f(int64 first, int64 stop, int64 *given), see `language.llvm` and `language.given`.
+    It is void f(int64 first, stop, given, scratch), see `language.given`.
     """
     return address_of_text(llvm.source_of(kernel))
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cpu.pointers import call_kernel, int64s_at, words_at
+from edbatch.kernels.cpu.pointers import call_kernel, words_at
 from edbatch.kernels.cpu.products import Gemm, multiply
 from edbatch.kernels.tables import Listed, Matrix, Rows, Sizes
 
@@ -39,10 +39,9 @@ class Job(NamedTuple):
         parts: in which it is done.
         function: the address of a BLAS' function, or of the kernel.
         itemsize: bytes of an entry.
-        sizes: of a product. Of a kernel: rows, words that it is given, and entries of scratch. Of a copy: rows, and
-            bytes of one.
-        x, w, out: of a product. Of a kernel x: the address of what it is given; `out`: the address of memory for a copy
-            of that, and for scratch, and bytes of it for each part. Of a copy x and `out`: address, stride and list.
+        sizes: of a product. Of a kernel: rows. Of a copy: rows, and bytes of one.
+        x, w, out: of a product. Of a kernel x: the address of what it is given; `out`: the address of scratch, and
+            bytes of it for each part. Of a copy x and `out`: address, stride and list.
         add: of a product, whether it is added.
         small: see `products.Gemm`.
     """
@@ -127,12 +126,13 @@ def do_part(job: Job, part: int) -> None:
     """Do one part of a job."""
     if job.kind == PRODUCT:
         _multiply_part(job, part)
-    elif job.kind == MOVE:
-        n, parts = job.sizes.m, job.parts
-        first, stop = cut(n, parts, part, 1), cut(n, parts, part + 1, 1)
+        return
+    n, parts = job.sizes.m, job.parts
+    first, stop = cut(n, parts, part, 1), cut(n, parts, part + 1, 1)
+    if job.kind == MOVE:
         move_rows(stop - first, _rows_from(job.x, job.sizes.n, first), _rows_from(job.out, job.sizes.n, first))
     else:
-        _call_with_rows(job, part)
+        call_kernel(job.function, first, stop, job.x.address, job.out.address + part * job.out.distance)
 
 
 @compiled(error_model="numpy")
@@ -161,23 +161,11 @@ def _rows_from(given: Matrix, width: int, first: int) -> Listed:
     return Listed(Rows(address + first * stride, stride, width), 0)
 
 
-@compiled(error_model="numpy")
-def _call_with_rows(job: Job, part: int) -> None:
-    n, words, _ = job.sizes
-    address = job.out.address + part * job.out.distance
-    there, given = int64s_at(job.x.address), int64s_at(address)
-    for at in range(words):
-        given[at] = there[at]
-    given[words - 1] = address + 8 * words
-    first, stop = cut(n, job.parts, part, 1), cut(n, job.parts, part + 1, 1)
-    call_kernel(job.function, first, stop, address)
-
-
 @compiled(small=True, error_model="numpy")
-def own_memory(parts: int, words: int) -> np.ndarray:
-    """Memory in which each part has so many words, and does not share a line of the cache with another.
+def scratch_of_parts(parts: int, entries: int) -> np.ndarray:
+    """Room for so many entries of each part, which does not share a line of the cache with another's.
 
     Who asks for a job makes it: Numba allocates with Python's allocator, and `tracemalloc` takes Python's lock there,
     which the thread that asks holds while it waits for the others.
     """
-    return np.empty((parts, words + LINE_WORDS), np.int64)
+    return np.empty((parts, entries + LINE_WORDS), np.int64)

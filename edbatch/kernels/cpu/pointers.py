@@ -30,12 +30,6 @@ def words_at(context, address):
     return types.CPointer(types.int32)(types.int64), _pointer
 
 
-@intrinsic
-def int64s_at(context, address):
-    """The same of 8 bytes."""
-    return types.CPointer(types.int64)(types.int64), _pointer
-
-
 # Of what C functions take and give: in C, and what Numba gives back.
 _C_TYPES = {"i": ctypes.c_int32, "l": ctypes.c_int64, "p": ctypes.c_void_p, "f": ctypes.c_float, "d": ctypes.c_double}
 _RESULTS = {"": types.void, "i": types.int32, "f": types.float32, "d": types.float64}
@@ -103,8 +97,8 @@ def call_python(context, function, given):
     return types.boolean(types.int64, types.int64), generate
 
 
-#: (function, first row, row to stop before, address of what else is given): a kernel; see `language.given`.
-call_kernel = c_function("lll")
+#: (function, first row, row to stop before, addresses of what else is given and of scratch): see `language.given`.
+call_kernel = c_function("llll")
 
 
 def _address(array: np.ndarray) -> int:

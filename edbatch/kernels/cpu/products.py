@@ -154,7 +154,7 @@ def call_kernels(calls: np.ndarray) -> None:
     """Call kernels, one after the other; `calls` [n, 3]: the kernel's address, rows, address of what else is given."""
     for at in range(len(calls)):
         if calls[at, 1]:
-            call_kernel(calls[at, 0], 0, calls[at, 1], calls[at, 2])
+            call_kernel(calls[at, 0], 0, calls[at, 1], calls[at, 2], 0)
 
 
 @compiled(small=True)

@@ -148,7 +148,7 @@ class CudaBackend(CudaArrays):
         (kernel,) = self.handles([sum_lists(rows.dtype.name)])
         width, address = total.size // len(found), self._driver.address
         given = [len(found), width, offsets, address(rows), rows.itemsize * width, listed]
-        given += [address(total), total.itemsize * width, 0, 0]
+        given += [address(total), total.itemsize * width, 0]
         lanes = lanes_of_lists(total.size, len(order) // len(found), self._driver.processors)
         enqueue.groups(self._gpu, kernel, total.size, lanes, np.array(given, np.int64))
         check(self._gpu)

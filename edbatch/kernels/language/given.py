@@ -1,14 +1,14 @@
 """How a kernel is called, on every device: the number of rows, and ONE array of int64 with all else.
 
-kernel(n, given)     on a GPU, the array itself as the second parameter; on a CPU given's address, as the third, after
-                     the first row and the row to stop before
+kernel(n, given)                       on a GPU, the array itself
+kernel(first, stop, given, scratch)    on a CPU, for the rows from the first on: the addresses of the array and of room
+                                       for what an `Analysis` says is kept
 
 sizes      per axis its size; of the list axis, the address of the offsets of all rows' lists
 places     per place base (an address), distance between rows (bytes), list (its address, or 0)
 strides    one for each RUN of the instructions, then of the stores, in their order; in entries
 columns    in entries
 integers   per integer the address of the first row's, and the distance to the next row's (bytes; 0: one for all)
-scratch    an address, if the kernel wants scratch; on a GPU none does
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Given:
     """Where things are in the array.
 
     Attributes:
-        places, strides, columns, integers, scratch, words: where these begin; how many words there are.
+        places, strides, columns, integers, words: where these begin; how many words there are.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -43,8 +43,7 @@ class Given:
         self.strides = self.places + PLACE * len(kernel.places)
         self.columns = self.strides + count
         self.integers = self.columns + kernel.columns
-        self.scratch = self.integers + INTEGER * kernel.integers
-        self.words = self.scratch + 1
+        self.words = self.integers + INTEGER * kernel.integers
 
     def stride(self, access: Access, axis: int) -> int:
         """Where the stride of an access along an axis is; the axis after the last is that of an index."""
@@ -64,11 +63,10 @@ def filled(
     strides: Iterable[int] = (),
     columns: Iterable[int] = (),
     integers: Iterable[tuple[int, int]] = (),
-    scratch: int = 0,
 ) -> np.ndarray:
     """The array, filled: what is given in this module's order."""
     words = [*sizes, *(word for place in places for word in place), *strides, *columns]
-    words += [*(word for integer in integers for word in integer), scratch]
+    words += [word for integer in integers for word in integer]
     given = np.array(words, np.int64)
     assert len(given) == given_of(kernel).words
     return given

@@ -1,4 +1,4 @@
-"""Kernels for the CPU, in LLVM's language: void kernel(int64 first, int64 stop, int64 *given), see `given`.
+"""Kernels for the CPU, in LLVM's language: void kernel(int64 first, stop, given, scratch), see `given`.
 
 They compute the rows from `first` on, up to `stop`, so that several threads can share one call.
 Rows, and the groups of a row, follow one another. Without reductions each entry is a turn of the innermost loop, along
@@ -57,7 +57,7 @@ class _Writer(Values):
         with code.loop(code.operation("sub nsw", Value("i64", "%stop"), begin)) as at:
             self.known = once.copy()
             self._of_row(code.add(begin, at))
-        arguments = f"i64 %first, i64 %stop, {pointer('i64')} noalias %given"
+        arguments = f"i64 %first, i64 %stop, {pointer('i64')} noalias %given, i64 %scratch"
         head = f'define void @kernel({arguments}) nounwind "prefer-vector-width"="512" {{'
         lines = [head, "entry:", *code.begin, *code.lines, "  ret void", "}", *code.metadata]
         return "\n".join([*code.definitions.values(), *lines, ""])
@@ -272,4 +272,4 @@ class _Writer(Values):
         at = code.add(code.multiply(entries, whole(kept.index(number))), self.entry_number())
         if self.analysis.columns:
             at = code.add(code.multiply(at, whole(COLUMNS)), self.column)
-        return code.entry(self.number, code.at_address(self.number, self.given[self.words.scratch]), at)
+        return code.entry(self.number, code.at_address(self.number, Value("i64", "%scratch")), at)

@@ -31,14 +31,16 @@ def run(kernel, *arrays):
     """Of an element-wise kernel, what it writes to its last place, given flat arrays for the others."""
     out = np.full_like(arrays[0], 7)
     given = filled(kernel, [out.size], [(array.ctypes.data, 0, 0) for array in (*arrays, out)])
-    call_kernel.python(address_of(kernel), 0, 1, given.ctypes.data)
+    call_kernel.python(address_of(kernel), 0, 1, given.ctypes.data, 0)
     return out
 
 
 def on_cpu(kernel, call):
     """Run any kernel, in the memory of its call."""
-    words, _alive = given(kernel, call)
-    call_kernel.python(address_of(kernel), 0, call.n, words.ctypes.data)
+    words = given(kernel, call)
+    entries = int(np.prod(call.sizes[kernel.outer :]))
+    scratch = np.full(analysis_of(kernel).scratch_rows * entries + 1, np.nan, kernel.dtype)
+    call_kernel.python(address_of(kernel), 0, call.n, words.ctypes.data, scratch.ctypes.data)
 
 
 def module_of(kernels):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.given import filled
 from edbatch.kernels.language.ir import (
     NEXT,
@@ -234,7 +233,7 @@ def copied(call):
 
 
 def given(kernel, call, address=lambda array: array.ctypes.data):
-    """What a kernel is given, and what has to live as long."""
+    """What a kernel is given."""
     sizes = list(call.sizes)
     size = np.dtype(kernel.dtype).itemsize
     if kernel.list_axis is not None:
@@ -243,7 +242,5 @@ def given(kernel, call, address=lambda array: array.ctypes.data):
         (address(p.memory) + size * p.first, size * p.distance, 0 if p.listed is None else address(p.listed))
         for p in call.places
     ]
-    entries = int(np.prod(call.sizes[kernel.outer :]))
-    scratch = np.full(analysis_of(kernel).scratch_rows * entries + 1, np.nan, kernel.dtype)
     integers = [(address(x), x.itemsize) for x in call.integers]
-    return filled(kernel, sizes, places, call.strides, call.columns, integers, address(scratch)), scratch
+    return filled(kernel, sizes, places, call.strides, call.columns, integers)

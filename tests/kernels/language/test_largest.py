@@ -14,7 +14,7 @@ from tests.kernels.language.test_llvm import check
 
 def on_gpu(kernel, call):
     (handle,) = EmulatedDriver().load(module_of({"kernel": kernel}), ["kernel"])
-    words, _alive = given(kernel, call, device_address)
+    words = given(kernel, call, device_address)
     for grid, block in geometries(kernel, call):
         launch(handle, call.n, words, grid, block)
 
