@@ -10,9 +10,10 @@ import numpy as np
 
 from edbatch.graph.cell.trace import Trace
 from edbatch.graph.columns import nodes_of
-from edbatch.graph.node_type import Attributes, NodeType, node_type
+from edbatch.graph.node_type import Attributes, NodeType, intern, node_type
 from edbatch.graph.op import Kind, Op
 from edbatch.graph.ops.shape import INDEX, RESHAPE
+from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, Spec, spec_of
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, view_of
 
@@ -67,6 +68,24 @@ class Nodes(list[Node]):
         self.append(node)
         return Value(len(self) - 1)
 
+    def made(
+        self,
+        op: Op,
+        operands: Sequence[Value | ParameterSpec],
+        attributes: Attributes = (),
+        payload: tuple[int, ...] = (),
+        cuts: tuple[int, ...] = (),
+    ) -> Value:
+        """The value of a new node of an op, of values and parameters."""
+        specs = tuple([x if isinstance(x, ParameterSpec) else self.spec(x) for x in operands])
+        values = tuple([x for x in operands if isinstance(x, Value)])
+        return self.add(Node(node_type(op, attributes, specs), values, payload, cuts=cuts))
+
+    def parameter(self, spec: ParameterSpec, cuts: tuple[int, ...] = ()) -> Value:
+        """The value of a new node that is a parameter."""
+        type = intern(PARAMETER, (("parameter", spec),), (), spec_of(spec.shape, spec.dtype))
+        return self.add(Node(type, (), cuts=cuts))
+
     def spec(self, value: Value) -> Spec:
         """Shape and dtype of a value."""
         return self[value.node].type.out if value.view is None else value.view.out
@@ -74,12 +93,8 @@ class Nodes(list[Node]):
     def seen(self, value: Value, steps: Steps) -> Value:
         """A value seen through more views; of too many on one another, a copy of what the first of them show."""
         for op, attributes in steps:
-            spec = self.spec(value)
-            view = view_of(spec, value.code, op, attributes)
-            if view is None:
-                value = self.add(Node(node_type(op, attributes, (spec,)), (value,)))
-            else:
-                value = Value(value.node, view)
+            view = view_of(self.spec(value), value.code, op, attributes)
+            value = self.made(op, (value,), attributes) if view is None else Value(value.node, view)
         return value
 
     def moved(self, values: Iterable[Value], new: Mapping[int, Value]) -> tuple[Value, ...]:
@@ -119,7 +134,7 @@ def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:
     if node.type.op.variadic:
         return node.operands
     specs = node.type.operands
-    if node.type.op.variadic or len(node.operands) == len(specs):
+    if len(node.operands) == len(specs):
         return node.operands
     values = iter(node.operands)
     return tuple([spec if spec.__class__ is ParameterSpec else next(values) for spec in specs])

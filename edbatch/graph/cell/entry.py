@@ -27,7 +27,7 @@ class CellOp(Op):
     """The op of one traced cell; the runtime compiles its kernel from the body.
 
     Args:
-        columns, codes: per output, where it begins in a row of the result, and the view that shows it.
+        columns: per output, where it begins in a row of the result.
         names: of its operands, then of its integers.
         has_early, has_late: whether something in it may not wait for a recurrence, or not be needed by it.
         looks_up: whether it has a large product of what is looked up alone, which is the same for equal integers.
@@ -38,7 +38,6 @@ class CellOp(Op):
     body: Body = NO_BODY
     columns: tuple[int, ...] = ()
     compiled: Compiled = field(default_factory=lambda: Compiled(NO_BODY))
-    codes: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     has_early: bool = False
     has_late: bool = False

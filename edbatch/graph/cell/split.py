@@ -8,9 +8,9 @@ from edbatch.base.locking import lock
 from edbatch.graph.cell.entry import CellOp, cell_op
 from edbatch.graph.cell.passes import prepare_for_kernels
 from edbatch.graph.cell.passes.split_stages import CORE, EARLY, Part, split_stages
-from edbatch.graph.cell.type_body import outputs_seen
+from edbatch.graph.cell.type_body import body_of_type, outputs_seen
 from edbatch.graph.node_type import NodeType, intern
-from edbatch.graph.views import VIEWS, steps_of, view_of
+from edbatch.graph.views import NODE_BITS, VIEWS, steps_of, view_of
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,11 @@ def _split(type: NodeType, op: CellOp, eager: frozenset[int], needed: frozenset[
 
 def in_core(type: NodeType, split: Split, code: int) -> int:
     """The view of the core that shows what view `code` shows of the whole; -1 if the core does not return it."""
-    assert isinstance(type.op, CellOp)
-    core = split.parts[split.core]
+    core, steps = split.parts[split.core], body_of_type(type)[2]
     for output in outputs_seen(type, code):
         if output in core.codes:
             found = core.codes[output]
-            for op, attributes in steps_of(code)[len(steps_of(type.op.codes[output])) :]:
+            for op, attributes in steps_of(code)[len(steps_of(steps[output] >> NODE_BITS)) :]:
                 view = VIEWS[found]
                 seen = view_of(core.row if view is None else view.out, found, op, attributes)
                 if seen is None:  # a chain of views that is too long

@@ -25,7 +25,6 @@ from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.record import to_node, to_operand
 from edbatch.graph.spec import Spec
-from edbatch.graph.views import NODE_BITS
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,6 @@ def _compiled(
         compiled.body,
         columns,
         compiled=compiled,
-        codes=tuple(step >> NODE_BITS for step, _ in outs),
         names=(*arguments, *given.chosen(is_integer), *["mask"] * draws),
         **dict(zip(("has_early", "has_late", "looks_up"), splits, strict=True)),
     )

@@ -56,7 +56,7 @@ MATMUL = declare(
 AFFINE = composite(
     "affine",
     _affine_shape,
-    lambda weight, x, bias: matmul(weight, x) + bias,
+    lambda weight, x, bias: record(MATMUL, (weight, x)) + bias,
     tuple(map(Sample, [((3, 4), (4,), (3,)), ((3, 4), (4, 2), (3, 2)), ((4,), (4,), ()), ((4,), (4, 2), (2,))])),
 )
 

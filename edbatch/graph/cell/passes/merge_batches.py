@@ -15,10 +15,9 @@ from edbatch.graph.cell.batches import is_product, partly_read
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of
 from edbatch.graph.cell.gradient_sum import stops
 from edbatch.graph.cell.stacking import can_stack, stacked
-from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind
 from edbatch.graph.ops.shape import INDEX, RESHAPE, STOP_GRADIENT
-from edbatch.graph.spec import ParameterSpec, Shape, Spec
+from edbatch.graph.spec import ParameterSpec, Shape
 from edbatch.graph.views import columns_of
 
 
@@ -102,9 +101,8 @@ class _Merging:
         whole = stacked(weights)
         if whole is None:
             return None
-        type = node_type(OPS["matmul"], (), (whole, nodes[0].type.operands[1]))
         cuts = np.cumsum([spec.shape[0] for spec in weights])[:-1].tolist()
-        return self.nodes.add(Node(type, (self.value(nodes[0].operands[0]),), cuts=tuple(cuts)))
+        return self.nodes.made(OPS["matmul"], (whole, self.value(nodes[0].operands[0])), cuts=tuple(cuts))
 
     def _elementwise(self, nodes: Sequence[Node]) -> Value | None:
         """One node for vectors of one size; an operand is single numbers, the same for all, or all lie side by side."""
@@ -112,7 +110,7 @@ class _Merging:
         if len(type.out.shape) != 1:
             return None
         columns = list(zip(*map(operands_of, nodes), strict=True))
-        operands: list[Value | list[ParameterSpec]] = []
+        operands: list[Value | list[ParameterSpec]] = []  # parameters are not stacked in vain
         for column in columns:
             specs = [x for x in column if isinstance(x, ParameterSpec)]
             values = [self.value(x) for x in column if isinstance(x, Value)]
@@ -128,15 +126,13 @@ class _Merging:
             if whole is None:
                 return None
             operands.append(whole)
-        found: list[Spec] = []
-        for operand in operands:
-            spec = self.nodes.spec(operand) if isinstance(operand, Value) else _stack(operand)
-            found.append(spec)
-        merged = node_type(type.op, type.attributes, tuple(found))
-        if merged.out.size != len(nodes) * type.out.size:  # all operands are single numbers: equal nodes, not merged
+        size = len(nodes) * type.out.size
+        sizes = [sum(spec.size for spec in x) if isinstance(x, list) else self.nodes.spec(x).size for x in operands]
+        if max(sizes) != size:  # all operands are single numbers: equal nodes, not merged
             return None
-        cuts = tuple(range(type.out.size, merged.out.size, type.out.size))
-        return self.nodes.add(Node(merged, tuple(x for x in operands if isinstance(x, Value)), cuts=cuts))
+        given = [(stacked(x) or x[0]) if isinstance(x, list) else x for x in operands]
+        cuts = tuple(range(type.out.size, size, type.out.size))
+        return self.nodes.made(type.op, given, type.attributes, cuts=cuts)
 
     def _joined(self, values: Sequence[Value]) -> Value | None:
         """What values that lie side by side, in this order, are together: a vector. None if they do not.
@@ -170,11 +166,3 @@ class _Merging:
         if self.nodes.spec(value).shape == shape:
             return value
         return self.nodes.seen(value, ((RESHAPE, (("shape_to", shape),)),))
-
-
-def _stack(specs: Sequence[ParameterSpec]) -> ParameterSpec:
-    if len(specs) == 1:
-        return specs[0]
-    whole = stacked(specs)
-    assert whole is not None
-    return whole

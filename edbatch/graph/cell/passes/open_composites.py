@@ -135,8 +135,7 @@ def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:
             # Users may ask for its gradient: it is a value of its own, and no copy of a view.
             spec = nodes.spec(result)
             index = tuple((0, size, 1) for size in spec.shape)
-            own = node_type(EMBED, (("shape_to", spec.shape), ("index", index), ("fill", 0.0)), (spec,))
-            return nodes.add(Node(own, (result,)))
+            return nodes.made(EMBED, (result,), (("shape_to", spec.shape), ("index", index), ("fill", 0.0)))
         return result
 
     return rewritten(body, change)

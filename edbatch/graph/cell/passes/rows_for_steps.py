@@ -13,11 +13,10 @@ from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of, rewri
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.passes.fuse import is_contiguous
 from edbatch.graph.cell.trace import ARGUMENT
-from edbatch.graph.node_type import intern, node_type
-from edbatch.graph.op import OPS, Kind
+from edbatch.graph.op import Kind
 from edbatch.graph.ops.shape import INDEX, RESHAPE, TRANSPOSE
 from edbatch.graph.sources import PARAMETER
-from edbatch.graph.spec import ParameterSpec, spec_of
+from edbatch.graph.spec import ParameterSpec
 
 Operand = Value | ParameterSpec
 PRODUCTS = ("matmul", "matmul_stack")
@@ -36,9 +35,9 @@ def rows_for_steps(body: Body) -> Body:
         name = node.type.op.name
         operands: list[Operand] = [x if isinstance(x, ParameterSpec) else made.readable(x) for x in operands_of(node)]
         if name == "matmul":
-            return made.new(name, made.factors(operands), node.cuts)
+            return nodes.made(node.type.op, made.factors(operands), cuts=node.cuts)
         if name == "matmul_stack":
-            return made.new(name, [made.rows(x) for x in operands])
+            return nodes.made(node.type.op, [made.rows(x) for x in operands])
         if node.type.op.call is not None:
             return nodes.add(node.of(tuple([made.rows(x) for x in operands])))
         given = tuple(x for x in operands if isinstance(x, Value))
@@ -62,9 +61,8 @@ def with_own_outputs(body: Body) -> Body:
 
 def _copied(nodes: Nodes, value: Value) -> Value:
     """A copy."""
-    spec = nodes.spec(value)
-    all = (("index", tuple((0, size, 1) for size in spec.shape)),)
-    return nodes.add(Node(node_type(INDEX, all, (spec,)), (value,)))
+    all = tuple((0, size, 1) for size in nodes.spec(value).shape)
+    return nodes.made(INDEX, (value,), (("index", all),))
 
 
 def _may_copy(node: Node) -> bool:
@@ -91,12 +89,6 @@ class _Rows:
     def __init__(self, nodes: Nodes, copies: dict[Value, Value]) -> None:
         self.nodes, self._copies = nodes, copies
 
-    def new(self, op: str, operands: Sequence[Operand], cuts: tuple[int, ...] = ()) -> Value:
-        """The value of a new node of an op without attributes."""
-        specs = tuple(x if isinstance(x, ParameterSpec) else self.nodes.spec(x) for x in operands)
-        values = tuple(x for x in operands if isinstance(x, Value))
-        return self.nodes.add(Node(node_type(OPS[op], (), specs), values, cuts=cuts))
-
     def factors(self, operands: Sequence[Operand]) -> list[Operand]:
         """Of a product: one matrix that is a parameter, the others as rows."""
         found: list[Operand] = []
@@ -111,10 +103,7 @@ class _Rows:
 
     def rows(self, operand: Operand, fixed: bool = False) -> Value:
         """A value, row by row; `fixed`: as of `row`."""
-        if isinstance(operand, ParameterSpec):
-            out = spec_of(operand.shape, operand.dtype)
-            operand = self.nodes.add(Node(intern(PARAMETER, (("parameter", operand),), (), out), ()))
-        return self.row(operand, fixed)
+        return self.row(self.nodes.parameter(operand) if isinstance(operand, ParameterSpec) else operand, fixed)
 
     def readable(self, value: Value) -> Value:
         """A value where runs can read it."""

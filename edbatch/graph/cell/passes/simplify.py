@@ -6,10 +6,8 @@ from typing import Any
 
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, ancestors, operands_of, rewritten, with_nodes
 from edbatch.graph.cell.trace import ARGUMENT
-from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import Kind
-from edbatch.graph.sources import PARAMETER
-from edbatch.graph.spec import ParameterSpec, spec_of
+from edbatch.graph.spec import ParameterSpec
 
 
 def drop_dead(body: Body) -> Body:
@@ -50,16 +48,11 @@ def parameters_as_values(body: Body) -> Body:
         for at, operand in enumerate(operands):
             if isinstance(operand, ParameterSpec) and _is_of_its_shape(node, operand):
                 if operand not in made:
-                    out = spec_of(operand.shape, operand.dtype)
-                    type = intern(PARAMETER, (("parameter", operand),), (), out)
-                    made[operand] = nodes.add(Node(type, (), cuts=node.cuts))
+                    made[operand] = nodes.parameter(operand, node.cuts)
                 operands[at] = made[operand]
-        values = tuple(x for x in operands if isinstance(x, Value))
-        if len(values) == len(node.operands):
+        if operands == list(operands_of(node)):
             return None
-        specs = tuple(nodes.spec(x) if isinstance(x, Value) else x for x in operands)
-        type = node_type(node.type.op, node.type.attributes, specs)
-        return nodes.add(node._replace(type=type, operands=values))
+        return nodes.made(node.type.op, operands, node.type.attributes, node.payload, node.cuts)
 
     return rewritten(body, change)
 

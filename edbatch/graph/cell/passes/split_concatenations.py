@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from itertools import groupby
-from typing import Any
 
+from edbatch.graph.cell.batches import is_product
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, rewritten
 from edbatch.graph.cell.stacking import column_range
-from edbatch.graph.node_type import Attributes, node_type
 from edbatch.graph.op import OPS
-from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.spec import ParameterSpec
 
 
 def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) -> Body:
@@ -25,23 +24,16 @@ def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) ->
         vectors = concatenated(body, body.nodes[number]) if number in chosen else ()
         if len({ready[value.node] for value in vectors}) < 2:
             return None
-
-        def add(
-            op: str, specs: list[Spec], operands: list[Value], attributes: Attributes = (), cuts: Any = ()
-        ) -> Value:
-            return nodes.add(Node(node_type(OPS[op], attributes, tuple(specs)), tuple(operands), cuts=cuts))
-
         moved = iter(nodes[node.operands[0].node].operands)
         weight = node.type.operands[0]
         assert isinstance(weight, ParameterSpec)
         begin, total = 0, None
         for _, run in groupby(vectors, lambda value: ready[value.node]):
             values = [next(moved) for _ in run]
-            parts = [nodes.spec(value) for value in values]
-            end = begin + sum(spec.size for spec in parts)
-            x = values[0] if len(values) == 1 else add("concatenate", parts, values, (("axis", 0),))
-            product = add("matmul", [column_range(weight, begin, end), nodes.spec(x)], [x], cuts=node.cuts)
-            total = product if total is None else add("add", [node.type.out] * 2, [total, product], cuts=node.cuts)
+            x = values[0] if len(values) == 1 else nodes.made(OPS["concatenate"], values, (("axis", 0),))
+            end = begin + nodes.spec(x).size
+            product = nodes.made(OPS["matmul"], (column_range(weight, begin, end), x), cuts=node.cuts)
+            total = product if total is None else nodes.made(OPS["add"], (total, product), cuts=node.cuts)
             begin = end
         return total
 
@@ -50,13 +42,7 @@ def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) ->
 
 def concatenated(body: Body, node: Node) -> tuple[Value, ...]:
     """The vectors whose concatenation is multiplied with a parameter; none if the node is something else."""
-    specs = node.type.operands
-    if (
-        node.type.op.name != "matmul"
-        or len(node.operands) != 1
-        or len(node.type.out.shape) != 1
-        or not isinstance(specs[0], ParameterSpec)
-    ):
+    if not is_product(node):
         return ()
     (value,) = node.operands
     below = body.nodes[value.node]
