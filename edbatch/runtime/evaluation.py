@@ -257,7 +257,7 @@ class Evaluation(GraphState):
                 type.type.op.forward(self.table.backend, self.arenas.array(type.window)[row : row + 1], [array])
         ran, self.ran = self.ran, []
         windows = self.table.windows.windows
-        self.arenas.used[[windows[saved.window].arena for one in ran for saved in one.saved.values()]] = 0
+        self.arenas.used[[windows[saved.how.window].arena for one in ran for saved in one.saved.values()]] = 0
         done, self.done = self.done, -1  # until all of it has run
         for one in ran:
             self._execute(one.begin, one.end, one.n_sources, None, saving)

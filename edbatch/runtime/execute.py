@@ -40,14 +40,11 @@ def run_plan(
     table, known = graph.table, graph.known
     programs, backend = table.saving_programs if saves else table.programs, table.backend
     ready = None if known is None else known.ready.get(saves)
-    if ready is not None and (_held := ready.held(programs)) is not None:
-        size = ready.scratch
-    else:
-        kinds = set(plan.types[first:last].tolist())
-        _held, size = programs.prepare(kinds, table), programs.scratch(plan, first, last)
+    if ready is None or (_held := ready.held(programs)) is None:
+        ready, _held = programs.prepare(plan.types[first:last].tolist(), table, plan, first, last)
         if known is not None:
-            known.ready[saves] = programs.ready(kinds, size)
-    scratch, _ = store.scratch.take(size, _BYTES)
+            known.ready[saves] = ready
+    scratch, _ = store.scratch.take(ready.scratch, _BYTES)
     memory, values = memory_of(graph, store, saves), graph.integers.take(plan.integers[begin.integers : end.integers])
     tables = plan, backend.lists(plan, values, begin.indices, begin.integers), memory
     run_batches(graph, first, last, tables, programs, scratch, lambda at: _check(graph, at))

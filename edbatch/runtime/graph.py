@@ -640,12 +640,12 @@ class Graph(Columns, metaclass=ShownByName):
         """The evaluation, with all that was recorded; `plans`: and with its plan, if that is known."""
         evaluation = self._evaluation
         types, operands, integers, lines = taken = self.take()
-        n = 0 if evaluation is None else evaluation.nodes.n
+        n, plain = 0 if evaluation is None else evaluation.nodes.n, self.options.plain
         if self.n != n + len(types):
             raise EdBatchError(DAMAGED)
         key = known = None
         if plans and n == 0 and self.n:
-            key = caching.key_of(taken, self._policy, self.options.split, self._device)
+            key = caching.key_of(taken, self._policy, self.options.split, plain, self._device)
             known = None if key is None else caching.plans.find(key)
             if known is not None and len(integers) != known.n_integers:
                 raise EdBatchError(DAMAGED)
@@ -654,7 +654,7 @@ class Graph(Columns, metaclass=ShownByName):
                 self._evaluation = None
                 evaluation.release(whole=True)
             device = None if known is not None else self._device or _device_of(types)
-            table = known.table() if known is not None else tables.shared_table(device or current_device())
+            table = known.table() if known is not None else tables.shared_table(device or current_device(), plain)
             evaluation = running.Evaluation(table, self.options, self._check_nan, self._clock, integers, known)
             evaluation.fixes_device, self._evaluation = device is not None, evaluation
         if lines and evaluation.recorded is not None:

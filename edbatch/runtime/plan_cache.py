@@ -99,7 +99,7 @@ class PlanCache:
                 self._missed = min(self._missed + 1, MOST_MISSED)
                 return None
             table = found.table()
-            is_current = table is not None and shared_table(table.device) is table
+            is_current = table is not None and shared_table(table.device, table.plain) is table
             if table is not None and not found.fixes_device:
                 is_current = is_current and table.device is current_device()
             if not is_current:

@@ -12,7 +12,6 @@ from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind, no_gradient
-from edbatch.graph.options import current_options
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
@@ -26,28 +25,29 @@ from edbatch.runtime.compile.program import FORWARD, Program
 class BoundType:
     """One type, ready to run: what computes it, and where its results go.
 
+    Args:
+        plain: whether no optimising pass runs.
+
     Attributes:
         window: plain window of the results.
         derivatives: what has been compiled to go back through it; see `runtime.compile.derivatives`.
     """
 
-    __slots__ = ("_backend", "_programs", "derivatives", "type", "window")
+    __slots__ = ("_program", "backend", "derivatives", "plain", "type", "window", "windows")
 
-    def __init__(self, type: NodeType, windows: Windows, backend: Backend) -> None:
-        self.type = type
+    def __init__(self, type: NodeType, windows: Windows, backend: Backend, plain: bool) -> None:
+        self.type, self.windows, self.backend, self.plain = type, windows, backend, plain
         self.window = windows.plain(type.out.shape, type.out.dtype)
-        self._backend = backend
-        self._programs: dict[bool, Program] = {}  # by whether they are plain
+        self._program: Program | None = None
         if type.op.composite is not None and not is_ours(type.op):
             body_of_type(type)  # where it cannot be opened, nothing has changed so far
         self.derivatives: dict[Any, Any] = {}
 
     def program(self) -> Program | None:
-        """What computes it under the options in force; None of a source."""
-        plain, type = current_options().plain, self.type
-        if plain not in self._programs and type.op.kind is not Kind.SOURCE:
-            self._programs[plain] = Program(type, FORWARD, _body, self._backend)
-        return self._programs.get(plain)
+        """What computes it; None of a source."""
+        if self._program is None and self.type.op.kind is not Kind.SOURCE:
+            self._program = Program(self.type, FORWARD, _body, self.backend, self.plain)
+        return self._program
 
 
 class DerivedType(NamedTuple):

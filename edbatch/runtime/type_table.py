@@ -13,7 +13,6 @@ from edbatch.devices import Device
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.node_type import TYPES, NodeType
-from edbatch.graph.options import current_options
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
 from edbatch.kernels.backend import Backend
 from edbatch.kernels.program import NONE, Dispatch
@@ -36,9 +35,13 @@ class TypeTable(ColumnsOfTypes):
 
     Graphs share a table (see `shared_table`), so that a mini-batch of types that have been seen finds all in place.
 
+    Args:
+        plain: whether no optimising pass runs, see `Options.compile`.
+
     Attributes:
         bound: the types, ready to run, and those that only backward passes have.
         stores: what graphs keep.
+        programs, saving_programs: of all types; those of runs that save values for a backward pass.
         scattered: what reads, and adds to, windows whose rows have entries that do not lie side by side.
         live_outputs: of the types' outputs, those that gradients flow into; rules: by which gradients flow, see
             `backward.rules`.
@@ -46,8 +49,8 @@ class TypeTable(ColumnsOfTypes):
         splits: how cells have been split, see `runtime.split`.
     """
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def __init__(self, device: Device, plain: bool) -> None:
+        self.device, self.plain = device, plain
         self.backend = device.backend
         self.pool = pool_of(self.backend)
         self.numbers = np.full(64, -1, np.int32)
@@ -61,10 +64,8 @@ class TypeTable(ColumnsOfTypes):
         self.scattered = ScatteredKernels(self.windows, self.backend)
         self.live_outputs = LiveOutputs(self)
         self.rules = GradientRules(self)
-        # By whether they are plain, and by whether they save.
-        self._programs = [
-            tuple(ProgramTable(of, self.backend) for of in (self._program, self._saving_program)) for _ in range(2)
-        ]
+        self.programs = ProgramTable(self._program, self.backend)
+        self.saving_programs = ProgramTable(self._saving_program, self.backend)
         self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
         self._directory: ArrayTable[TypeColumns] | None = None
         super().__init__()
@@ -87,16 +88,6 @@ class TypeTable(ColumnsOfTypes):
         return known.entries
 
     @property
-    def programs(self) -> ProgramTable:
-        """Of all types, under the options in force."""
-        return self._programs[current_options().plain][0]
-
-    @property
-    def saving_programs(self) -> ProgramTable:
-        """The same of runs that save values for a backward pass."""
-        return self._programs[current_options().plain][1]
-
-    @property
     def count(self) -> int:
         """Of all types."""
         return len(self.bound)
@@ -106,7 +97,7 @@ class TypeTable(ColumnsOfTypes):
         return found
 
     def _saving_program(self, kind: int) -> Program | None:
-        how = saving(self.bound[kind], self.backend)
+        how = saving(self.bound[kind])
         return self._program(kind) if how is None else how.program
 
     def task(self, kind: int) -> Dispatch:
@@ -151,7 +142,7 @@ class TypeTable(ColumnsOfTypes):
             raise EdBatchError(f"{type}: expected parameters on {self.device.name}, where the graph runs")
         if isinstance(type.op, CellOp) and type.op.looks_up and type.n_integers == 1:
             looking.add(type.id)
-        return BoundType(type, self.windows, self.backend)
+        return BoundType(type, self.windows, self.backend, self.plain)
 
     def see(self, args: np.ndarray) -> None:
         """Have a window ready for every view among these operand ids."""
@@ -228,12 +219,12 @@ MAX_SETS = 1000  # of types, whose names are remembered
 #: Ids of types of which what equal look-ups give may be computed once; plans of these depend on integers.
 looking: set[int] = set()
 
-_shared: dict[Device, TypeTable] = {}
+_shared: dict[tuple[Device, bool], TypeTable] = {}
 
 
-def shared_table(device: Device) -> TypeTable:
+def shared_table(device: Device, plain: bool = False) -> TypeTable:
     """The type table that new graphs on this device use."""
-    table = _shared.get(device)
+    table = _shared.get((device, plain))
     if table is None or table.is_full():
-        table = _shared[device] = TypeTable(device)
+        table = _shared[device, plain] = TypeTable(device, plain)
     return table

@@ -18,7 +18,6 @@ from edbatch.base.locking import allow_reentry, signals_deferred
 from edbatch.graph.foreign_run import ForeignRun
 from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.node_type import parameter_of
-from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
 from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
@@ -106,7 +105,7 @@ class Backward:
         graph, ran, programs = self._graph, self._ran[-1], self._graph.table.programs
         known, self.has_sources = graph.known, sources
         if known is not None:
-            key = sources, current_options().plain, *ran.saved, None, *self._roots, None, *wanted
+            key = sources, *ran.saved, None, *self._roots, None, *wanted
             plan = known.backward.get(key)
             if plan is not None and (held := plan.ready.held(programs)) is not None:
                 self.requires, self.sets, self.plans = plan.requires, plan.sets, [plan]

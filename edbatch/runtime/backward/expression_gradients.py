@@ -94,7 +94,7 @@ class ExpressionGradients:
             reader, operand = made.call
             type = self._table.bound[self._nodes.types[reader]]
             needed = [at == operand for at in range(self._nodes.counts[reader])]
-            how = compiled(type, needed, False, self._live(reader, sets), self._backend)
+            how = compiled(type, needed, False, self._live(reader, sets))
             gradient = self._row(self._gradients.of, reader)
             found = self._computed(how, how.operands[operand], reader, gradient, type.type.operands[operand])
         if made.output is not None:
@@ -149,7 +149,7 @@ class ExpressionGradients:
         if _is_only_returned(type, output):
             column = columns_of_type(type.type)[output]
             return gradient.reshape(1, -1)[:, column : column + spec.size].reshape(1, *spec.shape)
-        how = compiled_outputs(type, live, self._backend)
+        how = compiled_outputs(type, live)
         return self._computed(how, how.operands[output], node, gradient, spec)
 
     def _computed(self, how: CompiledDerivative, place: Place | None, node: int, gradient: Any, spec: Spec) -> Any:
@@ -196,7 +196,6 @@ def _run_program(program: Program, rows: list[Any], integers: np.ndarray, table:
         rows: [1, *shape] of its arguments, and of its result, which is filled in; contiguous.
     """
     number, programs, backend = table.derived([DerivedType(program, 0)])[0], table.programs, table.backend
-    _held = programs.prepare([number], table)
     indices, some = np.zeros(0, np.int32), len(rows) - 1
     operands = np.array([Operand(SLICE, at, 0, 1, 0, 1) for at in range(some)], OPERAND)
     batches, read = np.array([Batch(number, 0, 1, 0, 0, -1)], BATCH), np.arange(len(integers), dtype=np.int32)
@@ -209,6 +208,7 @@ def _run_program(program: Program, rows: list[Any], integers: np.ndarray, table:
         np.zeros(0, SCATTERED),
         np.zeros(0, np.int64),
     )
-    scratch = backend.empty(programs.scratch(plan, 0, 1), np.dtype(np.uint8))
+    ready, _held = programs.prepare([number], table, plan, 0, 1)
+    scratch = backend.empty(ready.scratch, np.dtype(np.uint8))
     lists = backend.lists(plan, np.ascontiguousarray(integers, np.int32))
     backend.run_batches(0, 1, plan, lists, ArrayTable(memory), programs, backend.address(scratch))

@@ -87,7 +87,7 @@ def plan_backward(
     flow, plan, table, nodes = store.flow.tables, store.back, graph.table, graph.nodes
     rules = table.rules.choose(flow, stretch.saved)
     graph.arenas.see_layouts()
-    used, programs = graph.arenas.used, table.programs
+    used = graph.arenas.used
     rows = np.zeros(len(used), np.int64)
     at_roots = table.arenas[nodes.types[roots & NODE_MASK]]
     rows[at_roots + GRADIENT] = used[at_roots]
@@ -104,9 +104,8 @@ def plan_backward(
         sizes = plan.used
         plan.clear()
         plan.make_room(sizes)
-    counts, held = plan.used, programs.prepare(rules.kinds, table)
-    ready = programs.ready(rules.kinds, programs.scratch(plan, 0, counts.batches))
-    windows = table.windows
+    counts, windows = plan.used, table.windows
+    ready, held = table.programs.prepare(rules.kinds, table, plan, 0, counts.batches)
     left = [
         type_rows(rule, windows.windows[rule.own].arena, used, flow, stretch, graph)
         for rule in rules.rules

@@ -10,7 +10,6 @@ import numpy as np
 from edbatch.base.records import record_type, records
 from edbatch.compiling.array_table import BOOL, ArrayTable, reader
 from edbatch.graph.cell.derivative import Given
-from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.row_kernels import adding_rows
 from edbatch.memory.plan.addresses import COLUMNS
@@ -168,11 +167,8 @@ class GradientRules:
     def choose(self, flow: FlowColumns, saved: Mapping[int, Saved]) -> ChosenRules:
         """The rules for the sets that parts have; `saved`: what the forward run has saved, per type."""
         present = list(dict.fromkeys(flow.parts["set"][: flow.n_parts.item(0)][::-1].tolist()))
-        operands, plain = flow.operands[present].tolist(), current_options().plain
-        sets = self._table.live_outputs.sets
-        keys = [
-            (number, bits, sets[number].kind in saved, plain) for number, bits in zip(present, operands, strict=True)
-        ]
+        operands, sets = flow.operands[present].tolist(), self._table.live_outputs.sets
+        keys = [(number, bits, sets[number].kind in saved) for number, bits in zip(present, operands, strict=True)]
         whole = tuple(keys)
         found = self._chosen.get(whole)
         if found is None:
@@ -212,7 +208,7 @@ class GradientRules:
             return nothing
         slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
         needed = [bool(bits >> min(slot, MOST_SLOTS) & 1) for slot in range(slots)]
-        how = compiled(type, needed, saved is not None, live, table.backend)
+        how = compiled(type, needed, saved is not None, live)
         rule, own = nothing._replace(how=how), -1
         if type.type.lists:
             if not any(how.operands):
@@ -239,7 +235,7 @@ class GradientRules:
             if source is Given.SAVED:
                 assert saved is not None
                 column, spec = saved.how.places[which]
-                which = self._table.windows.part(saved.window, column, spec.size)
+                which = self._table.windows.part(saved.how.window, column, spec.size)
             given.append(Slot(int(source), which))
         return given
 

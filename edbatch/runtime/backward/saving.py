@@ -12,7 +12,6 @@ from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.growing import Used
 from edbatch.runtime.compile.derivatives import Saving, has_body, saving
-from edbatch.runtime.type_columns import BoundType
 
 if TYPE_CHECKING:
     from edbatch.runtime.store import Store
@@ -23,20 +22,18 @@ class Saved(NamedTuple):
     """What the nodes of one type saved in one run.
 
     Attributes:
-        how: what is saved.
-        window: of its rows, one for each node, in the order in which they ran.
+        how: what is saved, in a row for each node, in the order in which they ran.
         first, n: the first of the run's, and how many.
     """
 
     how: Saving
-    window: int
     first: int
     n: int
 
     def value(self, node: int, arenas: Arenas) -> Any:
         """What was saved of a node of the body, [n, *shape]."""
         column, spec = self.how.places[node]
-        rows = arenas.array(self.window)[self.first : self.first + self.n]
+        rows = arenas.array(self.how.window)[self.first : self.first + self.n]
         return rows[:, column : column + spec.size].reshape(self.n, *spec.shape)
 
 
@@ -44,17 +41,17 @@ def claim_saved(table: TypeTable, store: Store, batches: np.ndarray) -> dict[int
     """Have rows for what batches of a run will save, per number of a type; `store.saving` says where."""
     arenas, found = store.arenas, dict[int, Saved]()
     claimed = [
-        (kind, how, *_window(type, how, table))
+        (kind, how, table.windows.windows[how.window].arena)
         for kind in dict.fromkeys(batches["type"].tolist())
-        if has_body((type := table.bound[kind]).type) and (how := saving(type, table.backend)) is not None
+        if has_body((type := table.bound[kind]).type) and (how := saving(type)) is not None
     ]
     if not claimed:
         return found
     counts = np.bincount(batches["type"], batches["n"]).astype(np.int64)
     arenas.see_layouts()
     is_full = False
-    for kind, how, window, arena in claimed:
-        one = found[kind] = Saved(how, window, arenas.used.item(arena), counts.item(kind))
+    for kind, how, arena in claimed:
+        one = found[kind] = Saved(how, arenas.used.item(arena), counts.item(kind))
         arenas.used[arena] = one.first + one.n
         is_full = is_full or one.first + one.n > arenas.words.item(arena, 3)
     if is_full:
@@ -63,18 +60,9 @@ def claim_saved(table: TypeTable, store: Store, batches: np.ndarray) -> dict[int
         store.saving = np.zeros(table.count, SAVING)
     words = words_of(store.saving)
     words[:] = 0
-    for kind, _, _, arena in claimed:
+    for kind, _, arena in claimed:
         address, stride, _, _ = arenas.words[arena].tolist()
         words[kind, :2] = address + found[kind].first * stride, stride
-    return found
-
-
-def _window(type: BoundType, how: Saving, table: TypeTable) -> tuple[int, int]:
-    """The window of the rows that a type saves, and the arena."""
-    found: tuple[int, int] | None = type.derivatives.get(how.program)
-    if found is None:
-        window = table.windows.own(how.width, type.type.out.dtype)
-        found = type.derivatives[how.program] = window, table.windows.windows[window].arena
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from edbatch.graph.cell.body import Body, Node, Value
 from edbatch.graph.cell.derivative import (
@@ -20,9 +20,7 @@ from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
-from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec, Spec
-from edbatch.kernels.backend import Backend
 from edbatch.runtime.compile.lengths import made_for
 from edbatch.runtime.compile.program import SAVING, Program
 from edbatch.runtime.compile.side_by_side import gathered
@@ -50,24 +48,23 @@ class CompiledDerivative(NamedTuple):
 class Saving(NamedTuple):
     """The forward computation of a cell that saves intermediate values, in rows [calls, width].
 
-    `places`: per saved node of the body, where it begins in a row, and its spec.
+    Attributes:
+        places: per saved node of the body, where it begins in a row, and its spec.
+        window: of the rows.
     """
 
     program: Program
     places: dict[int, tuple[int, Spec]]
-    width: int
+    window: int
 
 
-def compiled(
-    type: BoundType, needed: Sequence[bool], saving: bool, live: frozenset[int], backend: Backend
-) -> CompiledDerivative:
+def compiled(type: BoundType, needed: Sequence[bool], saving: bool, live: frozenset[int]) -> CompiledDerivative:
     """What goes back through nodes of a type.
 
     Args:
         needed: per operand that is a node, whether its gradient is asked for.
         saving: whether the forward run has saved what is worth it; live: the outputs that gradients flow into.
     """
-    plain = current_options().plain
 
     def found(of: NodeType) -> Derivative:
         placed = placed_derivative(of, needed)
@@ -75,13 +72,12 @@ def compiled(
             return placed
         body, row, steps = body_of_type(of)
         saved, known = _saved(of) if saving else ((), None)
-        if known is not None and not plain and all(needed) and len(live) == len(body.outputs):
+        if known is not None and not type.plain and all(needed) and len(live) == len(body.outputs):
             return known
-        whole = derivative(body, row, steps, needed, saved, live, plain)
+        whole = derivative(body, row, steps, needed, saved, live, type.plain)
         return _each_by_itself(whole, [spec.each for spec in body.arguments]) if of.lists else whole
 
-    key = (tuple(needed), saving, live, plain)
-    return _known(type, key, lambda: _compiled(type.type, key, found, backend))
+    return _compiled(type, (tuple(needed), saving, live), found)
 
 
 def _each_by_itself(found: Derivative, lists: Sequence[bool]) -> Derivative:
@@ -111,34 +107,22 @@ def _each_by_itself(found: Derivative, lists: Sequence[bool]) -> Derivative:
     return found._replace(body=body, columns=tuple(columns), width=width, operands=tuple(operands))
 
 
-def _known(type: BoundType, key: Hashable, make: Callable[[], Any]) -> Any:
-    if key not in type.derivatives:
-        type.derivatives[key] = make()
-    return type.derivatives[key]
-
-
-def saving(type: BoundType, backend: Backend) -> Saving | None:
+def saving(type: BoundType) -> Saving | None:
     """How nodes of a type run when a backward run will follow; None if nothing is worth saving."""
-    key = _SAVING[current_options().plain]
-    if key not in type.derivatives:
-        type.derivatives[key] = _saving(type.type, key, backend) if has_body(type.type) else None
-    found: Saving | None = type.derivatives[key]
+    if "saving" not in type.derivatives:
+        type.derivatives["saving"] = _saving(type) if has_body(type.type) else None
+    found: Saving | None = type.derivatives["saving"]
     return found
 
 
-_SAVING = ("saving", False), ("saving", True)
-
-
-def compiled_outputs(type: BoundType, live: frozenset[int], backend: Backend) -> CompiledDerivative:
+def compiled_outputs(type: BoundType, live: frozenset[int]) -> CompiledDerivative:
     """What flows to the results of a cell, from outside and inside; see `graph.cell.derivative.derivative`."""
-    plain = current_options().plain
-    key = ("outputs", live, plain)
 
     def found(of: NodeType) -> Derivative:
         body, row, steps = body_of_type(of)
-        return derivative(body, row, steps, [True] * len(body.arguments), (), live, plain, of_outputs=True)
+        return derivative(body, row, steps, [True] * len(body.arguments), (), live, type.plain, of_outputs=True)
 
-    return _known(type, key, lambda: _compiled(type.type, key, found, backend))
+    return _compiled(type, ("outputs", live), found)
 
 
 def _saved(type: NodeType) -> tuple[tuple[int, ...], Derivative | None]:
@@ -173,10 +157,13 @@ def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | No
     return Derivative(body, (0,), type.out.size, ((Given.GRADIENT, 0),), operands, ())
 
 
-def _compiled(
-    type: NodeType, what: Hashable, make: Callable[[NodeType], Derivative], backend: Backend
-) -> CompiledDerivative:
-    program = Program(type, what, lambda of: _body_of(make(of)), backend)
+def _compiled(type: BoundType, key: Hashable, make: Callable[[NodeType], Derivative]) -> CompiledDerivative:
+    """The derivative of a type that is known by a key, or made."""
+    known: CompiledDerivative | None = type.derivatives.get(key)
+    if known is not None:
+        return known
+    what = key, type.plain
+    program = Program(type.type, what, lambda of: _body_of(make(of)), type.backend, type.plain)
 
     def both(of: NodeType) -> tuple[CompiledDerivative, Tables | None]:
         found = make(of)
@@ -184,26 +171,30 @@ def _compiled(
         how = CompiledDerivative(found.width, found.given, found.operands, found.terms, reads)
         return how, program.compiled(of, *_body_of(found)) if found.body.outputs else None
 
-    key = "derivative", what, backend
-    how, program.known = made_for(type, key, both, lambda found: found[1] is None or found[1].is_right())
-    return how if program.known is None else how._replace(program=program)
+    family = "derivative", what, type.backend
+    how, program.known = made_for(type.type, family, both, lambda found: found[1] is None or found[1].is_right())
+    how = type.derivatives[key] = how if program.known is None else how._replace(program=program)
+    return how
 
 
 def _body_of(found: Derivative) -> tuple[Body, tuple[int, ...]]:
     return found.body, found.columns
 
 
-def _saving(type: NodeType, what: Hashable, backend: Backend) -> Saving | None:
-    program = Program(type, SAVING, _saving_body, backend)
+def _saving(type: BoundType) -> Saving | None:
+    program = Program(type.type, SAVING, _saving_body, type.backend, type.plain)
 
     def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Tables | None]:
         places, width = _places(of)
         return places, width, program.made(of) if places else None
 
+    family = SAVING, type.plain, type.backend
     places, width, program.known = made_for(
-        type, (what, backend), all_of, lambda found: found[2] is None or found[2].is_right()
+        type.type, family, all_of, lambda found: found[2] is None or found[2].is_right()
     )
-    return None if program.known is None else Saving(program, places, width)
+    if program.known is None:
+        return None
+    return Saving(program, places, type.windows.own(width, type.type.out.dtype))
 
 
 def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:

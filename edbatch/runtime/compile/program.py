@@ -14,7 +14,6 @@ from edbatch.graph.model.parameters import LookupParameters
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind
 from edbatch.graph.ops.shape import EMBED, TRANSPOSE
-from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
 from edbatch.kernels.program import ONE_BLOCK
@@ -40,7 +39,7 @@ FORWARD, SAVING = "forward", "saving"  # what computes the nodes of a type, and 
 
 
 class Program:
-    """A compiled cell, under the options in force: from its arguments' rows and integers to rows of its result.
+    """A compiled cell: from its arguments' rows and integers to rows of its result.
 
     Every intermediate value has a part of a scratch buffer, [calls, *shape], from the step that computes it to the last
     that reads it.
@@ -48,16 +47,17 @@ class Program:
     Args:
         what: it computes of the type: a key, the same for all types.
         body: given a type, what to compute, and per output where it begins in a row of the result.
+        plain: no pass that only saves time is made.
 
     Attributes:
         known: its tables, once they are made.
     """
 
     def __init__(
-        self, type: NodeType, what: Hashable, body: Callable[[NodeType], tuple[Body, tuple[int, ...]]], backend: Backend
-    ) -> None:
-        self._type, self._what, self._body, self._backend = type, what, body, backend
-        self._plain = current_options().plain
+        self, type: NodeType, what: Hashable, body: Callable[[NodeType], tuple[Body, tuple[int, ...]]],
+        backend: Backend, plain: bool,
+    ) -> None:  # fmt: skip
+        self._type, self._what, self._body, self._backend, self._plain = type, what, body, backend, plain
         self.known: Tables | None = None
 
     def tables(self) -> Tables:

@@ -27,25 +27,48 @@ from edbatch.kernels.program import (
 )
 from edbatch.kernels.tables import Programs, plan_in, programs_in
 from edbatch.memory.plan.format import Plan
-from edbatch.runtime.compile.growing_table import GrowingTable
+from edbatch.memory.plan.growing import GrowingTables
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.tables import Tables, arrays_of
 
 _versions = itertools.count()
-_PARTS = {
-    "slots": SLOT,
-    "arguments": ARGUMENT_OF,
-    "steps": STEP,
-    "places": POSITION,
-    "kernels": np.dtype(np.int64),
-    "addresses": np.dtype(np.int64),
-}
-# Where an extent says where its parts begin and, of the first, end; and what else there is.
+
+
+class Joined(GrowingTables):
+    """The tables of `Programs`, with room for more."""
+
+    dtypes = DISPATCH, PROGRAM_RANGE, SLOT, ARGUMENT_OF, STEP, POSITION, np.dtype(np.int64), np.dtype(np.int64)
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(len(self.dtypes), np.int64)
+        super().__init__()
+
+    def _in_use(self) -> Sequence[int]:
+        return self.counts.tolist()
+
+    def append(self, first: int, more: Sequence[Sequence[np.ndarray]]) -> None:
+        """Append arrays to each of the tables from the first on."""
+        counts = self.counts.copy()
+        counts[first : first + len(more)] += [sum(map(len, some)) for some in more]
+        if any(n > len(table) for n, table in zip(counts, self._tables, strict=True)):
+            self.make_room((2 * counts).tolist())
+        begins = self._in_use()[first:]
+        for table, begin, some in zip(self._tables[first:], begins, more, strict=False):
+            new = np.frombuffer(b"".join([one.tobytes() for one in some]), table.dtype)
+            words_of(table)[begin : begin + len(new)] = words_of(new)  # NumPy would compare fields first
+        self.counts = counts  # last: an interrupt may come at any time
+
+    @property
+    def tables(self) -> Programs:
+        """Those in use."""
+        return Programs(*(table[:n] for table, n in zip(self._tables, self._in_use(), strict=True)))
+
+
+# Where a range says where the parts of a program begin and, of the first three, end; and what else there is.
+_PARTS = Programs._fields[2:]
 _BEGINS = [ProgramRange._fields.index(name) for name in _PARTS]
-_ENDS = [ProgramRange._fields.index(f"{name}_end") for name in ("slots", "arguments", "steps")]
+_ENDS = [ProgramRange._fields.index(f"{name}_end") for name in _PARTS[:3]]
 _OTHERS = [ProgramRange._fields.index(name) for name in ("calls", "itemsize", "width", "element_width", "lists")]
-
-
 _PROGRAM = Dispatch._fields.index("program")
 
 
@@ -60,7 +83,7 @@ class Ready(NamedTuple):
 
     version: int
     parameters: tuple[tuple[ParameterSpec, ref[Any]], ...]
-    scratch: int
+    scratch: int = 0
 
     def held(self, programs: ProgramTable) -> list[Any] | None:
         """See `ProgramTable.prepare`; None: that is to be called, programs or parameters are not where they were."""
@@ -92,22 +115,28 @@ class ProgramTable:
         self._programs: dict[int, Program | None] = {}  # of types that have run
         self._joined: dict[int, Tables] = {}  # that compiled loops read
         self._prepared: dict[frozenset[int], Ready] = {}  # sets of types that have run at this version
-        self._begin()
+        self._tables = Joined()
         self._publish()
 
-    def prepare(self, kinds: Iterable[int], table: Any) -> list[Any]:
-        """Have the programs of these types, of a table with `count` and `task`, ready.
+    def prepare(
+        self, kinds: Iterable[int], table: Any, plan: HasTables[Plan], first: int, stop: int
+    ) -> tuple[Ready, list[Any]]:
+        """Have the programs of these types, of a table with `count` and `task`, ready for some batches of a plan.
 
         Returns:
-            Arrays of parameters, to be held while the programs run: another thread may let go of a model.
+            What finds them when the same batches come again; and arrays of parameters, to be held while the programs
+            run: another thread may let go of a model.
 
         Raises:
             EdBatchError: a parameter is gone.
         """
         prepared = frozenset(kinds)
-        before = self._prepared.get(prepared)
-        if before is not None and (still := before.held(self)) is not None:
-            return still
+        ready = self._prepared.get(prepared)
+        if ready is None or (held := ready.held(self)) is None:
+            ready, held = self._prepare(prepared, table)
+        return ready._replace(scratch=_scratch(first, stop, plan.entries, self.directory.entries)), held
+
+    def _prepare(self, prepared: frozenset[int], table: Any) -> tuple[Ready, list[Any]]:
         held, new = list[Any](), dict[int, Tables]()
         for kind in prepared:
             if kind not in self._programs:
@@ -121,22 +150,14 @@ class ProgramTable:
             held += arrays
             if self._joined.get(kind) is not tables:
                 new[kind] = tables
-        if new or len(self._tasks) < table.count:
+        if new or len(self.directory.tables.tasks) < table.count:
             self._join(new, table)
         if len(self._prepared) >= MOST_SETS:
             self._prepared.clear()
-        self._prepared[prepared] = self.ready(prepared, 0)
-        return held
-
-    def ready(self, kinds: Iterable[int], scratch: int) -> Ready:
-        """Programs of these types, which have been prepared, to be run again; `scratch`: bytes that they need then."""
-        found = [tables for kind in kinds if (tables := self._joined.get(kind)) is not None]
+        found = [tables for kind in prepared if (tables := self._joined.get(kind)) is not None]
         parameters = {spec: known for tables in found for spec, known in tables.fixed.parameters}
-        return Ready(self.version, tuple(parameters.items()), scratch)
-
-    def scratch(self, plan: HasTables[Plan], first: int, stop: int) -> int:
-        """Bytes of scratch that the largest of some batches of a plan needs."""
-        return _scratch(first, stop, plan.entries, self.directory.entries)
+        ready = self._prepared[prepared] = Ready(self.version, tuple(parameters.items()))
+        return ready, held
 
     def runs_whole(self, batches: np.ndarray) -> bool:
         """Whether compiled loops run each of these batches in one piece, and call nothing of Python."""
@@ -146,17 +167,13 @@ class ProgramTable:
         n, calls = batches["n"][is_own], tables.extents["calls"][programs[is_own]]
         return bool(((n <= calls) & (calls < ONE_BLOCK)).all())
 
-    def _begin(self) -> None:
-        """Have none joined."""
-        self._parts = {part: GrowingTable(dtype) for part, dtype in _PARTS.items()}
-        self._extents, self._tasks = GrowingTable(PROGRAM_RANGE), GrowingTable(DISPATCH)
-
     def _join(self, new: dict[int, Tables], table: Any) -> None:
         """Append the tables of programs that are new, or have others than before."""
-        if len(self._extents) + len(new) > MOST_GONE + 2 * len(self._joined | new):  # most are of what is gone
+        if self._tables.counts[1] + len(new) > MOST_GONE + 2 * len(self._joined | new):  # most are of what is gone
             new, self._joined = self._joined | new, {}
-            self._begin()
-        self._tasks.append([records([table.task(kind) for kind in range(len(self._tasks), table.count)], DISPATCH)])
+            self._tables = Joined()
+        known = self._tables.counts.item(0)
+        self._tables.append(0, [[records([table.task(kind) for kind in range(known, table.count)], DISPATCH)]])
         if new:
             self._append([*new], [*new.values()])
         self._publish()
@@ -164,26 +181,23 @@ class ProgramTable:
 
     def _append(self, kinds: Sequence[int], new: Sequence[Tables]) -> None:
         """Append the tables of some types."""
-        first = len(self._extents)
         parts = [
             (one.slots, one.arguments, one.steps, one.places, one.fixed.kernels, one.fixed.addresses) for one in new
         ]
         counts = np.array([[len(part) for part in of] for of in parts])
-        ends = np.cumsum(counts, axis=0) + [len(table) for table in self._parts.values()]
+        ends = np.cumsum(counts, axis=0) + self._tables.counts[2:]
         extents = np.empty((len(new), len(ProgramRange._fields)), np.int64)
         extents[:, _BEGINS], extents[:, _ENDS] = ends - counts, ends[:, : len(_ENDS)]
         extents[:, _OTHERS] = [one.range_fields(self._backend) for one in new]
-        for table, more in zip(self._parts.values(), zip(*parts, strict=True), strict=True):
-            table.append(more)
-        self._extents.append([extents])
-        words_of(self._tasks.entries)[kinds, _PROGRAM] = np.arange(first, first + len(new))
+        first = self._tables.counts.item(1)
+        self._tables.append(1, [[extents], *zip(*parts, strict=True)])
+        words_of(self._tables.tables.tasks)[kinds, _PROGRAM] = np.arange(first, first + len(new))
 
     def _publish(self) -> None:
         """Let compiled loops read what has been joined."""
-        parts = {part: table.entries for part, table in self._parts.items()}
         self._prepared.clear()
         self.version = next(_versions)  # first: who knows the tables of a version reads no others, after an interrupt
-        self.directory = ArrayTable(Programs(self._tasks.entries, self._extents.entries, **parts))
+        self.directory = ArrayTable(self._tables.tables)
 
 
 @compiled(small=True)
