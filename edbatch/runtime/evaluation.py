@@ -23,20 +23,19 @@ from edbatch.policy.typed_graph import Successors, TypedGraph
 from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, Saved, claim_saved
-from edbatch.runtime.execute import run_plan
+from edbatch.runtime.execute import Timed, run_plan
 from edbatch.runtime.learned import RULE, default_policy, schedule_of_round
 from edbatch.runtime.lower import FEW, UNKNOWN, contract, decode, plan_batches, plan_few
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
 from edbatch.runtime.split import split_nodes
-from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_table import TypeTable
 
 AT_ONCE = 8  # values from which on those seen through one window are copied at once: to group them takes 25 us
 NOTHING = Used(0, 0, 0, 0, 0, 0)
 
 
-class Evaluation(GraphState):
+class Evaluation:
     """What has become of the nodes that a graph recorded.
 
     Args:
@@ -44,8 +43,13 @@ class Evaluation(GraphState):
         known: the plan of a graph of the same structure, which has these nodes; None: there was none.
 
     Attributes:
+        nodes, plan: those that were taken over, of which the first `done` have run; what has run.
+        arenas: the values.
+        recorded: by node "file:line" where it was recorded, under `options(trace_lines=True)`, else None.
+        known: the cached plan of its structure, whose nodes and plan these are, as long as the graph has not grown.
+        profile: the batches as they ran, under `options(profile=True)`, else None.
+        integers: those of its nodes, in the order of recording, and room for more (int32).
         policy: that was used last; fallbacks: steps at which one did not know the state.
-        done: how many nodes have run, the first.
         ran: what has run, and when.
         in_rounds: whether what runs are rounds of programs.
         clock: what takes how long.
@@ -70,8 +74,8 @@ class Evaluation(GraphState):
         self._store = store = table.stores.take()
         self.arenas = store.arenas
         self.integers = np.array(integers, np.int32)
-        self.recorded = {} if options.trace_lines else None
-        self.profile = [] if options.profile else None
+        self.recorded: dict[int, str] | None = {} if options.trace_lines else None
+        self.profile: list[Timed] | None = [] if options.profile else None
         self.ran: list[Ran] = []
         self.foreign = ForeignRun()
         if known is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,34 @@ from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.format import STRIDED
 from edbatch.memory.plan.growing import Used
 from edbatch.runtime.compile.program_table import ProgramTable
-from edbatch.runtime.state import GraphState, Timed
+from edbatch.runtime.graph_errors import lines
 from edbatch.runtime.store import Store
+
+if TYPE_CHECKING:
+    from edbatch.runtime.evaluation import Evaluation
 
 _BYTES = np.dtype(np.uint8)
 
 
+class Timed(NamedTuple):
+    """A batch that has run, forward or backward.
+
+    Attributes:
+        type, n: of its nodes; how many.
+        viewed, gathered: operands that were used in place, and that had to be copied together.
+        start, seconds: see `time.perf_counter`.
+    """
+
+    type: int
+    n: int
+    viewed: int
+    gathered: int
+    start: float
+    seconds: float
+
+
 def run_plan(
-    graph: GraphState, store: Store, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None,
+    graph: Evaluation, store: Store, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None,
     saves: bool,
 ) -> None:  # fmt: skip
     """Fill the rows of sources, then compute batch after batch of a graph's plan, from `begin` to `end`.
@@ -51,7 +71,7 @@ def run_plan(
 
 
 def run_batches(
-    graph: GraphState, first: int, last: int, tables: tuple[Any, Any, ArrayTable[Memory]], programs: ProgramTable,
+    graph: Evaluation, first: int, last: int, tables: tuple[Any, Any, ArrayTable[Memory]], programs: ProgramTable,
     scratch: int, check: Callable[[int], None],
 ) -> None:  # fmt: skip
     """Compute batch after batch of a plan; one by one, where each is timed or checked.
@@ -79,7 +99,7 @@ def run_batches(
             check(at)
 
 
-def memory_of(graph: GraphState, store: Store, saves: bool = False, adds: bool = False) -> ArrayTable[Memory]:
+def memory_of(graph: Evaluation, store: Store, saves: bool = False, adds: bool = False) -> ArrayTable[Memory]:
     """Where values are; rows of all arenas are reserved: they stay where they are.
 
     Args:
@@ -101,7 +121,7 @@ def memory_of(graph: GraphState, store: Store, saves: bool = False, adds: bool =
     return known
 
 
-def _stage(graph: GraphState, batch: tuple[int, ...], inputs: list[Any] | None) -> None:
+def _stage(graph: Evaluation, batch: tuple[int, ...], inputs: list[Any] | None) -> None:
     """Put the rows of a `Batch` of sources where they are computed with."""
     kind, row, n, _, begin, _ = batch
     type = graph.table.bound[kind]
@@ -117,7 +137,7 @@ def _stage(graph: GraphState, batch: tuple[int, ...], inputs: list[Any] | None) 
     type.type.op.forward(graph.table.backend, graph.arenas.array(type.window)[row : row + n], values)
 
 
-def _check(graph: GraphState, number: int) -> None:
+def _check(graph: Evaluation, number: int) -> None:
     tables = graph.plan.tables
     kind, row, n, *_ = tables.batch(number)
     type = graph.table.bound[kind]
@@ -125,5 +145,5 @@ def _check(graph: GraphState, number: int) -> None:
     found = graph.table.backend.to_host((out != out).reshape(n, -1).any(axis=1))
     if found.any():
         end = int(tables.batches["n"][: number + 1].sum())
-        where = graph.lines(graph.plan.nodes[end - n : end][found])
+        where = lines(graph, graph.plan.nodes[end - n : end][found])
         raise EdBatchError(f"NaN in a result of {type.type} ({found.sum()} of {n} in its batch){where}")

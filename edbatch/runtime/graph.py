@@ -40,7 +40,7 @@ from edbatch.policy.policy import Policy, get_policy
 from edbatch.policy.recorded import write_graph
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
-from edbatch.runtime.graph_errors import graph_errors
+from edbatch.runtime.graph_errors import graph_errors, outdated
 from edbatch.runtime.report import Counts, Report
 
 if TYPE_CHECKING:
@@ -618,7 +618,7 @@ class Graph(Columns, metaclass=ShownByName):
                 if self.guards:
                     expect_unchanged(self.guards.values())
                 if self._writes or self._outdated:
-                    self._outdated |= evaluation.outdated(self._writes, self._outdated)
+                    self._outdated |= outdated(evaluation, self._writes, self._outdated)
                     self._writes.clear()
                 evaluation.in_rounds = self.in_rounds
                 recorded = self.n

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,8 +29,10 @@ from edbatch.runtime.backward.seeds import give_seeds, places_of
 from edbatch.runtime.compile.program_table import ProgramTable
 from edbatch.runtime.execute import memory_of, run_batches
 from edbatch.runtime.plan_cache import plans as plan_cache
-from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
+
+if TYPE_CHECKING:
+    from edbatch.runtime.evaluation import Evaluation
 
 _BYTES = np.dtype(np.uint8)
 
@@ -53,7 +55,7 @@ class Backward:
     sets: np.ndarray
 
     def __init__(
-        self, graph: GraphState, store: Store, ran: list[Ran], roots: list[int], seeds: list[np.ndarray]
+        self, graph: Evaluation, store: Store, ran: list[Ran], roots: list[int], seeds: list[np.ndarray]
     ) -> None:
         self._graph, self._store, self._ran, self._roots, self._seeds = graph, store, ran, roots, seeds
         self.is_there = self.has_sources = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,11 @@ from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled, compiled_outputs
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_columns import BoundType, DerivedType
 from edbatch.runtime.type_table import TypeTable
+
+if TYPE_CHECKING:
+    from edbatch.runtime.evaluation import Evaluation
 
 
 class Made(NamedTuple):
@@ -49,7 +51,7 @@ class Made(NamedTuple):
 class ExpressionGradients:
     """The gradients of the expressions of a graph, which has run so; `gradients`: those of its values."""
 
-    def __init__(self, graph: GraphState, ran: list[Ran], gradients: GradientRows) -> None:
+    def __init__(self, graph: Evaluation, ran: list[Ran], gradients: GradientRows) -> None:
         self._graph, self._table, self._backend = graph, graph.table, graph.table.backend
         self._ran, self._gradients = ran, gradients
 

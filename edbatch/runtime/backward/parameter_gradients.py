@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from edbatch.runtime.backward.flow import FlowColumns
 from edbatch.runtime.backward.rules import GradientRule
 from edbatch.runtime.backward.saving import Ran, Saved
 from edbatch.runtime.compile.derivatives import CompiledDerivative
-from edbatch.runtime.state import GraphState
+
+if TYPE_CHECKING:
+    from edbatch.runtime.evaluation import Evaluation
 
 COPIED = 1 << 22  # bytes at a time
 # From a parameter to the one that its gradient is added to; None: it is not wanted.
@@ -48,7 +50,7 @@ class TypeRows(NamedTuple):
 
 
 def type_rows(
-    rule: GradientRule, arena: int, used: np.ndarray, flow: FlowColumns, stretch: Ran, graph: GraphState
+    rule: GradientRule, arena: int, used: np.ndarray, flow: FlowColumns, stretch: Ran, graph: Evaluation
 ) -> TypeRows:
     """What a rule leaves for parameters; `used`: per arena, how many rows there were before."""
     how, n, saved, nodes = rule.how, flow.rows.item(rule.set), stretch.saved.get(rule.kind), graph.nodes
@@ -65,7 +67,7 @@ def type_rows(
     return TypeRows(how, arena, used.item(arena), n, saved, chosen, integers)
 
 
-def add_terms(rows: TypeRows, table: Any, graph: GraphState, gatherer: Gatherer) -> None:
+def add_terms(rows: TypeRows, table: Any, graph: Evaluation, gatherer: Gatherer) -> None:
     """Add what a type has left, rows [n, width], to the gradients of its parameters."""
     backend, width, n = graph.table.backend, rows.how.width, rows.n
     of_saved: dict[int, Any] = {}

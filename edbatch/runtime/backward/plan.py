@@ -6,7 +6,7 @@ the first, of rows, the second.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,11 @@ from edbatch.runtime.backward.rules import ChosenRules, GradientRule
 from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.backward.seeds import SeedPlace
 from edbatch.runtime.compile.program_table import Ready
-from edbatch.runtime.state import GraphState
+from edbatch.runtime.graph_errors import lines
 from edbatch.runtime.store import Store
+
+if TYPE_CHECKING:
+    from edbatch.runtime.evaluation import Evaluation
 
 LINE = 16  # entries: what lies in an arena begins with a line of the cache
 _NONE = np.zeros(0, np.int64)
@@ -74,7 +77,7 @@ class BackwardPlan(NamedTuple):
 
 
 def plan_backward(
-    stretch: Ran, graph: GraphState, store: Store, roots: np.ndarray, places: list[SeedPlace]
+    stretch: Ran, graph: Evaluation, store: Store, roots: np.ndarray, places: list[SeedPlace]
 ) -> tuple[BackwardPlan, list[Any]]:
     """Plan a backward pass through the parts of batches that gradients flow into, in the store's plan for that.
 
@@ -148,7 +151,7 @@ def place_rows(
     return PlacedRows(np.array(chosen, np.int64), begins, words, ends.item(zeros), ends.item(-1))
 
 
-def check_batch(planned: BackwardPlan, plan: Plan, number: int, graph: GraphState, gradients: GradientRows) -> None:
+def check_batch(planned: BackwardPlan, plan: Plan, number: int, graph: Evaluation, gradients: GradientRows) -> None:
     """Check a batch of derivatives, or of what flows to lists: an error that names the type if there is a NaN."""
     kind, row, n, first, *_ = plan.batch(number)
     rule = graph.table.rules.of_kinds.get(kind)
@@ -163,12 +166,12 @@ def check_batch(planned: BackwardPlan, plan: Plan, number: int, graph: GraphStat
         _check(gradients.array(operand.window)[: operand.n], rule, planned, graph)
 
 
-def _check(computed: Any, rule: GradientRule, planned: BackwardPlan, graph: GraphState) -> None:
+def _check(computed: Any, rule: GradientRule, planned: BackwardPlan, graph: Evaluation) -> None:
     bad = int(graph.table.backend.to_host((computed != computed).any(axis=1)).sum())
     if bad:
         # Nodes of the type that gradients flow into: which of them a batch has, its tables do not say.
         nodes = graph.plan.nodes[planned.stretch.begin.nodes : planned.stretch.end.nodes]
         nodes = nodes[planned.sets[nodes] >= 0]
-        where = graph.lines(nodes[graph.nodes.types[nodes] == rule.kind])
+        where = lines(graph, nodes[graph.nodes.types[nodes] == rule.kind])
         type = graph.table.bound[rule.kind].type
         raise EdBatchError(f"NaN in the gradient of {type} ({bad} of {len(computed)} in its batch){where}")

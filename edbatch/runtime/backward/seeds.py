@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.memory.plan.arenas import GradientRows
 from edbatch.memory.plan.windows import GRADIENT
 from edbatch.runtime.backward.live_outputs import stopping_views
-from edbatch.runtime.state import GraphState
+
+if TYPE_CHECKING:
+    from edbatch.runtime.evaluation import Evaluation
 
 _ONES = {np.dtype(name): np.ones(1, name) for name in ("float32", "float64")}
 
@@ -83,7 +85,7 @@ class SeedPlace(NamedTuple):
     rows: np.ndarray | slice
 
 
-def places_of(roots: np.ndarray, seeds: Sequence[np.ndarray], graph: GraphState) -> list[SeedPlace]:
+def places_of(roots: np.ndarray, seeds: Sequence[np.ndarray], graph: Evaluation) -> list[SeedPlace]:
     """Where the gradients that are given go; none if it is one, of a whole node."""
     found, stops, end = list[SeedPlace](), stopping_views()[roots >> NODE_BITS], 0
     for number, some in enumerate(seeds if len(roots) > 1 or roots[0] > NODE_MASK else ()):
@@ -101,7 +103,7 @@ def _as_slice(places: np.ndarray) -> np.ndarray | slice:
 
 
 def give_seeds(
-    roots: Sequence[int], seeds: Sequence[np.ndarray], places: Sequence[SeedPlace], graph: GraphState,
+    roots: Sequence[int], seeds: Sequence[np.ndarray], places: Sequence[SeedPlace], graph: Evaluation,
     gradients: GradientRows,
 ) -> None:  # fmt: skip
     """Put the given gradients where the backward pass begins; several may be of one node."""
