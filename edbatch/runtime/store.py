@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from heapq import heappop, heappush
-from operator import attrgetter
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from edbatch.runtime.backward.flow import flow_table
 from edbatch.runtime.nodes import Nodes
 
 MOST_BYTES = 1 << 26  # of a store that is kept
-_bytes_of = attrgetter("nbytes")
 MOST = 4  # stores that are kept for graphs of one table
 
 

@@ -109,42 +109,34 @@ class ColumnsOfTypes:
     has_calls: np.ndarray
     any_calls: bool
     saving: np.ndarray
+    _columns: np.ndarray
 
     def __init__(self) -> None:
-        self._integers, self._flags = np.zeros((len(_INTEGERS), 0), np.int32), np.zeros((len(_FLAGS), 0), np.bool_)
-        self._hold(self._integers, self._flags)
+        self._hold(np.zeros((len(_INTEGERS + _FLAGS), 0), np.int32))
 
     def extend(self, new: Sequence[BoundType | DerivedType], windows: Windows) -> None:
         """Append types to all columns at once, or an interrupt would leave some of them shorter than others."""
-        integers, flags = list[tuple[int, ...]](), list[tuple[bool, ...]]()
+        rows = list[tuple[int, ...]]()
         for one in new:
             arena = windows.windows[one.window].arena if windows.windows else 0
             if isinstance(one, DerivedType):
-                integers.append((0, 0, 0, 0, one.window, arena))
-                flags.append((False,) * len(_FLAGS))
+                rows.append((0, 0, 0, 0, one.window, arena, *[0] * len(_FLAGS)))
                 continue
             type, op = one.type, one.type.op
-            integers.append((type.n_operands, type.n_integers, op.singles, type.lists, one.window, arena))
+            rows.append((type.n_operands, type.n_integers, op.singles, type.lists, one.window, arena))
             early, late, looks_up = (
                 (op.has_early, op.has_late, op.looks_up and op.payload == 1) if isinstance(op, CellOp) else _NEVER
             )
-            ends = op.gradient is no_gradient
+            calls, ends = isinstance(op, CellOp) and type.calls, op.gradient is no_gradient
             split = early or late or looks_up
-            calls = isinstance(op, CellOp) and type.calls
-            flags.append((op.kind is Kind.SOURCE, late, looks_up, split, holds_parameters(type), ends, calls))
-        self._hold(_longer(self._integers, integers), _longer(self._flags, flags))
+            rows[-1] += op.kind is Kind.SOURCE, late, looks_up, split, holds_parameters(type), ends, calls
+        self._hold(np.append(self._columns, np.array(rows, np.int32).reshape(-1, len(self._columns)).T, axis=1))
 
-    def _hold(self, integers: np.ndarray, flags: np.ndarray) -> None:
-        found: dict[str, Any] = dict(zip((*_INTEGERS, *_FLAGS), (*integers, *flags), strict=True))
-        found |= {"_integers": integers, "_flags": flags, "saving": np.zeros(integers.shape[1], SAVING)}
+    def _hold(self, columns: np.ndarray) -> None:
+        """Have these columns [columns, types]."""
+        n = len(_INTEGERS)
+        flags = columns[n:].astype(np.bool_)
+        found: dict[str, Any] = dict(zip(_INTEGERS + _FLAGS, (*columns[:n], *flags), strict=True))
+        found |= {"_columns": columns, "saving": np.zeros(columns.shape[1], SAVING)}
         anys = {"any_split": bool(found["may_split"].any()), "any_calls": bool(found["has_calls"].any())}
         vars(self).update(found, **anys)
-
-
-def _longer(columns: np.ndarray, more: list[Any]) -> np.ndarray:
-    """Columns [columns, types], each in one piece, and a row of all columns for each further type."""
-    known = columns.shape[1]
-    found = np.empty((len(columns), known + len(more)), columns.dtype)
-    found[:, :known] = columns
-    found[:, known:] = np.array(more, columns.dtype).reshape(-1, len(columns)).T
-    return found

@@ -158,7 +158,7 @@ class Backward:
             is_first: there are no gradients so far but those that are given.
         """
         graph, store, gradients, backend = self._graph, self._store, self.gradients, self._graph.table.backend
-        expect_unwritten(plan.rules.reads, time)
+        expect_unwritten(plan.reads, time)
         gradients.claim(plan.rows)
         if is_first:
             give_seeds(self._roots, self._seeds, plan.places, graph, gradients)

@@ -12,6 +12,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.sources import PARAMETER
+from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_MASK
 from edbatch.memory.plan.arenas import GradientRows, PlacedRows
 from edbatch.memory.plan.format import Plan
@@ -19,7 +20,7 @@ from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.windows import GRADIENT
 from edbatch.runtime.backward.loops import plan_back
 from edbatch.runtime.backward.parameter_gradients import TypeRows, type_rows
-from edbatch.runtime.backward.rules import ChosenRules, GradientRule
+from edbatch.runtime.backward.rules import GradientRule
 from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.backward.seeds import SeedPlace
 from edbatch.runtime.compile.program_table import Ready
@@ -37,7 +38,7 @@ class BackwardPlan(NamedTuple):
     """The backward plan of a stretch of runs: the same whenever the same has run, and gradients flow as they did.
 
     Attributes:
-        stretch: of runs; rules: by which gradients flow.
+        stretch: of runs; rules: by which gradients flow; reads: the parameters whose values these need.
         plan: the batches; batches, integers: how many.
         ready: the programs.
         rows: where gradients, and what is computed, lie.
@@ -48,7 +49,8 @@ class BackwardPlan(NamedTuple):
     """
 
     stretch: Ran
-    rules: ChosenRules
+    rules: list[GradientRule]
+    reads: frozenset[ParameterSpec]
     plan: GrowingPlan
     batches: int
     integers: int
@@ -73,7 +75,7 @@ class BackwardPlan(NamedTuple):
     def derived(self, nodes: np.ndarray) -> np.ndarray:
         """Per node the number of its set of live outputs, if there is something to compute for it, else -1."""
         sets = self.sets[nodes]
-        return np.where(np.isin(sets, [rule.set for rule in self.rules.rules if rule.runs >= 0]), sets, -1)
+        return np.where(np.isin(sets, [rule.set for rule in self.rules if rule.runs >= 0]), sets, -1)
 
 
 def plan_backward(
@@ -99,22 +101,25 @@ def plan_backward(
         saved = np.zeros(table.count, np.int64)
         for kind, one in stretch.saved.items():
             saved[kind] = one.first
+    rule_of = np.full(len(table.live_outputs.sets), -1, np.int64)
+    rule_of[[rule.set for rule in rules]] = [rule.number for rule in rules]
     plan.clear()
     while not plan_back(
-        stretch.extent, table.backend.adds_in_groups, saved, rules.of_sets, graph.plan.entries, store.flow.entries,
-        rules.tables.entries, table.rules.windows(), graph.arenas.rows, rows, plan.entries,
+        stretch.extent, table.backend.adds_in_groups, saved, rule_of, graph.plan.entries, store.flow.entries,
+        table.rules.tables(), table.rules.windows(), graph.arenas.rows, rows, plan.entries,
     ):  # fmt: skip
         sizes = plan.used
         plan.clear()
         plan.make_room(sizes)
     counts, windows = plan.used, table.windows
-    ready, held = table.programs.prepare(rules.kinds, table, plan, 0, counts.batches)
+    kinds = [rule.adding for rule in rules] + [rule.runs for rule in rules if rule.runs >= 0]
+    ready, held = table.programs.prepare(kinds, table, plan, 0, counts.batches)
     left = [
         type_rows(rule, windows.windows[rule.own].arena, used, flow, stretch, graph)
-        for rule in rules.rules
+        for rule in rules
         if rule.own >= 0 and rule.how is not None and rule.how.terms
     ]
-    parameters = [rule.set for rule in rules.rules if table.bound[rule.kind].type.op is PARAMETER]
+    parameters = [rule.set for rule in rules if table.bound[rule.kind].type.op is PARAMETER]
     parts = flow.parts[: flow.n_parts.item(0)] if parameters else flow.parts[:0]
     active = np.unique(parts["batch"][np.isin(parts["set"], parameters)])
     batches = [batch[:3] for batch in graph.plan.batches[stretch.begin.batches :][active].tolist()]
@@ -125,7 +130,8 @@ def plan_backward(
     # The flow's own columns are those of the next stretch soon.
     requires, sets = flow.requires[: nodes.n], flow.sets[: nodes.n]
     counted = plan, counts.batches, counts.integers
-    return BackwardPlan(stretch, rules, *counted, ready, placed, left, batches, requires, sets, places), held
+    reads = frozenset[ParameterSpec]().union(*(rule.how.reads for rule in rules if rule.how is not None))
+    return BackwardPlan(stretch, rules, reads, *counted, ready, placed, left, batches, requires, sets, places), held
 
 
 def place_rows(

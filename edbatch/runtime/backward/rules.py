@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from edbatch.runtime.type_columns import BoundType, DerivedType
 
 if TYPE_CHECKING:
     from edbatch.runtime.type_table import TypeTable
-
-MOST = 256
 
 
 class Rule(NamedTuple):
@@ -100,41 +98,21 @@ class GradientRule(NamedTuple):
     """How gradients flow through nodes with one set of live outputs, to some of their operands.
 
     Attributes:
+        number: of its record `Rule`.
         set, kind: the number of the set, and of its type.
         own: window of the rows that the derivative computes, one for each node; -1: there are none.
         runs: number of the derivative in batches; -1: there is nothing to compute.
-        how: the derivative; None of sources.
-        given, computed: see `Rule`.
         adding: what adds rows, in batches.
+        how: the derivative; None of sources.
     """
 
+    number: int
     set: int
     kind: int
     own: int
     runs: int
-    how: CompiledDerivative | None
-    given: list[Slot]
-    computed: list[Slot]
     adding: int
-
-
-class ChosenRules(NamedTuple):
-    """The rules of a backward pass.
-
-    Attributes:
-        rules: in the order in which their sets come in the forward run: the numbers of sets follow from what the
-            process has seen, and the order in which parameters' gradients add up must not.
-        of_sets: per set, the place of its rule.
-        tables: `RuleTables`.
-        kinds: what runs in batches.
-        reads: the parameters whose values are needed.
-    """
-
-    rules: list[GradientRule]
-    of_sets: np.ndarray
-    tables: ArrayTable[RuleTables]
-    kinds: frozenset[int]
-    reads: frozenset[ParameterSpec]
+    how: CompiledDerivative | None
 
 
 class GradientRules:
@@ -147,10 +125,18 @@ class GradientRules:
     def __init__(self, table: TypeTable) -> None:
         self._table = table
         self.of_kinds: dict[int, GradientRule] = {}
-        self._rules: dict[Any, GradientRule] = {}
+        self._rules: dict[tuple[int, int, bool], GradientRule] = {}
+        self._records: list[Rule] = []
+        self._slots: list[Slot] = []
         self._adding: dict[np.dtype, int] = {}
-        self._chosen: dict[Any, ChosenRules] = {}
+        self._tables = ArrayTable(RuleTables(np.zeros(0, RULE), np.zeros(0, SLOT)))
         self._windows: ArrayTable[WindowTables] | None = None
+
+    def tables(self) -> np.ndarray:
+        """Directory of the `RuleTables`."""
+        if len(self._tables.tables.rules) < len(self._records):
+            self._tables = ArrayTable(RuleTables(records(self._records, RULE), records(self._slots, SLOT)))
+        return self._tables.entries
 
     def windows(self) -> np.ndarray:
         """Directory of the `WindowTables`."""
@@ -164,70 +150,61 @@ class GradientRules:
             known = self._windows = ArrayTable(WindowTables(columns, stopped, of_gradients))
         return known.entries
 
-    def choose(self, flow: FlowColumns, saved: Mapping[int, Saved]) -> ChosenRules:
-        """The rules for the sets that parts have; `saved`: what the forward run has saved, per type."""
-        present = list(dict.fromkeys(flow.parts["set"][: flow.n_parts.item(0)][::-1].tolist()))
-        operands, sets = flow.operands[present].tolist(), self._table.live_outputs.sets
-        keys = [(number, bits, sets[number].kind in saved) for number, bits in zip(present, operands, strict=True)]
-        whole = tuple(keys)
-        found = self._chosen.get(whole)
-        if found is None:
-            if len(self._chosen) >= MOST:
-                self._chosen.clear()
-            for key in keys:
-                if key not in self._rules:
-                    self._rules[key] = self._rule(*key[:2], saved.get(sets[key[0]].kind))
-            found = self._chosen[whole] = self._together([self._rules[key] for key in keys])
-        return found
+    def choose(self, flow: FlowColumns, saved: Mapping[int, Saved]) -> list[GradientRule]:
+        """The rules for the sets that parts have, in the order in which these come in the forward run.
 
-    def _together(self, rules: list[GradientRule]) -> ChosenRules:
-        slots, made = list[Slot](), list[Rule]()
-        for rule in rules:
-            type: BoundType = self._table.bound[rule.kind]
-            begin, own = len(slots), -1 if rule.own < 0 else self._table.windows.windows[rule.own].arena
-            slots += rule.given + rule.computed
-            places, op = (begin, begin + len(rule.given), len(slots)), type.type.op
-            made.append(Rule(rule.runs, type.window, own, *places, op.payload, op.singles, rule.adding))
-        of_sets = np.full(1 + max([rule.set for rule in rules]), -1, np.int64)
-        of_sets[[rule.set for rule in rules]] = range(len(rules))
-        tables = RuleTables(records(made, RULE), records(slots, SLOT))
-        kinds = frozenset([rule.adding for rule in rules] + [rule.runs for rule in rules if rule.runs >= 0])
-        reads = frozenset[ParameterSpec]().union(*(rule.how.reads for rule in rules if rule.how is not None))
-        return ChosenRules(rules, of_sets, ArrayTable(tables), kinds, reads)
+        The numbers of sets follow from what the process has seen, and the order in which parameters' gradients add up
+        must not.
+
+        Args:
+            saved: what the forward run has saved, per type.
+        """
+        present = list(dict.fromkeys(flow.parts["set"][: flow.n_parts.item(0)][::-1].tolist()))
+        sets, found = self._table.live_outputs.sets, list[GradientRule]()
+        for number, bits in zip(present, flow.operands[present].tolist(), strict=True):
+            of_type = saved.get(sets[number].kind)
+            key = number, bits, of_type is not None
+            if key not in self._rules:
+                self._rules[key] = self._rule(number, bits, of_type)
+            found.append(self._rules[key])
+        return found
 
     def _rule(self, number: int, bits: int, saved: Saved | None) -> GradientRule:
         """How gradients flow from a set of live outputs on to operands, a bit each."""
         table = self._table
         kind, live = table.live_outputs.sets[number]
         type: BoundType = table.bound[kind]
-        dtype = type.type.out.dtype
+        dtype, op = type.type.out.dtype, type.type.op
         if dtype not in self._adding:
             self._adding[dtype] = table.derived([DerivedType(adding_rows(dtype, table.backend), 0)])[0]
-        nothing = GradientRule(number, kind, -1, -1, None, [], [], self._adding[dtype])
-        if table.is_source[kind]:
-            return nothing
-        slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
-        needed = [bool(bits >> min(slot, MOST_SLOTS) & 1) for slot in range(slots)]
-        how = compiled(type, needed, saved is not None, live)
-        rule, own = nothing._replace(how=how), -1
-        if type.type.lists:
-            if not any(how.operands):
-                return rule
-            computed = self._of_lists(type, how)
-        elif how.program is None:
-            return rule
-        else:
-            own = table.windows.own(how.width, dtype)
-            computed = [
-                Slot(NOWHERE, -1)
-                if place is None
-                else Slot(ROWS, table.windows.part(own, place.column, place.spec.size))
-                for place in how.operands
-            ]
-        if how.program is not None:
-            runs = table.derived([DerivedType(how.program, max(own, 0))])[0]
-            rule = self.of_kinds[runs] = rule._replace(own=own, runs=runs, given=self._given(how, saved))
-        return rule._replace(computed=computed)
+        how, own, runs, given, computed = None, -1, -1, list[Slot](), list[Slot]()
+        if not table.is_source[kind]:
+            slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
+            needed = [bool(bits >> min(slot, MOST_SLOTS) & 1) for slot in range(slots)]
+            how = compiled(type, needed, saved is not None, live)
+            program = how.program
+            if type.type.lists:
+                computed = self._of_lists(type, how)
+                program = program if computed else None
+            elif program is not None:
+                own = table.windows.own(how.width, dtype)
+                computed = [
+                    Slot(NOWHERE, -1)
+                    if place is None
+                    else Slot(ROWS, table.windows.part(own, place.column, place.spec.size))
+                    for place in how.operands
+                ]
+            if program is not None:
+                runs = table.derived([DerivedType(program, max(own, 0))])[0]
+                given = self._given(how, saved)
+        rule = GradientRule(len(self._records), number, kind, own, runs, self._adding[dtype], how)
+        arena, begin = -1 if own < 0 else table.windows.windows[own].arena, len(self._slots)
+        self._slots += given + computed
+        places = begin, begin + len(given), len(self._slots)
+        self._records.append(Rule(runs, type.window, arena, *places, op.payload, op.singles, rule.adding))
+        if runs >= 0:
+            self.of_kinds[runs] = rule
+        return rule
 
     def _given(self, how: CompiledDerivative, saved: Saved | None) -> list[Slot]:
         given = []
@@ -241,7 +218,9 @@ class GradientRules:
 
     def _of_lists(self, type: BoundType, how: CompiledDerivative) -> list[Slot]:
         """Where the derivative of an op over lists leaves gradients: in windows that the next batch uses again."""
-        computed = []
+        computed = list[Slot]()
+        if not any(how.operands):
+            return computed
         for slot, place in enumerate(how.operands):
             if place is None:
                 computed.append(Slot(NOWHERE, -1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from edbatch.graph.cell.body import Body, Value, operands_of
@@ -28,8 +29,12 @@ from edbatch.kernels.program import KernelStep
 from edbatch.runtime.compile.steps import CellStep, Operand
 
 
-def placed_steps(body: Body, number: int) -> list[CellStep] | None:
-    """The steps of a node that only puts something somewhere; None of any other."""
+def placed_steps(body: Body, number: int, homes: Mapping[int, tuple[int, int]]) -> list[CellStep] | None:
+    """The steps of a node that only puts something somewhere; None of any other.
+
+    Args:
+        homes: of operands that are there already, see `places.Parts`.
+    """
     node = body.nodes[number]
     op, attributes, out = node.type.op, dict(node.type.attributes), node.type.out
     if op.name in ("added_at", "last_at"):
@@ -43,7 +48,11 @@ def placed_steps(body: Body, number: int) -> list[CellStep] | None:
     if parts is None:
         return None
     places = parts_shown(parts, out.shape, by_rows(out.shape))
-    return [_copy(body, operand, number, place) for operand, place in zip(operands_of(node), places, strict=True)]
+    return [
+        _copy(body, operand, number, place)
+        for operand, place in zip(operands_of(node), places, strict=True)
+        if not (isinstance(operand, Value) and homes.get(operand.node) == (number, place[2]))
+    ]
 
 
 def kinds(strides: Strides) -> Strides:

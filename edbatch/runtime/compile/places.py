@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from edbatch.graph.cell.body import Body, Value, operands_of
+import numpy as np
+
+from edbatch.graph.cell.body import Body, Node, Value, operands_of
 from edbatch.graph.cell.passes.fuse import is_fusible
 from edbatch.graph.cell.passes.rows_for_steps import PRODUCTS
 from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.op import Kind
-from edbatch.runtime.compile.steps import CellStep, columns_of
+from edbatch.memory.plan.windows import contiguous_columns
+from edbatch.runtime.compile.steps import CellStep, is_row
 
 Row = str  # of a call: of its result, of what it saves, or the gradient of an operand
 RESULT, SAVED = "result", "saved"
@@ -54,7 +58,7 @@ def parts_of(body: Body, in_result: dict[int, int], rows: tuple[tuple[Row, int],
     for number, node in enumerate(body.nodes):
         if node.type.op.kind is Kind.SOURCE:
             continue
-        columns = columns_of(body, node) or []
+        columns = _columns_of(body, node) or []
         for operand, (column, _) in zip(operands_of(node), columns, strict=bool(columns)):
             if not isinstance(operand, Value) or operand.view is not None or operand.node in in_result:
                 continue
@@ -63,6 +67,20 @@ def parts_of(body: Body, in_result: dict[int, int], rows: tuple[tuple[Row, int],
             if computed and len(type.out.shape) == 1:
                 homes.setdefault(operand.node, (number, column))
     return Parts(in_result, homes, rows)
+
+
+def _columns_of(body: Body, node: Node) -> list[tuple[int, int]] | None:
+    """Of a node that only puts its operands side by side: where each goes, (column, width); None of any other.
+
+    None, too, if an operand does not lie row by row, or goes to entries that do not follow one another, or if there is
+    a row for each element of a list.
+    """
+    parts = places_of(node.type)
+    if parts is None or node.type.out.each or not all(is_row(body, operand) for operand in operands_of(node)):
+        return None
+    whole = np.empty((2, *node.type.out.shape), np.float32)
+    columns = [contiguous_columns(whole, part) for part in parts(whole)]
+    return columns if all(width for _, width in columns) else None
 
 
 def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[int, int], tuple[int, int]]:

@@ -24,7 +24,7 @@ from edbatch.runtime.compile.link import Link
 from edbatch.runtime.compile.placed_steps import placed_steps
 from edbatch.runtime.compile.places import RESULT, SAVED, Parts, Row, parts_of, place_values
 from edbatch.runtime.compile.side_by_side import gathered, moved
-from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step, product_steps
+from edbatch.runtime.compile.steps import CellStep, copy_step, product_steps
 from edbatch.runtime.compile.tables import Tables
 
 # A batch is cut into blocks of calls whose intermediates have room (`Backend.block_bytes`). But a product of a block
@@ -160,20 +160,16 @@ def _steps_of(body: Body, plain: bool, parts: Parts) -> list[CellStep]:
             steps.append(fused_step(body, item, parts))
             continue
         node = body.nodes[item]
-        columns = columns_of(body, node)
         if is_fusible(node):
             steps.append(fused_step(body, alone(body, item), parts))
-        elif columns is not None:
-            steps += [
-                copy_step(operand, width, item, column)
-                for operand, (column, width) in zip(operands_of(node), columns, strict=True)
-                if not (isinstance(operand, Value) and parts.homes.get(operand.node) == (item, column))
-            ]
         else:
             if node.type.out.each and node.type.op.places is None and node.type.op is not EMBED:
                 raise EdBatchError(f"{node.type} of each element of a list: expected element-wise ops, or reductions")
-            found = [call_step(body, item)] if node.type.op.call is not None else placed_steps(body, item)
-            steps += found or product_steps(body, item)
+            if node.type.op.call is not None:
+                steps.append(call_step(body, item))
+                continue
+            found = placed_steps(body, item, parts.homes)
+            steps += product_steps(body, item) if found is None else found
     return steps
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from edbatch.graph.cell.body import Body, Node, Value, operands_of, spec_of_value
 from edbatch.graph.cell.passes.fuse import is_contiguous
 from edbatch.graph.cell.passes.rows_for_steps import PRODUCTS, parameter_matrix
-from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import LEFT, RIGHT, TRANSPOSED, KernelStep, Multiply, MultiplyEach, Step
 from edbatch.kernels.row_kernels import copy_rows
-from edbatch.memory.plan.windows import contiguous_columns
 
 Operand = Value | ParameterSpec
 
@@ -34,20 +31,6 @@ def is_row(body: Body, operand: Operand) -> bool:
     return is_contiguous(body.nodes, operand)
 
 
-def columns_of(body: Body, node: Node) -> list[tuple[int, int]] | None:
-    """Of a node that only puts its operands side by side: where each goes, (column, width); None of any other.
-
-    None, too, if an operand does not lie row by row, or goes to entries that do not follow one another, or if there is
-    a row for each element of a list.
-    """
-    parts = places_of(node.type)
-    if parts is None or node.type.out.each or not all(is_row(body, operand) for operand in operands_of(node)):
-        return None
-    whole = np.empty((2, *node.type.out.shape), np.float32)
-    columns = [contiguous_columns(whole, part) for part in parts(whole)]
-    return columns if all(width for _, width in columns) else None
-
-
 def copy_step(operand: Operand, width: int, node: int | None, column: int) -> CellStep:
     """A copy to a column of a node's value, or (None) of the cell's result."""
 
@@ -63,8 +46,6 @@ def product_steps(body: Body, number: int) -> list[CellStep]:
     """The steps of a product."""
     node = body.nodes[number]
     assert node.type.op.name in PRODUCTS, node.type
-    if node.type.op.name == "matmul_stack":
-        return _of_stacks(number, node, *operands_of(node))
     return _of_rows(body, number, node) or _of_each(body, number, node)
 
 
@@ -93,12 +74,18 @@ def _of_rows(body: Body, number: int, node: Node) -> list[CellStep] | None:
 
 
 def _of_each(body: Body, number: int, node: Node) -> list[CellStep]:
-    """A product per call, at most one operand a parameter: `rows_for_steps` has seen to that."""
+    """A product per call, or several, at most one operand a parameter: `rows_for_steps` has seen to that."""
     a, b = operands_of(node)
-    matrices = [parameter_matrix(body.nodes, x) for x in (a, b)]
+    is_stack = node.type.op.name == "matmul_stack"
+    matrices = [None if is_stack else parameter_matrix(body.nodes, x) for x in (a, b)]
     assert not all(matrices)
-    assert all(matrix or is_row(body, x) for matrix, x in zip(matrices, (a, b), strict=True))
+    assert is_stack or all(matrix or is_row(body, x) for matrix, x in zip(matrices, (a, b), strict=True))
     left, right = (spec.shape for spec in node.type.operands)
+    count, x_step, w_step = 1, 0, 0
+    if is_stack:
+        count = node.type.out.shape[0]
+        x_step, w_step = (math.prod(shape[1:]) if shape[0] > 1 else 0 for shape in (left, right))
+        left, right = left[1:], right[1:]
     m, k, n = left[0] if len(left) == 2 else 1, right[0], right[1] if len(right) == 2 else 1
 
     def encode(link: Any) -> MultiplyEach:
@@ -109,21 +96,8 @@ def _of_each(body: Body, number: int, node: Node) -> list[CellStep]:
                 flags = side + (turned ^ (TRANSPOSED * matrix[1]))
         (x, x_column), (w, w_column) = map(link.at, read)
         out, out_column = link.at(Value(number))
-        return MultiplyEach(x, x_column, w, w_column, m, k, n, distance, flags, out, out_column)
+        each = MultiplyEach(x, x_column, w, w_column, m, k, n, distance, flags, out, out_column)
+        return each._replace(products=count, x_step=x_step, w_step=w_step)
 
     read = tuple(matrix[0] if matrix else x for matrix, x in zip(matrices, (a, b), strict=True))
     return [CellStep(encode, read, (number,))]
-
-
-def _of_stacks(number: int, node: Node, a: Any, b: Any) -> list[CellStep]:
-    """Several products per call, one after the other."""
-    left, right = (spec.shape for spec in node.type.operands)
-    (count, m, n), k = node.type.out.shape, left[2]
-    x_step, w_step = m * k if left[0] > 1 else 0, k * n if right[0] > 1 else 0
-
-    def encode(link: Any) -> MultiplyEach:
-        (x, x_column), (w, w_column), (out, out_column) = link.at(a), link.at(b), link.at(Value(number))
-        each = MultiplyEach(x, x_column, w, w_column, m, k, n, 0, 0, out, out_column)
-        return each._replace(products=count, x_step=x_step, w_step=w_step)
-
-    return [CellStep(encode, (a, b), (number,))]

@@ -31,9 +31,8 @@ from edbatch.graph.recorder import CALLERS
 from edbatch.runtime.graph import Graph, forward
 
 LEAST_NODES = 20_000  # in a graph before it pays to look
-LEAST_BYTES = 32 << 20
+BYTES = 1600  # of values that count as a node
 NODES = 2  # that run for each object that is looked at, at least
-BYTES = 10_000  # of values, which take as long to compute as a node to run
 GIVEN_BACK = (
     "its values were given back, as no program of `run` could reach them; open a graph, `with eb.Graph():`, around "
     "`run` to keep all values, for gradients or to read them later"
@@ -51,10 +50,7 @@ class Forgetting:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self._kept_nodes = 0
-        self._kept_bytes = 0
-        self._least_work = 0.0
+        self.graph, self._least = graph, float(LEAST_NODES)
 
     @property
     def _work(self) -> float:
@@ -63,10 +59,7 @@ class Forgetting:
 
     def due(self) -> bool:
         """Whether there is much in the graph, most of it perhaps out of reach."""
-        graph = self.graph
-        if graph.n < LEAST_NODES + 2 * self._kept_nodes and graph.memory_bytes < LEAST_BYTES + 2 * self._kept_bytes:
-            return False
-        return self._work >= self._least_work
+        return self._work >= self._least
 
     def move(self, roots: Iterable[Any]) -> Graph:
         """Move what can be reached from some objects to a new graph, which takes the old one's place.
@@ -76,10 +69,9 @@ class Forgetting:
         old = self.graph
         found = reachable(roots, old)
         if found is None:
-            self._least_work = 2 * self._work
+            self._least = 2 * self._work
             return old
         expressions, lists, looks = found
-        self._least_work = NODES * looks
         by_id = {expression.id: expression for expression in expressions}
         values = forward(list(by_id.values())) if by_id else []
         new = old.successor(GIVEN_BACK)
@@ -91,7 +83,8 @@ class Forgetting:
             expression.graph, expression.id, expression.spec = new, to.id, to.spec
         for listed in lists:
             listed.graph, listed.spec_of_each, listed.ids = new, listed[0].spec, [x.id for x in listed]
-        self.graph, self._kept_nodes, self._kept_bytes = new, new.n, sum(value.nbytes for value in values)
+        kept = new.n + sum(value.nbytes for value in values) / BYTES
+        self.graph, self._least = new, max(NODES * looks, LEAST_NODES + 2 * kept)
         return new
 
 
