@@ -14,7 +14,6 @@ from edbatch.memory.plan.arenas import Arenas, GradientRows
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.pool import BufferPool, KeptBuffer
 from edbatch.memory.plan.windows import Windows
-from edbatch.runtime.backward.flow import flow_table
 from edbatch.runtime.nodes import Nodes
 
 MOST_BYTES = 1 << 26  # of a store that is kept
@@ -28,13 +27,13 @@ class Store:
         number: its own.
         nodes, plan, arenas: what was taken over, what has run, and the values.
         memory: where they are, as compiled code was told last, by whether it saves, and adds rows.
-        flow, back: where gradients flow, and the plan of the backward pass.
+        back: the plan of the backward pass.
         gradients: what the last backward pass has filled.
         saving: where the last run that saves values had them; see `memory.plan.addresses.SavingRows`.
         scratch: of one run, or one backward pass; the next uses it again.
     """
 
-    __slots__ = ("arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "saving", "scratch")
+    __slots__ = ("arenas", "back", "gradients", "memory", "nodes", "number", "plan", "saving", "scratch")
 
     def __init__(self, number: int, windows: Windows, pool: BufferPool) -> None:
         self.number = number
@@ -43,7 +42,6 @@ class Store:
         self.arenas = Arenas(windows, pool)
         self.memory: dict[tuple[bool, bool], ArrayTable[Memory]] = {}
         self.saving = np.zeros(0, SAVING)
-        self.flow = flow_table(0, 0)
         self.back = GrowingPlan()
         self.scratch = KeptBuffer(pool)
         self.gradients = GradientRows(windows, self.arenas, pool)
@@ -66,13 +64,7 @@ class Store:
     @property
     def bytes(self) -> int:
         """Of all records and values, with their room."""
-        return (
-            self.nodes.bytes
-            + self.plan.bytes
-            + self.arenas.room
-            + sum(column.nbytes for column in self.flow.tables)
-            + self.back.bytes
-        )
+        return self.nodes.bytes + self.plan.bytes + self.arenas.room + self.back.bytes
 
 
 class Stores:

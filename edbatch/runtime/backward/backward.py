@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edbatch.base.locking import allow_reentry, signals_deferred
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.graph.foreign_run import ForeignRun
 from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.spec import Spec
 from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
-from edbatch.runtime.backward.flow import begin_flow, flow_table, go_back
+from edbatch.runtime.backward.flow import FlowColumns, begin_flow, flow_table, go_back, with_sets
 from edbatch.runtime.backward.parameter_gradients import Gatherer, add_sum, add_terms, unless_frozen
 from edbatch.runtime.backward.plan import BackwardPlan, check_batch, plan_backward
 from edbatch.runtime.backward.saving import Ran, stretches
@@ -114,41 +115,42 @@ class Backward:
                 self._run(plan, programs, held, ran.time, True)
                 return
         roots = np.array(self._roots, np.int64)
-        self._begin_flow(roots, np.array(wanted, np.int64))
+        flow = self._begin_flow(roots, np.array(wanted, np.int64))
         self.plans = []
         for stretch in reversed(stretches(self._ran)):
-            self._go_back(stretch)
-            if not self._store.flow.tables.n_parts.item(0):
+            flow = self._go_back(stretch, flow)
+            if not flow.tables.n_parts.item(0):
                 continue
             is_first = not self.plans
             places = places_of(roots, self._seeds, graph) if is_first else []
-            plan, held = plan_backward(stretch, graph, self._store, roots, places)
+            plan, held = plan_backward(stretch, graph, self._store, flow, roots, places)
             if known is not None:
-                plan_cache.keep_backward(known, key, plan.copy())
+                plan_cache.keep_backward(known, key, plan._replace(plan=plan.plan.copy()))
             self.plans.append(plan)
             self._run(plan, programs, held, stretch.time, is_first)
 
-    def _begin_flow(self, roots: np.ndarray, wanted: np.ndarray) -> None:
+    def _begin_flow(self, roots: np.ndarray, wanted: np.ndarray) -> ArrayTable[FlowColumns]:
         """Find out which nodes require a gradient, and have those flow into the roots."""
-        graph, live = self._graph, self._graph.table.live_outputs
-        n, missing = graph.nodes.n, 0
-        flow = self._store.flow = flow_table(n, 0, self._store.flow)
-        self.requires, self.sets = flow.tables.requires[:n], flow.tables.sets[:n]
+        graph, live, missing = self._graph, self._graph.table.live_outputs, 0
+        flow = flow_table(graph.nodes.n)
+        self.requires, self.sets = flow.tables.requires, flow.tables.sets
         while missing >= 0:
             tables = graph.plan.entries, graph.nodes.directory, live.tables(), flow.entries
             missing = begin_flow(roots, wanted, self.has_sources, *tables)
             if missing >= 0:
                 live.see_root(self._roots[missing], graph.nodes, self.sets)
+        return flow
 
-    def _go_back(self, stretch: Ran) -> None:
-        """Let gradients flow through a stretch of runs; its parts, and their sets, are in the store's columns."""
+    def _go_back(self, stretch: Ran, flow: ArrayTable[FlowColumns]) -> ArrayTable[FlowColumns]:
+        """Let gradients flow through a stretch of runs; its parts, and their sets, are in the columns then."""
         graph, live, at = self._graph, self._graph.table.live_outputs, self._graph.nodes.n
         while at >= 0:
             tables = live.tables()
-            flow = self._store.flow = flow_table(0, len(live.sets), self._store.flow)
+            flow = with_sets(flow, len(live.sets))
             at = go_back(stretch.extent, at, graph.plan.entries, graph.nodes.directory, tables, flow.entries)
             if at >= 0:
                 live.see_operands(int(graph.plan.nodes[at]), graph.nodes, self.requires, self.sets)
+        return flow
 
     def _run(self, plan: BackwardPlan, programs: ProgramTable, held: list[Any], time: int, is_first: bool) -> None:
         """Go back through a stretch of runs.

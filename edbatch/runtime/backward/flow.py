@@ -77,27 +77,18 @@ types_in = reader(FlowTables, BOOL, BOOL, BOOL, INT32, INT32, INT64, BOOL, INT64
 flow_in = reader(FlowColumns, BOOL, INT64, PART, INT64, INT64, INT64)
 
 
-def flow_table(nodes: int, sets: int, before: ArrayTable[FlowColumns] | None = None) -> ArrayTable[FlowColumns]:
-    """Columns with room for so many nodes, and for so many sets: those from before, if there is room in them.
-
-    Of columns that grow only those of sets are kept.
-    """
-    if before is None:
-        return ArrayTable(FlowColumns(*_of_nodes(nodes), *np.zeros((2, sets), INT64)))
-    found = before.tables
-    of_nodes, rows, operands = found[:4], found.rows, found.operands
-    if nodes <= len(found.sets) and sets <= len(rows):
-        return before
-    if nodes > len(found.sets):
-        of_nodes = _of_nodes(2 * nodes)
-    if sets > len(rows):
-        more = np.zeros(2 * sets - len(rows), INT64)
-        rows, operands = np.append(rows, more), np.append(operands, more)
-    return ArrayTable(FlowColumns(*of_nodes, rows, operands))
+def flow_table(nodes: int) -> ArrayTable[FlowColumns]:
+    """Columns with room for so many nodes, and for no sets."""
+    of_nodes = np.empty(nodes, BOOL), np.empty(nodes, INT64), np.empty(nodes, PART), np.zeros(1, INT64)
+    return ArrayTable(FlowColumns(*of_nodes, *np.zeros((2, 0), INT64)))
 
 
-def _of_nodes(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    return np.empty(n, BOOL), np.empty(n, INT64), np.empty(n, PART), np.zeros(1, INT64)
+def with_sets(flow: ArrayTable[FlowColumns], sets: int) -> ArrayTable[FlowColumns]:
+    """The same columns with room for so many sets."""
+    known = flow.tables
+    more = sets - len(known.rows)
+    rows, operands = np.pad([known.rows, known.operands], [(0, 0), (0, more)])
+    return ArrayTable(known._replace(rows=rows, operands=operands)) if more else flow
 
 
 @compiled(small=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.errors import EdBatchError
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
@@ -18,6 +19,7 @@ from edbatch.memory.plan.arenas import GradientRows, PlacedRows
 from edbatch.memory.plan.format import Plan
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.windows import GRADIENT
+from edbatch.runtime.backward.flow import FlowColumns
 from edbatch.runtime.backward.loops import plan_back
 from edbatch.runtime.backward.parameter_gradients import TypeRows, type_rows
 from edbatch.runtime.backward.rules import GradientRule
@@ -62,10 +64,6 @@ class BackwardPlan(NamedTuple):
     sets: np.ndarray
     places: list[SeedPlace]
 
-    def copy(self) -> BackwardPlan:
-        """The same, in tables that no other is planned in."""
-        return self._replace(plan=self.plan.copy(), requires=self.requires.copy(), sets=self.sets.copy())
-
     @property
     def bytes(self) -> int:
         """Of all arrays, about."""
@@ -79,17 +77,19 @@ class BackwardPlan(NamedTuple):
 
 
 def plan_backward(
-    stretch: Ran, graph: Evaluation, store: Store, roots: np.ndarray, places: list[SeedPlace]
-) -> tuple[BackwardPlan, list[Any]]:
+    stretch: Ran, graph: Evaluation, store: Store, flowing: ArrayTable[FlowColumns], roots: np.ndarray,
+    places: list[SeedPlace],
+) -> tuple[BackwardPlan, list[Any]]:  # fmt: skip
     """Plan a backward pass through the parts of batches that gradients flow into, in the store's plan for that.
 
     Args:
+        flowing: how gradients flow through it.
         roots: ids of the expressions whose gradients are given; places: see `BackwardPlan`.
 
     Returns:
         The plan, and what is to be held while it runs.
     """
-    flow, plan, table, nodes = store.flow.tables, store.back, graph.table, graph.nodes
+    flow, plan, table, nodes = flowing.tables, store.back, graph.table, graph.nodes
     rules = table.rules.choose(flow, stretch.saved)
     graph.arenas.see_layouts()
     used = graph.arenas.used
@@ -105,7 +105,7 @@ def plan_backward(
     rule_of[[rule.set for rule in rules]] = [rule.number for rule in rules]
     plan.clear()
     while not plan_back(
-        stretch.extent, table.backend.adds_in_groups, saved, rule_of, graph.plan.entries, store.flow.entries,
+        stretch.extent, table.backend.adds_in_groups, saved, rule_of, graph.plan.entries, flowing.entries,
         table.rules.tables(), table.rules.windows(), graph.arenas.rows, rows, plan.entries,
     ):  # fmt: skip
         sizes = plan.used
@@ -127,11 +127,9 @@ def plan_backward(
     placed = place_rows(
         rows, store.gradients.there(len(rows)), windows.of_gradients, graph.arenas.words[:, 1], itemsize
     )
-    # The flow's own columns are those of the next stretch soon.
-    requires, sets = flow.requires[: nodes.n], flow.sets[: nodes.n]
-    counted = plan, counts.batches, counts.integers
+    counted, flows = (plan, counts.batches, counts.integers), (flow.requires, flow.sets)
     reads = frozenset[ParameterSpec]().union(*(rule.how.reads for rule in rules if rule.how is not None))
-    return BackwardPlan(stretch, rules, reads, *counted, ready, placed, left, batches, requires, sets, places), held
+    return BackwardPlan(stretch, rules, reads, *counted, ready, placed, left, batches, *flows, places), held
 
 
 def place_rows(

@@ -154,8 +154,8 @@ class ProgramTable:
             self._join(new, table)
         if len(self._prepared) >= MOST_SETS:
             self._prepared.clear()
-        found = [tables for kind in prepared if (tables := self._joined.get(kind)) is not None]
-        parameters = {spec: known for tables in found for spec, known in tables.fixed.parameters}
+        found = [self._joined[kind] for kind in prepared if kind in self._joined]
+        parameters = {spec: known for one in found for spec, known in one.fixed.parameters}
         ready = self._prepared[prepared] = Ready(self.version, tuple(parameters.items()))
         return ready, held
 
