@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from types import FunctionType, MethodType
 from typing import Any
-from weakref import ref
 
+from edbatch.base.exact import Identity
 from edbatch.base.locking import lock
 from edbatch.graph.cell.trace import graph_kind
 from edbatch.graph.cell.tree import flatten
@@ -31,10 +31,7 @@ class VertexState(GuardedState):
     def __init__(self, functions: Functions, names: list[str]) -> None:
         super().__init__()
         for name, (function, owner) in zip(names, map(_taken_apart, functions), strict=True):
-            try:
-                held: Callable[[], Any] = ref(function if owner is None else owner)
-            except TypeError:  # an owner with slots
-                held = lambda: None  # noqa: E731
+            held = Identity(function if owner is None else owner).held
             self.guards[len(self.guards)] = function_state(name, function, owner), held, None
         self.automaton = Automaton(len(functions))
 

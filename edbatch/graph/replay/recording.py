@@ -24,7 +24,7 @@ from edbatch.graph.op import Op
 from edbatch.graph.record import constant_node, node_of_parameter, number
 from edbatch.graph.sources import INPUT
 from edbatch.graph.spec import Spec
-from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, look
+from edbatch.graph.views import NODE_BITS, NODE_MASK, look_through, steps_of
 
 OVERHEAD = 2500  # bytes of a recording and what finds it, without what is in it
 
@@ -141,10 +141,7 @@ def _seen(x: Expression, view: int) -> int:
     """The id of an argument seen through a view."""
     if not view or x.id <= NODE_MASK:
         return x.id + (view << NODE_BITS)
-    steps: Any = VIEWS[view]
-    for op, attributes in steps.steps:
-        x = look(x, op, attributes)
-    return x.id
+    return look_through(x, steps_of(view)).id
 
 
 def _finder(key: Any) -> Callable[[Columns], int]:
