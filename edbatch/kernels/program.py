@@ -21,11 +21,10 @@ from edbatch.base.records import record_type, records
 class Storage(IntEnum):
     """Where the values of a slot are."""
 
-    ARGUMENT = 0  # where the caller has it, or its place in scratch where it has to be moved
-    SCRATCH = 1
-    RESULT = 2
-    FIXED = 3
-    SAVED = 4  # a part of the row that the call saves for a backward pass
+    SCRATCH = 0  # of an argument, where the caller has it, unless it has to be moved
+    RESULT = 1
+    FIXED = 2
+    SAVED = 3  # a part of the row that the call saves for a backward pass
 
 
 class Slot(NamedTuple):
@@ -89,7 +88,7 @@ class Code(IntEnum):
 
 
 # For compiled functions, which take plain integers for constants.
-ARGUMENT, SCRATCH, RESULT, FIXED, SAVED = map(int, Storage)
+SCRATCH, RESULT, FIXED, SAVED = map(int, Storage)
 UNUSED, IF_SCATTERED, IF_NOT_ROWS, ALWAYS, UNLESS_FOLLOWED = map(int, Move)
 MULTIPLY, MULTIPLY_EACH, KERNEL, CALL = map(int, Code)
 

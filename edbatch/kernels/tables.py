@@ -244,7 +244,7 @@ def place_slots(
     for at in range(extent["slots_end"] - extent["slots"]):
         slot = programs.slots[extent["slots"] + at]
         slots.lists[at] = 0
-        if slot["storage"] <= SCRATCH:
+        if slot["storage"] == SCRATCH:
             slots.addresses[at] = scratch + itemsize * (m * slot["place"] + elements * slot["each"] + slot["column"])
             slots.strides[at] = itemsize * slot["stride"]
         elif slot["storage"] == RESULT:

@@ -5,6 +5,7 @@ Sines go to float64 in between, where float32 is not enough.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import cache
 
@@ -151,14 +152,7 @@ def turns(part: str) -> tuple[float, ...]:
     found = []
     for at in range(255):
         turn = _QUARTERS * Fraction(2) ** (max(at, 1) - 150) % 4
-        exponent = _exponent(turn)
-        unit = Fraction(2) ** (exponent - 28)
-        high = turn // unit * unit
-        found.append(float(high if part == "high" else turn - high))
-    return (*found, float("nan"))
-
-
-def _exponent(x: Fraction) -> int:
-    """Of the highest power of two that is not above it."""
-    exponent = x.numerator.bit_length() - x.denominator.bit_length()
-    return exponent if Fraction(2) ** exponent <= x else exponent - 1
+        mantissa, exponent = math.frexp(turn)
+        high = math.ldexp(math.floor(mantissa * 2**29), exponent - 29)
+        found.append(high if part == "high" else float(turn - Fraction(high)))
+    return (*found, math.nan)

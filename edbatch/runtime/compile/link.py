@@ -127,7 +127,7 @@ class Link:
     def row(self, row: Row) -> int:
         """Slot of what is written for a call."""
         if row not in self._slot_of:
-            self._add(row, Slot(_ROWS.get(row, Storage.ARGUMENT), 0, 0, 0))
+            self._add(row, Slot(_ROWS.get(row, Storage.SCRATCH), 0, 0, 0))
         return self._slot_of[row]
 
     def numbers(self, numbers: Iterable[float]) -> tuple[int, int]:
@@ -199,11 +199,10 @@ class Link:
         if node not in self._slot_of:
             whole, column = self._parts.whole(node)
             if isinstance(whole, str):
-                slot = Slot(_ROWS.get(whole, Storage.ARGUMENT), 0, column, 0)
+                slot = Slot(_ROWS.get(whole, Storage.SCRATCH), 0, column, 0)
             else:
                 begin, out = self._begins[whole], self._body.nodes[whole].type.out
-                storage = Storage.ARGUMENT if self._body.nodes[node].type.op is ARGUMENT else Storage.SCRATCH
-                slot = Slot(storage, begin, column, out.size)
+                slot = Slot(Storage.SCRATCH, begin, column, out.size)
                 if out.each:
                     slot = slot._replace(place=self._widths[0], each=begin)
             self._add(node, slot)
