@@ -819,17 +819,34 @@ static uint64_t version_of(PyObject *own) {
 #endif
 }
 
-// The last call with n arguments, if its owner is as it was, a new reference: (specs, type, form, out, dtype, serial,
-// watched); else NULL.
-static PyObject *last_call(Caller *c, PyObject *owner, int n) {
+// The name of the last call with n arguments and these keywords, as `keywords.text_of` makes it, a new reference; NULL,
+// and perhaps an error, if one is neither a number nor a text.
+static PyObject *name_with(Caller *c, int n, PyObject *const *values, PyObject *names) {
+    PyObject *given = PyDict_New(), *text = NULL, *name = NULL;
+    int plain = given != NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names) && plain; i++) {
+        PyObject *x = values[i];
+        plain = x == Py_None || PyBool_Check(x) || PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyUnicode_CheckExact(x);
+        plain = plain && PyDict_SetItem(given, PyTuple_GET_ITEM(names, i), x) == 0;
+    }
+    if (plain && (text = PyObject_Str(given)) != NULL) name = PyUnicode_Concat(PyTuple_GET_ITEM(c->names, n), text);
+    Py_XDECREF(given);
+    Py_XDECREF(text);
+    return name;
+}
+
+// The last call with n arguments, and with keywords of a name or NULL, if its owner is as it was, a new reference:
+// (specs, type, form, out, dtype, serial, watched); else NULL.
+static PyObject *last_call(Caller *c, PyObject *owner, int n, PyObject *name) {
     PyObject *own = c->kept != Py_None ? Py_NewRef(c->kept) : PyObject_GenericGetDict(owner, NULL), *call = NULL;
     int is_plain = own != NULL && PyDict_CheckExact(own), slot = ((uintptr_t)own / 64 + n) % OWNERS;
-    uint64_t version = is_plain ? version_of(own) : 0;
+    uint64_t version = is_plain && name == NULL ? version_of(own) : 0;
     if (version != 0 && version == c->seen[slot].version && n == c->seen[slot].n) {
         Py_DECREF(own);
         return Py_NewRef(c->seen[slot].call);
     }
-    PyObject *last = is_plain ? PyDict_GetItemWithError(own, PyTuple_GET_ITEM(c->names, n)) : NULL;
+    if (name == NULL) name = PyTuple_GET_ITEM(c->names, n);
+    PyObject *last = is_plain ? PyDict_GetItemWithError(own, name) : NULL;
     if (last != NULL) call = PyObject_GetAttr(last, S.last_call);
     Py_ssize_t at = n + 5, watched = PyTuple_GET_SIZE(c->watched);
     int like = call != NULL && PyTuple_CheckExact(call) && PyTuple_GET_SIZE(call) == at + watched;
@@ -850,15 +867,18 @@ static PyObject *last_call(Caller *c, PyObject *owner, int n) {
 
 HOT PyObject *cell_call(Caller *c, PyObject *const *args, size_t flags, PyObject *names) {
     int first = c->is_method, n = (int)PyVectorcall_NARGS(flags) - first;
-    if (n < 0 || n >= PyTuple_GET_SIZE(c->names) || names != NULL) return slowly(c->slow, args, flags, names);
-    PyObject *const *given = args + first, *graph = NULL, *call = NULL, *found = NULL;
+    if (n < 0 || n >= PyTuple_GET_SIZE(c->names)) return slowly(c->slow, args, flags, names);
+    PyObject *const *given = args + first, *graph = NULL, *call = NULL, *found = NULL, *name = NULL;
     int64_t ids[MOST], integers[MOST];
     int n_ids = 0, n_integers = 0, like = 1;
     for (int i = 0; i < n && graph == NULL; i++)
         if (is_handle(given[i])) graph = Py_NewRef(((Handle *)given[i])->graph);
     if (graph == NULL && (graph = current_graph()) == NULL) return NULL;
     Builder *g = builder_of(graph);
-    if (g != NULL && !g->careful) call = last_call(c, first ? args[0] : NULL, n);
+    if (g != NULL && !g->careful && (names == NULL || (name = name_with(c, n, given + n, names)) != NULL)) {
+        call = last_call(c, first ? args[0] : NULL, n, name);
+        Py_XDECREF(name);
+    }
     if (call == NULL) like = 0;
     for (int i = 0; i < n && like; i++) {
         PyObject *want = PyTuple_GET_ITEM(call, i), *x = given[i];
