@@ -43,12 +43,6 @@ class Policy(Protocol):
         ...
 
 
-# Rules that files of 0.1 may name, without what follows a colon.
-_REPLACED = {
-    "agenda-remaining": "agenda", "sufficient-direct": "sufficient", "greedy": "critical-path", "beam": "critical-path",
-}  # fmt: skip
-
-
 def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
     """The policy that `spec` names.
 
@@ -81,7 +75,7 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
     if isinstance(content, FSMFile):
         return fsm.FSM.from_file(spec, content)
     try:
-        return Heuristic(_REPLACED.get(content.name.partition(":")[0], content.name), content.training)
+        return Heuristic(content.name, content.training)
     except EdBatchError as error:
         raise EdBatchError(f"{spec}: {error}") from error
 

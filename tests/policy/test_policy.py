@@ -11,14 +11,6 @@ def test_files(tmp_path):
     assert get_policy(str(path)).name == "agenda"
 
 
-@pytest.mark.parametrize(("old", "new"), [("beam:7", "critical-path"), ("agenda-remaining", "agenda")])
-def test_files_that_name_a_rule_of_before(tmp_path, old, new):
-    path = tmp_path / "rule.json"
-    Heuristic("depth").save(path)
-    path.write_text(path.read_text().replace("depth", old))
-    assert get_policy(path).name == new
-
-
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

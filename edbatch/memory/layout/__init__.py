@@ -6,7 +6,7 @@ Stands alone: `layout` plans; `batched_op` says of what; `alignment` finds what 
 
 from edbatch.memory.layout.batched_op import RESULT, BatchedOp, Variable
 from edbatch.memory.layout.check import Reach, Verdict, verify
-from edbatch.memory.layout.layout import Layout, clashing, lay_out, plan_layout
+from edbatch.memory.layout.layout import Layout, clashing, plan_layout
 
 __all__ = [
     "RESULT",
@@ -16,7 +16,6 @@ __all__ = [
     "Variable",
     "Verdict",
     "clashing",
-    "lay_out",
     "plan_layout",
     "verify",
 ]

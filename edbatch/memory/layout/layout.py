@@ -81,13 +81,15 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> Layo
             shown = [f"{ops[op].name} (op {op}) {slot_name(slot)}" for op, slot in at_fault]
             why = ", ".join(shown) or "the order of its batch"
         wanted.reasons[wanted.names[dearest[number]]] = f"conflicts with {why}"
-    placed = _forward(met.order(), len(variables))
-    return _checked(variables, ops, placed, wanted.reasons, "its batch runs in another order", not left)
-
-
-def lay_out(variables: Sequence[Variable], ops: Sequence[BatchedOp], order: Sequence[int]) -> Layout:
-    """The layout with variables in a given order, to compare with: verified like a planned one."""
-    return _checked(variables, ops, order, {}, "the order that was given", False)
+    order = _by_space(variables, _forward(met.order(), len(variables)))
+    offsets = _offsets(variables, order)
+    batch_orders, verdicts = verify(variables, ops, offsets)
+    otherwise = "its batch runs in another order"
+    stopped_by = [wanted.reasons.get((v.op, v.slot), otherwise) if v.reach is Reach.GATHER else "" for v in verdicts]
+    return Layout(
+        tuple(variables), tuple(ops), tuple(order), tuple(offsets), tuple(batch_orders), tuple(verdicts),
+        tuple(stopped_by), not left,
+    )  # fmt: skip
 
 
 def clashing(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> list[int]:
@@ -139,21 +141,6 @@ def _wanted(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> _Wanted:
                 wanted.costs.append(op.cost * sum(variables[index].size for index in indices))
                 wanted.names.append((number, slot))
     return wanted
-
-
-def _checked(
-    variables: Sequence[Variable], ops: Sequence[BatchedOp], placed: Sequence[int],
-    reasons: dict[tuple[int, int], str], otherwise: str, cheapest: bool,
-) -> Layout:  # fmt: skip
-    """The layout, verified; what is a gather for no known reason is one for `otherwise`."""
-    order = _by_space(variables, placed)
-    offsets = _offsets(variables, order)
-    batch_orders, verdicts = verify(variables, ops, offsets)
-    stopped_by = [reasons.get((v.op, v.slot), otherwise) if v.reach is Reach.GATHER else "" for v in verdicts]
-    return Layout(
-        tuple(variables), tuple(ops), tuple(order), tuple(offsets), tuple(batch_orders), tuple(verdicts),
-        tuple(stopped_by), cheapest,
-    )  # fmt: skip
 
 
 def _anchored(variables: Sequence[Variable], ops: Sequence[BatchedOp], demands: Sequence[Demand]) -> Alignment:

@@ -90,7 +90,7 @@ def paper_figure_3():
 
 
 def moved_by(variables, ops, order):
-    """Entries copied under one order of one space, by trying every order of every batch."""
+    """Entries copied under one order of one space, by trying every order of every batch without its own."""
     place = {index: at for at, index in enumerate(order)}
     total = 0
     for op in ops:
@@ -101,7 +101,7 @@ def moved_by(variables, ops, order):
                 for slot in slots
                 if any(place[slot[run[i + 1]]] != place[slot[run[i]]] + 1 for i in range(len(run) - 1))
             )
-            for run in permutations(range(len(op.result)))
+            for run in ([range(len(op.result))] if op.ordered else permutations(range(len(op.result))))
         )
     return total
 
