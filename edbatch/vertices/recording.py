@@ -9,7 +9,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import Block, BlockWriter, Pair, packed
-from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.cell.trace import ARGUMENT, Constant
 from edbatch.graph.columns import nodes_of
 from edbatch.graph.integers import Integers
 from edbatch.graph.lines import LinedTypes
@@ -18,7 +18,7 @@ from edbatch.graph.op import Kind
 from edbatch.graph.record import array_input
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.vertices.vertex import Form, Vertex
-from edbatch.vertices.vertex_graph import Constant, Input, Source, VertexGraph
+from edbatch.vertices.vertex_graph import Input, Source, VertexGraph
 
 
 class VertexRecording(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from edbatch.base.context_stack import on_exit
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import Block, Instances
-from edbatch.graph.cell.trace import traced
+from edbatch.graph.cell.trace import Constant, traced
 from edbatch.graph.cell.tree import flatten
 from edbatch.graph.columns import Columns
 from edbatch.vertices.automaton import Automaton, Classes
@@ -19,7 +19,7 @@ from edbatch.vertices.input_graph import InputGraph
 from edbatch.vertices.kept import Stores, VertexState
 from edbatch.vertices.recording import VertexRecording, recording_of
 from edbatch.vertices.vertex import Form, Vertex
-from edbatch.vertices.vertex_graph import Constant, Input, VertexGraph
+from edbatch.vertices.vertex_graph import Input, VertexGraph
 
 
 class _NotKept(Exception):

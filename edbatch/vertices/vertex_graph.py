@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import NOTHING
-from edbatch.graph.cell.trace import FunctionGraph, Payload
+from edbatch.graph.cell.trace import Constant, FunctionGraph, Payload
 from edbatch.graph.columns import Closed, Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.integers import Integers
@@ -27,12 +27,6 @@ class Input(NamedTuple):
     size: int = 0
     is_label: bool = False
     place: str = ""
-
-
-class Constant(NamedTuple):
-    """The number of a constant, which is the same for all vertices of all graphs."""
-
-    number: int
 
 
 class Source(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from edbatch.base.exact import Identity
 from edbatch.errors import EdBatchError
@@ -87,6 +87,12 @@ class Payload:
 
 for _name in MISSING:
     setattr(Payload, _name, Payload._unknown)
+
+
+class Constant(NamedTuple):
+    """The number of a constant that a function uses: the same for all calls, in each graph one of its own."""
+
+    number: int
 
 
 class FunctionGraph(Columns):

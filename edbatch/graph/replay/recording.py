@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from edbatch.base.exact import exact
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import array_graph
 from edbatch.graph.block import Block, BlockWriter
-from edbatch.graph.cell.trace import FunctionGraph
+from edbatch.graph.cell.trace import Constant, FunctionGraph
 from edbatch.graph.cell.tree import TreeDef
 from edbatch.graph.columns import Columns, nodes_of
 from edbatch.graph.expression import Expression
@@ -77,7 +76,7 @@ class Recording:
     Attributes:
         block: the nodes; its results are the ids of what is returned.
         arguments: of those that are read, the number of the argument, and the view that it is seen through.
-        constants: what finds each in a graph.
+        constants: see `_maker`.
         leaves, tree: what is returned.
         single: if nothing has to be found for a call, and one expression is returned: the blocks, its id and its spec.
     """
@@ -97,10 +96,11 @@ class Recording:
             is_array = isinstance(x, ExpressionArray)
             number, base = np.array(pairs, np.int64).reshape(-1, 2).T.copy() if is_array else pairs[0]
             self.leaves.append(Leaf(number, base, x.spec))
-        self.arguments = [key for key in writer.arguments if isinstance(key, tuple)]
-        self.constants = list(writer.constants.values())
+        self.arguments = [key for key in writer.arguments if key.__class__ is tuple]
+        self.constants = [_maker(key) for key in graph.constants]
         self.inputs = graph.inputs
-        column = {key: at for at, key in enumerate([*self.arguments, *self.constants, INPUT])}
+        keys = [*self.arguments, *map(Constant, range(len(self.constants))), INPUT]
+        column = {key: at for at, key in enumerate(keys)}
         self._columns = [column[key] for key in writer.arguments]
         columns = [(-1, at) for at in self._columns]
         self.block: Block = writer.block(chain.from_iterable(results), columns, graph.drawn, taken.lines)
@@ -119,7 +119,7 @@ class Recording:
         return (
             self.block[:6] == other.block[:6]
             and self.arguments == other.arguments
-            and exact(self.tree) == exact(other.tree)  # with the numbers and texts that are returned
+            and exact((self.tree, *self.constants)) == exact((other.tree, *other.constants))  # with numbers and texts
             and [x.spec for x in self.leaves] == [x.spec for x in other.leaves]
             and [x.tobytes() for x in self.inputs] == [x.tobytes() for x in other.inputs]
         )
@@ -130,7 +130,8 @@ class Recording:
             blocks, id_, spec = self.single
             return graph.expression_class(graph, graph.place(blocks) + id_, spec)
         columns = [_seen(arguments[at], view) for at, view in self.arguments]  # which may record copies
-        columns += [find(graph) for find in self.constants]
+        found = graph.constants
+        columns += [found[key][0] if key in found else make(graph, *of).id for key, make, *of in self.constants]
         columns.append(len(graph.inputs))
         graph.inputs.extend(self.inputs)
         bases = [0, graph.place((self.block,), columns, self.block.n_draws), 0, *[columns[at] for at in self._columns]]
@@ -144,32 +145,30 @@ def _seen(x: Expression, view: int) -> int:
     return look_through(x, steps_of(view)).id
 
 
-def _finder(key: Any) -> Callable[[Columns], int]:
-    """What finds a constant in a graph, by the key under which one has it."""
+def _maker(key: Any) -> tuple[Any, ...]:
+    """The key under which a graph has a constant (None: no key lives as long), what makes it there, and of what."""
     if isinstance(key, tuple) and isinstance(key[0], Parameter):
-        spec, held = key[0].spec, key[2]
-        return lambda graph: node_of_parameter(graph, spec, held).id
+        return None, node_of_parameter, key[0].spec, key[2]
     if isinstance(key, tuple) and isinstance(key[0], Op):
-        return lambda graph: graph.constants[key][0] if key in graph.constants else constant_node(graph, *key).id
-    value = key if isinstance(key, float) else struct.unpack("<d", key[1])[0]
-    return lambda graph: number(graph, value).id
+        return key, constant_node, *key
+    return key, number, key if isinstance(key, float) else struct.unpack("<d", key[1])[0]
 
 
 class _Writer(BlockWriter):
-    """Numbers what was recorded, without arguments and constants; `constants`: by node, what finds each in a graph."""
+    """Numbers what was recorded, without arguments and constants."""
 
     def __init__(self, graph: ReplayGraph) -> None:
-        self._given = {id: at for at, id in enumerate(graph.arguments)}
-        self.constants = {id: _finder(key) for key, (id, _) in graph.constants.items()}
-        super().__init__(self._given.keys() | self.constants.keys())
+        constants = enumerate(graph.constants.values())
+        self._found: dict[int, Any] = {id: Constant(at) for at, (id, _) in constants}
+        self._found |= {id: at for at, id in enumerate(graph.arguments)}
+        super().__init__(self._found)
 
     def integer(self, type: NodeType, x: int) -> tuple[int, Any]:
         """Inputs of all recordings are numbered by the graph."""
         return (x, INPUT) if type.op is INPUT else super().integer(type, x)
 
     def elsewhere(self, id: int) -> tuple[int, Any]:
-        """An argument and its view, or what finds a constant."""
+        """An argument and its view, or a constant."""
         node = id & NODE_MASK
-        if node in self._given:
-            return 0, (self._given[node], id >> NODE_BITS)
-        return id - node, self.constants[node]
+        found = self._found[node]
+        return (id - node, found) if isinstance(found, Constant) else (0, (found, id >> NODE_BITS))

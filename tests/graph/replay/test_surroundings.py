@@ -1,5 +1,6 @@
 """Replayed functions in programs, threads, cells and vertex functions; parameters, and what is drawn."""
 
+import itertools
 import random
 import threading
 
@@ -141,6 +142,14 @@ def test_a_later_sample_may_be_the_first_that_draws():
             with pytest.raises(eb.EdBatchError, match="called twice, it records two different things"):
                 replayed(9.0)
         assert replayed(4.0).value() == 4
+
+
+def test_another_parameter_each_time():
+    model = eb.ParameterCollection(seed=0)
+    drawn = itertools.cycle([model.add_parameters(2), model.add_parameters(2)])
+    replayed = eb.replay(lambda x: eb.sum([eb.input(x), next(drawn)]))
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="called twice, it records two different things"):
+        replayed((1.0, 2.0))
 
 
 def test_expressions_of_a_vertex():
