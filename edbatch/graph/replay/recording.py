@@ -29,9 +29,9 @@ OVERHEAD = 2500  # bytes of a recording and what finds it, without what is in it
 
 
 class ReplayGraph(FunctionGraph):
-    """The graph that a replayed function records in when its sample is new; `arguments`: ids of placeholders."""
+    """The graph that a replayed function records in when its sample is new."""
 
-    __slots__ = ("arguments", "target")
+    __slots__ = ("target",)
 
     no_value = (
         " reads a value; what it records is kept, so it must not depend on computed values: read them after it has "
@@ -41,13 +41,6 @@ class ReplayGraph(FunctionGraph):
     def __init__(self, name: str, target: Columns) -> None:
         super().__init__(name, target.dtype, target.options, expression_class=target.expression_class)
         self.target = target
-        self.arguments: list[int] = []
-
-    def argument(self, spec: Spec, number: int = 0) -> Expression:
-        """A placeholder for an expression."""
-        made = super().argument(spec, number)
-        self.arguments.append(made.id)
-        return made
 
     def compile(self, *of_cell: Any) -> Any:
         """As the graph that is recorded for."""
@@ -83,12 +76,12 @@ class Recording:
 
     __slots__ = ("_columns", "arguments", "block", "constants", "inputs", "leaves", "single", "tree")
 
-    def __init__(self, graph: ReplayGraph, leaves: list[Expression], tree: TreeDef) -> None:
+    def __init__(self, graph: ReplayGraph, n_arguments: int, leaves: list[Expression], tree: TreeDef) -> None:
         ids = [x.ids.tolist() if isinstance(x, ExpressionArray) else [x.id] for x in leaves]
         taken = graph.take()  # after what waited in arrays
         if len(taken.types) != graph.n:
             raise EdBatchError(f"{graph.name}: recording was interrupted")
-        writer = _Writer(graph)
+        writer = _Writer(graph, n_arguments)
         writer.read(nodes_of(*(x.tolist() for x in taken[:3])))
         results = [[writer.operand(id) for id in of] for of in ids]
         self.leaves = []
@@ -155,13 +148,11 @@ def _maker(key: Any) -> tuple[Any, ...]:
 
 
 class _Writer(BlockWriter):
-    """Numbers what was recorded, without arguments and constants."""
+    """Numbers what was recorded, without arguments, which are the first nodes, and constants."""
 
-    def __init__(self, graph: ReplayGraph) -> None:
-        constants = enumerate(graph.constants.values())
-        self._found: dict[int, Any] = {id: Constant(at) for at, (id, _) in constants}
-        self._found |= {id: at for at, id in enumerate(graph.arguments)}
-        super().__init__(self._found)
+    def __init__(self, graph: ReplayGraph, n_arguments: int) -> None:
+        self._constants = {id: Constant(at) for at, (id, _) in enumerate(graph.constants.values())}
+        super().__init__({*range(n_arguments), *self._constants})
 
     def integer(self, type: NodeType, x: int) -> tuple[int, Any]:
         """Inputs of all recordings are numbered by the graph."""
@@ -170,5 +161,5 @@ class _Writer(BlockWriter):
     def elsewhere(self, id: int) -> tuple[int, Any]:
         """An argument and its view, or a constant."""
         node = id & NODE_MASK
-        found = self._found[node]
-        return (id - node, found) if isinstance(found, Constant) else (0, (found, id >> NODE_BITS))
+        constant = self._constants.get(node)
+        return (0, (node, id >> NODE_BITS)) if constant is None else (id - node, constant)

@@ -221,7 +221,7 @@ class Replay:
             raise EdBatchError(
                 f"{self.place}: it returns an expression that was there before, or uses one; give it as an argument"
             )
-        return Recording(own, leaves, tree), own.held
+        return Recording(own, len(given.operands), leaves, tree), own.held
 
     def _expect_same(self, recording: Recording, again: Recording, when: str) -> None:
         if not recording.is_like(again):

@@ -25,14 +25,12 @@ class Verdict:
         op: number of the operation.
         slot: number of the operand, or `RESULT`.
         reach: how it is reached.
-        offset: where it starts in its space; -1 for a gather.
         moved: entries copied; 0 unless it is a gather.
     """
 
     op: int
     slot: int
     reach: Reach
-    offset: int
     moved: int
 
 
@@ -72,11 +70,11 @@ def verify(
         orders.append(best)
         for slot, indices in op.slots():
             if slot in viewed.get(best, ()):
-                verdicts.append(Verdict(number, slot, Reach.VIEW, offsets[indices[best[0]]], 0))
+                verdicts.append(Verdict(number, slot, Reach.VIEW, 0))
             elif len(set(indices)) == 1:
-                verdicts.append(Verdict(number, slot, Reach.BROADCAST, offsets[indices[0]], 0))
+                verdicts.append(Verdict(number, slot, Reach.BROADCAST, 0))
             else:
-                verdicts.append(Verdict(number, slot, Reach.GATHER, -1, sizes[slot]))
+                verdicts.append(Verdict(number, slot, Reach.GATHER, sizes[slot]))
     return orders, verdicts
 
 

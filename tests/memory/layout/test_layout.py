@@ -34,7 +34,7 @@ def check(variables, ops, layout):
             if verdict.reach is Reach.BROADCAST:
                 assert len(set(indices)) == 1
                 wanted = wanted[: variables[indices[0]].size]
-            found = memory[variables[indices[0]].space][verdict.offset :][: len(wanted)]
+            found = memory[variables[indices[0]].space][layout.offsets[indices[order[0]]] :][: len(wanted)]
             np.testing.assert_array_equal(found, wanted)
     assert next(verdicts, None) is None
 
