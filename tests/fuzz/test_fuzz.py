@@ -1,4 +1,4 @@
-"""Random programs give what they mean: 300 always, 20,000 with `-m slow`, as many as you like in a terminal.
+"""Random programs give what they mean: 200 always, 20,000 with `-m slow`, as many as you like in a terminal.
 
     python -m tests.fuzz 5000:5100
 
@@ -10,7 +10,7 @@ import pytest
 from tests.fuzz.__main__ import failures
 from tests.fuzz.run import Counts
 
-PROGRAMS, SLOW = 300, 20_000
+PROGRAMS, SLOW = 200, 20_000
 CELLS = 30
 
 

@@ -13,6 +13,7 @@ ROOT = str(Path(edbatch.__file__).parent.parent)
 
 
 @pytest.mark.cpu  # other processes
+@pytest.mark.slow
 def test_a_checkout_beside_itself(tables_of):
     pins = ("record-op", "import")
     rows = tables_of(main, "--before", ROOT, "--after", ROOT, "--pin", *pins)["Pins"]

@@ -66,6 +66,7 @@ def nothing(*given):
 
 
 @pytest.mark.cpu
+@pytest.mark.slow
 def test_points_that_fail_leave_the_others_alone(capsys, monkeypatch):
     monkeypatch.setattr(check, "measured", point_that_may_die)
     monkeypatch.setattr(check, "correct", nothing)
