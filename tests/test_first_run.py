@@ -68,6 +68,26 @@ def test_a_small_program_compiles_little_and_says_so(tmp_path):
     assert done.stdout.split()[0] == again.stdout.split()[0]
 
 
+@pytest.mark.cpu
+@pytest.mark.parametrize("first", range(1, 5))
+def test_types_come_in_any_numbers_at_a_time(first):
+    """Tables of types grow by one or by several; compiled code reads them by address."""
+    grown = f"""
+import edbatch as eb
+for n in ({first}, 1, 2, 3, 1, 7):
+    with eb.Graph():
+        h = eb.input([0.5] * n)
+        for op in (eb.tanh, eb.exp, eb.sigmoid, eb.abs, eb.relu, eb.square)[: n - 1]:
+            h = op(h)
+        print(*h.value().round(3))
+"""
+    done = subprocess.run([sys.executable, "-c", grown], capture_output=True, text=True, check=True, timeout=300)
+    last = {1: 0.5, 2: 0.462, 3: 1.587, 4: 0.830, 7: 0.689}
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        [str(last[n])] * n for n in (first, 1, 2, 3, 1, 7)
+    ]  # fmt: skip
+
+
 def random_tree(rng, depth=0):
     if depth == 6 or rng.random() < 0.2:
         return int(rng.integers(50))

@@ -65,6 +65,7 @@ def _address(array: np.ndarray) -> int:
     try:
         return ctypes.addressof(_from_buffer(memory))  # takes half the time of `array.ctypes`
     except (TypeError, ValueError):  # it may not be written to
+        assert array.flags.c_contiguous, "a table is not in one piece"
         return int(array.ctypes.data)
 
 

@@ -130,7 +130,8 @@ class ColumnsOfTypes:
             calls, ends = isinstance(op, CellOp) and type.calls, op.gradient is no_gradient
             split = early or late or looks_up
             rows[-1] += op.kind is Kind.SOURCE, late, looks_up, split, holds_parameters(type), ends, calls
-        self._hold(np.append(self._columns, np.array(rows, np.int32).reshape(-1, len(self._columns)).T, axis=1))
+        more = np.array(rows, np.int32).reshape(-1, len(self._columns)).T
+        self._hold(np.ascontiguousarray(np.append(self._columns, more, axis=1)))  # each column in one piece
 
     def _hold(self, columns: np.ndarray) -> None:
         """Have these columns [columns, types]."""
