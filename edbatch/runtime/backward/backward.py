@@ -132,7 +132,7 @@ class Backward:
     def _begin_flow(self, roots: np.ndarray, wanted: np.ndarray) -> ArrayTable[FlowColumns]:
         """Find out which nodes require a gradient, and have those flow into the roots."""
         graph, live, missing = self._graph, self._graph.table.live_outputs, 0
-        flow = flow_table(graph.nodes.n)
+        flow = flow_table(graph.nodes.n, len(live.sets))
         self.requires, self.sets = flow.tables.requires, flow.tables.sets
         while missing >= 0:
             tables = graph.plan.entries, graph.nodes.directory, live.tables(), flow.entries

@@ -77,18 +77,19 @@ types_in = reader(FlowTables, BOOL, BOOL, BOOL, INT32, INT32, INT64, BOOL, INT64
 flow_in = reader(FlowColumns, BOOL, INT64, PART, INT64, INT64, INT64)
 
 
-def flow_table(nodes: int) -> ArrayTable[FlowColumns]:
-    """Columns with room for so many nodes, and for no sets."""
+def flow_table(nodes: int, sets: int) -> ArrayTable[FlowColumns]:
+    """Columns with room for so many nodes and sets."""
     of_nodes = np.empty(nodes, BOOL), np.empty(nodes, INT64), np.empty(nodes, PART), np.zeros(1, INT64)
-    return ArrayTable(FlowColumns(*of_nodes, *np.zeros((2, 0), INT64)))
+    return ArrayTable(FlowColumns(*of_nodes, *np.zeros((2, sets), INT64)))
 
 
 def with_sets(flow: ArrayTable[FlowColumns], sets: int) -> ArrayTable[FlowColumns]:
     """The same columns with room for so many sets."""
     known = flow.tables
-    more = sets - len(known.rows)
-    rows, operands = np.pad([known.rows, known.operands], [(0, 0), (0, more)])
-    return ArrayTable(known._replace(rows=rows, operands=operands)) if more else flow
+    if sets <= len(known.rows):
+        return flow
+    more = np.zeros(sets - len(known.rows), INT64)
+    return ArrayTable(known._replace(rows=np.append(known.rows, more), operands=np.append(known.operands, more)))
 
 
 @compiled(small=True)
