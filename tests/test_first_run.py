@@ -83,9 +83,8 @@ for n in ({first}, 1, 2, 3, 1, 7):
 """
     done = subprocess.run([sys.executable, "-c", grown], capture_output=True, text=True, check=True, timeout=300)
     last = {1: 0.5, 2: 0.462, 3: 1.587, 4: 0.830, 7: 0.689}
-    assert [line.split() for line in done.stdout.splitlines()] == [
-        [str(last[n])] * n for n in (first, 1, 2, 3, 1, 7)
-    ]  # fmt: skip
+    found = [line.split() for line in done.stdout.splitlines()]
+    assert found == [[str(last[n])] * n for n in (first, 1, 2, 3, 1, 7)]
 
 
 def random_tree(rng, depth=0):

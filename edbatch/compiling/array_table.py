@@ -65,7 +65,8 @@ def _address(array: np.ndarray) -> int:
     try:
         return ctypes.addressof(_from_buffer(memory))  # takes half the time of `array.ctypes`
     except (TypeError, ValueError):  # it may not be written to
-        assert array.flags.c_contiguous, "a table is not in one piece"
+        if not array.flags.c_contiguous:
+            raise ValueError("a table for compiled code: expected an array in one piece") from None
         return int(array.ctypes.data)
 
 

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from edbatch.errors import EdBatchError, MissingOperatorError
-from edbatch.graph.hints import EXPRESSION, FUNCTIONS, explaining, with_hints
+from edbatch.graph.hints import EXPRESSION, FUNCTIONS, explaining, has_function, with_hints
 from edbatch.graph.operand import Operand
 from edbatch.graph.recorder import Handle
 from edbatch.graph.spec import Spec
@@ -127,7 +127,7 @@ class Expression(Handle, Operand):
     @classmethod
     def __torch_function__(cls, function: Any, *_: Any) -> Any:
         name = function.__name__
-        instead = FUNCTIONS.get(name, f"eb.{name}")
+        instead = f"eb.{name}" if has_function(name) else FUNCTIONS.get(name, "a function of eb")
         raise MissingOperatorError(
             f"torch.{name} of an expression: expected {instead}; edbatch.torch.Batched runs modules of PyTorch"
         )

@@ -213,6 +213,11 @@ def _listed(self: Any) -> list[str]:
 _UNEXPECTED = re.compile(r"^(?:\w+\.)*(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 
 
+def has_function(name: str) -> bool:
+    """Whether there is a function of a name."""
+    return hasattr(vars(methods)["ops"], name)
+
+
 def explain_keyword(error: BaseException) -> None:
     """Add to Python's error about a keyword of one of our functions what the keyword is called here.
 
@@ -221,11 +226,7 @@ def explain_keyword(error: BaseException) -> None:
     found = _UNEXPECTED.match(str(error)) if isinstance(error, TypeError) else None
     if found is None or found[2] not in KEYWORDS or hasattr(error, "__notes__"):
         return
-    if (
-        found[1] in ("backward", "zero_grad")
-        or hasattr(methods.Methods, found[1])
-        or hasattr(vars(methods)["ops"], found[1])
-    ):
+    if found[1] in ("backward", "zero_grad") or hasattr(methods.Methods, found[1]) or has_function(found[1]):
         error.add_note(f"{found[1]}: expected {KEYWORDS[found[2]]} in the place of {found[2]}=, which is PyTorch's")
 
 

@@ -77,6 +77,7 @@ def test_functions_of_pytorch(x):
         (lambda: torch.exp(x), "eb.exp"),
         (lambda: torch.cat([x, x]), names.FUNCTIONS["cat"]),
         (lambda: torch.nn.functional.softmax(x, dim=0), "eb.softmax"),
+        (lambda: torch.bincount(x), "a function of eb"),
     ):
         with pytest.raises(TypeError, match=rf"^torch\.\w+ of an expression: expected {re.escape(instead)};"):
             call()
