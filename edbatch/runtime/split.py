@@ -176,12 +176,12 @@ def _new_splits(
     for number, kind in enumerate(candidates.tolist()):
         type = table.bound[kind].type
         eager = frozenset(np.flatnonzero(~recurrent[number, : len(type.operands)]).tolist())
-        needed = frozenset(range(len(type.op.columns)))
+        needed = frozenset(range(len(type.op.body.outputs)))
         if table.has_late[kind]:
             codes = np.flatnonzero(read[number] > 1).tolist()
             needed = frozenset(output for code in codes for output in outputs_seen(type, code))
         if looking[number]:
-            split = split_type(type, frozenset(), frozenset(range(len(type.op.columns))))
+            split = split_type(type, frozenset(), frozenset(range(len(type.op.body.outputs))))
         else:
             split = split_type(type, eager, needed) if recurrent[number].any() else None
         if split is not None:

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.entry import CellOp
-from edbatch.graph.cell.type_body import body_of_type, columns_of_type
+from edbatch.graph.cell.type_body import body_of_type
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.sources import PARAMETER
@@ -46,7 +45,7 @@ class BoundType:
     def program(self) -> Program | None:
         """What computes it; None of a source."""
         if self._program is None and self.type.op.kind is not Kind.SOURCE:
-            self._program = Program(self.type, FORWARD, _body, self.backend, self.plain)
+            self._program = Program(self.type, FORWARD, body_of_type, self.backend, self.plain)
         return self._program
 
 
@@ -64,10 +63,6 @@ class DerivedType(NamedTuple):
     def program(self) -> Program | None:
         """What computes it, if that is a program."""
         return None if isinstance(self.runs, Dispatch) else self.runs
-
-
-def _body(type: NodeType) -> tuple[Body, tuple[int, ...]]:
-    return body_of_type(type)[0], columns_of_type(type)
 
 
 def holds_parameters(type: NodeType) -> bool:

@@ -116,12 +116,14 @@ class Body(NamedTuple):
         nodes: the arguments, then the operations.
         outputs: what it returns, flattened.
         payloads: number of integers it is given.
+        columns: per output, where it begins in a row of its result, once that is known.
     """
 
     arguments: tuple[Spec, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
     payloads: int
+    columns: tuple[int, ...] = ()
 
     @property
     def dtype(self) -> np.dtype:
@@ -247,22 +249,19 @@ def to_value(id: int) -> Value:
     return Value(id & NODE_MASK, VIEWS[id >> NODE_BITS])
 
 
-def row_of(body: Body, dtype: Any) -> tuple[tuple[int, ...], Spec, tuple[tuple[int, Spec], ...]]:
-    """How the outputs of a call lie side by side in one row, its node's value.
-
-    Returns:
-        per output the column it begins at; the spec of the row; and per output, how to see it in the row: the step
-        from the node's id to the expression's, and its spec.
-    """
-    specs = [spec_of_value(body, value) for value in body.outputs]
+def in_a_row(body: Body) -> tuple[Body, Spec]:
+    """The body with outputs that lie side by side, each once, in one row, its node's value; the spec of the row."""
     returned = list(dict.fromkeys(body.outputs))
     *places, width = accumulate((spec_of_value(body, value).size for value in returned), initial=0)
     begins = dict(zip(returned, places, strict=True))
-    columns = tuple(begins[value] for value in body.outputs)
-    if len(begins) == 1:
-        return columns, specs[0], tuple((0, spec) for spec in specs)
-    row = spec_of((width,), dtype)
-    return columns, row, tuple((step_to(row, column, spec), spec) for column, spec in zip(columns, specs, strict=True))
+    row = spec_of_value(body, returned[0]) if len(returned) == 1 else spec_of((width,), body.dtype)
+    return body._replace(columns=tuple(begins[value] for value in body.outputs)), row
+
+
+def steps_to_outputs(body: Body, row: Spec) -> tuple[tuple[int, Spec], ...]:
+    """How to see each output in the row: the step from the node's id to the expression's, and its spec."""
+    specs = [spec_of_value(body, value) for value in body.outputs]
+    return tuple((step_to(row, column, spec), spec) for column, spec in zip(body.columns, specs, strict=True))
 
 
 def step_to(row: Spec, column: int, spec: Spec) -> int:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.body import Body, Node, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
-from edbatch.graph.cell.derivative_row import Place, in_a_row, without_unread
+from edbatch.graph.cell.derivative_row import Place, row_of_gradients, without_unread
 from edbatch.graph.cell.flow import every, reached
 from edbatch.graph.cell.gradient_sum import fit, only, stops, total
 from edbatch.graph.cell.passes import prepare_for_batching, prepare_for_kernels
@@ -30,7 +30,7 @@ from edbatch.graph.ops.matrix import MATMUL, OUTER
 from edbatch.graph.ops.shape import INDEX, TRANSPOSE
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import ParameterSpec, Spec
-from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, look_through, view_of
+from edbatch.graph.views import NODE_MASK, View, look_through, view_of
 
 _TURNED = (("axes", (1, 0)),)
 
@@ -68,14 +68,13 @@ class Derivative(NamedTuple):
 
     Args:
         body: computes it; its integers are those of the body it is of.
-        columns, width: per output of `body`, where it begins in a row, and the row's entries.
+        width: entries of the row of its outputs.
         given: per argument what it is, see `Given`.
         operands: per argument of the body it is of, where its gradient lies; None where none flows or was asked for.
         terms: gradients of parameters.
     """
 
     body: Body
-    columns: tuple[int, ...]
     width: int
     given: tuple[tuple[Given, int], ...]
     operands: tuple[Place | None, ...]
@@ -85,7 +84,6 @@ class Derivative(NamedTuple):
 def derivative(
     body: Body,
     row: Spec,
-    steps: Sequence[int],
     needed: Sequence[bool],
     saved: Sequence[int] = (),
     live: Collection[int] | None = None,
@@ -100,7 +98,7 @@ def derivative(
 
     Args:
         body: of a cell, or of a single op.
-        row, steps: the row of its outputs, and per output the step from the row's id to its own; see `body.row_of`.
+        row: of its outputs.
         needed: per argument, whether its gradient is asked for.
         saved: nodes whose values are given.
         live: the outputs that gradients flow into, by number; None: all.
@@ -108,22 +106,22 @@ def derivative(
         of_outputs: compute, of what the body returns and not of its arguments and parameters, all that flows to it:
             also from where the body itself reads it. `operands` of the result are then of the body's outputs.
     """
-    sweep = _Sweep(body, row, steps, saved, live, plain)
+    sweep = _Sweep(body, row, saved, live, plain)
     return traced(sweep.trace, lambda: sweep.run(needed, of_outputs))
 
 
-def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[tuple[int, ...], Derivative | None]:
+def worth_saving(body: Body, row: Spec) -> tuple[tuple[int, ...], Derivative | None]:
     """The nodes whose values the derivative reads and would have to compute again by more than element-wise ops.
 
     Also the derivative, of all arguments and outputs, if these are given to it; None: it has not been made.
     """
-    returned = {value.node for _, value in joined(body, _returned(body, steps)) if value.view is None}
+    returned = {value.node for _, value in joined(body, _returned(body)) if value.view is None}
     costly = [
         number
         for number, node in enumerate(body.nodes)
         if node.type.op.kind is Kind.COMPUTE and not node.type.op.elementwise and number not in returned
     ]
-    found = derivative(body, row, steps, [True] * len(body.arguments), costly)
+    found = derivative(body, row, [True] * len(body.arguments), costly)
     read = {number for kind, number in found.given if kind is Given.SAVED}
     read |= {part.node for term in found.terms for part in term.parts if isinstance(part, Value)}
     return tuple(sorted(read)), found if sorted(read) == costly else None
@@ -132,10 +130,7 @@ def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[tuple[int
 class _Sweep:
     """The trace of one derivative."""
 
-    def __init__(
-        self, body: Body, row: Spec, steps: Sequence[int], saved: Sequence[int], live: Collection[int] | None,
-        plain: bool,
-    ) -> None:  # fmt: skip
+    def __init__(self, body: Body, row: Spec, saved: Sequence[int], live: Collection[int] | None, plain: bool) -> None:
         self.body, self.plain = body, plain
         live = range(len(body.outputs)) if live is None else live
         self.reached = reached(body, live)
@@ -155,7 +150,7 @@ class _Sweep:
         self.flows: dict[int, list[tuple[Any, Expression]]] = defaultdict(list)
         self.terms: list[tuple[ParameterSpec, View | None, Expression]] = []
         flowing = {body.outputs[number] for number in live}
-        returned = _returned(body, steps)
+        returned = _returned(body)
         for column, value in joined(body, returned):
             spec = spec_of_value(body, value)
             if value.view is None:
@@ -330,7 +325,7 @@ class _Sweep:
         body = body._replace(outputs=tuple(outputs))
         body = prepare_for_kernels(prepare_for_batching(body, self.plain), self.plain)
         saved = {at: number for at, (kind, number) in enumerate(self.given) if kind is Given.SAVED}
-        body, columns, width, places = in_a_row(body, saved)
+        body, width, places = row_of_gradients(body, saved)
         flowed = iter(places)
         operands = tuple(None if x is None else next(flowed) for x in gradients)
         terms = tuple(
@@ -338,7 +333,7 @@ class _Sweep:
             for (spec, view, _), (begin, end, index) in zip(self.terms, summed, strict=True)
         )
         body, given = without_unread(body, self.given)
-        return Derivative(body, columns, width, given, operands, terms)  # type: ignore[arg-type]
+        return Derivative(body, width, given, operands, terms)  # type: ignore[arg-type]
 
 
 def _compares(node: Node) -> bool:
@@ -346,15 +341,9 @@ def _compares(node: Node) -> bool:
     return node.type.op.chooses or (node.type.op.elementwise and node.type.op.gradient is no_gradient)
 
 
-def _returned(body: Body, steps: Sequence[int]) -> list[tuple[int, Value]]:
-    """What a body returns, each once, and where it begins in the row that the steps are from."""
-    found: dict[tuple[int, Value], None] = {}
-    for value, step in zip(body.outputs, steps, strict=True):
-        view = VIEWS[step >> NODE_BITS]
-        place = (0, 0) if view is None else columns_of(view)
-        assert place is not None
-        found[place[0], value] = None
-    return list(found)
+def _returned(body: Body) -> list[tuple[int, Value]]:
+    """What a body returns, each once, and where it begins in the row."""
+    return list(dict.fromkeys(zip(body.columns, body.outputs, strict=True)))
 
 
 def _summed(body: Body, value: Value) -> tuple[list[Value], int | None]:

@@ -19,22 +19,22 @@ class Place(NamedTuple):
     spec: Spec
 
 
-def in_a_row(body: Body, given: Mapping[int, int]) -> tuple[Body, tuple[int, ...], int, list[Place | Value]]:
+def row_of_gradients(body: Body, given: Mapping[int, int]) -> tuple[Body, int, list[Place | Value]]:
     """Lay a body's outputs side by side.
 
     Args:
         given: arguments that are no outputs even if they are returned, with what they are called.
 
     Returns:
-        The body with outputs that are each at a column of their own; these columns; the row's entries; and per output
-        of the body as it was its place, or the value among `given` that it is.
+        The body with outputs that are each at a column of their own; the row's entries; and per output of the body as
+        it was its place, or the value among `given` that it is.
     """
     outputs = tuple(dict.fromkeys(value for value in body.outputs if value.node not in given))
     specs = [spec_of_value(body, value) for value in outputs]
     *columns, width = accumulate((spec.size for spec in specs), initial=0)
     found = dict(zip(outputs, map(Place, columns, specs), strict=True))
     places = [Value(given[value.node], value.view) if value.node in given else found[value] for value in body.outputs]
-    return body._replace(outputs=outputs), tuple(columns), width, places
+    return body._replace(outputs=outputs, columns=tuple(columns)), width, places
 
 
 def without_unread(body: Body, given: Sequence[T]) -> tuple[Body, tuple[T, ...]]:

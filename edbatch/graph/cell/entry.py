@@ -27,7 +27,6 @@ class CellOp(Op):
     """The op of one traced cell; the runtime compiles its kernel from the body.
 
     Args:
-        columns: per output, where it begins in a row of the result.
         names: of its operands, then of its integers.
         has_early, has_late: whether something in it may not wait for a recurrence, or not be needed by it.
         looks_up: whether it has a large product of what is looked up alone, which is the same for equal integers.
@@ -36,7 +35,6 @@ class CellOp(Op):
     """
 
     body: Body = NO_BODY
-    columns: tuple[int, ...] = ()
     compiled: Compiled = field(default_factory=lambda: Compiled(NO_BODY))
     names: tuple[str, ...] = ()
     has_early: bool = False
@@ -46,9 +44,9 @@ class CellOp(Op):
     is_early: bool = False
 
 
-def cell_op(name: str, body: Body, columns: tuple[int, ...], **known: Any) -> CellOp:
+def cell_op(name: str, body: Body, **known: Any) -> CellOp:
     """The op of a body; `known`: more of `CellOp`."""
-    return CellOp(name, _inferred, _inferred, payload=body.payloads, body=body, columns=columns, **known)
+    return CellOp(name, _inferred, _inferred, payload=body.payloads, body=body, **known)
 
 
 def _inferred(*_: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edbatch.base.locking import lock
+from edbatch.graph.cell.body import steps_to_outputs
 from edbatch.graph.cell.entry import CellOp, cell_op
 from edbatch.graph.cell.passes import prepare_for_kernels
 from edbatch.graph.cell.passes.split_stages import CORE, EARLY, Part, split_stages
@@ -47,7 +48,8 @@ def split_type(type: NodeType, eager: frozenset[int], needed: frozenset[int]) ->
 def _split(type: NodeType, op: CellOp, eager: frozenset[int], needed: frozenset[int]) -> Split | None:
     assert op.compiled.splittable is not None
     plain = "passes" in op.compiled.without
-    parts = split_stages(op.compiled.splittable, op.columns, type.out, eager, needed)
+    whole = op.compiled.splittable._replace(columns=op.body.columns)
+    parts = split_stages(whole, type.out, eager, needed)
     if parts is None:
         return None
     types = []
@@ -56,7 +58,7 @@ def _split(type: NodeType, op: CellOp, eager: frozenset[int], needed: frozenset[
         stage = "" if part.stage == CORE else "eager " if part.stage == EARLY else "lazy "
         name = f"{op.name} ({stage}{', '.join(given)})"
         body = prepare_for_kernels(part.body, plain, named=True)
-        op_of_part = cell_op(name, body, part.columns, is_early=part.stage == EARLY)
+        op_of_part = cell_op(name, body, is_early=part.stage == EARLY)
         types.append(intern(op_of_part, (), part.body.arguments, part.row))
     core = next(number for number, part in enumerate(parts) if part.stage == CORE)
     return Split(tuple(types), parts, core)
@@ -64,11 +66,11 @@ def _split(type: NodeType, op: CellOp, eager: frozenset[int], needed: frozenset[
 
 def in_core(type: NodeType, split: Split, code: int) -> int:
     """The view of the core that shows what view `code` shows of the whole; -1 if the core does not return it."""
-    core, steps = split.parts[split.core], body_of_type(type)[2]
+    core, steps = split.parts[split.core], steps_to_outputs(body_of_type(type), type.out)
     for output in outputs_seen(type, code):
         if output in core.codes:
             found = core.codes[output]
-            for op, attributes in steps_of(code)[len(steps_of(steps[output] >> NODE_BITS)) :]:
+            for op, attributes in steps_of(code)[len(steps_of(steps[output][0] >> NODE_BITS)) :]:
                 view = VIEWS[found]
                 seen = view_of(core.row if view is None else view.out, found, op, attributes)
                 if seen is None:  # a chain of views that is too long

@@ -10,7 +10,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.array_graph import class_of_one
-from edbatch.graph.cell.body import Body, body_of, row_of
+from edbatch.graph.cell.body import Body, body_of, in_a_row, steps_to_outputs
 from edbatch.graph.cell.entry import CellTrace, cell_op
 from edbatch.graph.cell.keywords import may_change
 from edbatch.graph.cell.passes.split_stages import may_split
@@ -122,17 +122,16 @@ def _compiled(
     """The type of a body, compiled, and what it returns, see `CellTrace`."""
     arguments = given.chosen(is_expression)
     compiled = graph.compile(body, arguments)
-    columns, row, outs = row_of(compiled.body, graph.dtype)
+    body, row = in_a_row(compiled.body)
     splits = (False,) * 3 if compiled.splittable is None else may_split(compiled.splittable)
     op = cell_op(
         name + "".join(f" {key}={value!r}" for key, value in sorted(given.static.items())),
-        compiled.body,
-        columns,
+        body,
         compiled=compiled,
         names=(*arguments, *given.chosen(is_integer), *["mask"] * draws),
         **dict(zip(("has_early", "has_late", "looks_up"), splits, strict=True)),
     )
-    return intern(op, (), compiled.body.arguments, row), outs
+    return intern(op, (), body.arguments, row), steps_to_outputs(body, row)
 
 
 def run(name: str, function: Callable[..., Any], given: Arguments, graph: Columns) -> tuple[Body, TreeDef, Trace]:

@@ -6,47 +6,41 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from edbatch.graph.cell.body import Body, Node, Value, spec_of_value, step_to
+from edbatch.graph.cell.body import Body, Node, Value, steps_to_outputs
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.passes import body_over_lists, prepare_for_kernels
 from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.node_type import NodeType
-from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, steps_of
 
 
-def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
-    """What a type computes, the row of its result, and the steps to each output; a primitive is a body of one node.
+def body_of_type(type: NodeType) -> Body:
+    """What a type computes; a primitive is a body of one node.
 
     That of an op over lists reads a value for each element of a list.
     """
     if isinstance(type.op, CellOp):
-        body = type.op.body
-        returned = [spec_of_value(body, value) for value in body.outputs]
-        return body, type.out, [step_to(type.out, *at) for at in zip(type.op.columns, returned, strict=True)]
+        return type.op.body
     if type.body is not None:
-        return type.body, type.out, [0]
+        found: Body = type.body
+        return found
     if type.lists:
-        body = type.body = prepare_for_kernels(body_over_lists(type), named=True)
-        return body, type.out, [0]
+        body = type.body = prepare_for_kernels(body_over_lists(type), named=True)._replace(columns=(0,))
+        return body
     specs = tuple([operand for operand in type.operands if not isinstance(operand, ParameterSpec)])
     arguments = [Node(argument_type(at, spec), ()) for at, spec in enumerate(specs)]
     node = Node(type, tuple(map(Value, range(len(specs)))), tuple([-1 - at for at in range(type.op.payload)]))
-    body = Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload)
+    body = Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload, (0,))
     if type.op.composite is not None:
         body = type.body = prepare_for_kernels(body, named=True)
-    return body, type.out, [0]
+    return body
 
 
 def outputs_seen(type: NodeType, code: int) -> list[int]:
     """Which outputs of a type view `code` shows, or shows a part of."""
-    roots = [steps_of(step >> NODE_BITS) for step in body_of_type(type)[2]]
+    roots = [steps_of(step >> NODE_BITS) for step, _ in steps_to_outputs(body_of_type(type), type.out)]
     return [k for k, root in enumerate(roots) if steps_of(code)[: len(root)] == root]
-
-
-def columns_of_type(type: NodeType) -> tuple[int, ...]:
-    """Per output of the body, where it begins in a row of the result."""
-    return type.op.columns if isinstance(type.op, CellOp) else (0,)
 
 
 def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:

@@ -9,12 +9,12 @@ import numpy as np
 
 from edbatch.base.records import records
 from edbatch.compiling.array_table import ArrayTable
-from edbatch.graph.cell.body import Steps, origin, spec_of_value
+from edbatch.graph.cell.body import Steps, origin, spec_of_value, steps_to_outputs
 from edbatch.graph.cell.derivative import Given
 from edbatch.graph.cell.derivative_row import Place
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.trace import ARGUMENT
-from edbatch.graph.cell.type_body import body_of_type, columns_of_type
+from edbatch.graph.cell.type_body import body_of_type
 from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import Spec
@@ -120,8 +120,8 @@ class ExpressionGradients:
                 continue
             if not isinstance(type.op, CellOp):
                 return Made(node, steps, None, None)
-            body, _, outputs = body_of_type(type)
-            begins = [steps_of(step >> NODE_BITS) for step in outputs]
+            body = type.op.body
+            begins = [steps_of(step >> NODE_BITS) for step, _ in steps_to_outputs(body, type.out)]
             output = next(at for at, begin in enumerate(begins) if steps[: len(begin)] == begin)
             (inside, shown), further = origin(body, body.outputs[output]), steps[len(begins[output]) :]
             if body.nodes[inside].type.op is not ARGUMENT:
@@ -146,10 +146,10 @@ class ExpressionGradients:
         """The gradient [1, *shape] of a cell's output, given what flows to its row from outside: with what flows to it
         inside the cell. `live`: the outputs that gradients flow into."""
         type = self._table.bound[self._nodes.types[node]]
-        body = body_of_type(type.type)[0]
+        body = body_of_type(type.type)
         spec = spec_of_value(body, body.outputs[output])
         if _is_only_returned(type, output):
-            column = columns_of_type(type.type)[output]
+            column = body.columns[output]
             return gradient.reshape(1, -1)[:, column : column + spec.size].reshape(1, *spec.shape)
         how = compiled_outputs(type, live)
         return self._computed(how, how.operands[output], node, gradient, spec)
@@ -183,7 +183,7 @@ def _is_only_returned(type: BoundType, output: int) -> bool:
     """Whether a body returns what it computes itself, and reads it nowhere: all that flows there is from outside."""
     key = ("only returned", output)
     if key not in type.derivatives:
-        body = body_of_type(type.type)[0]
+        body = body_of_type(type.type)
         read = [value.node for node in body.nodes for value in node.operands] + [x.node for x in body.outputs]
         node, view = body.outputs[output].node, body.outputs[output].view
         is_own = view is None and body.nodes[node].type.op.kind is not Kind.VIEW

@@ -12,7 +12,7 @@ from edbatch.graph.cell.body import spec_of_value
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.flow import closed, reached
 from edbatch.graph.cell.gradient_sum import stops
-from edbatch.graph.cell.type_body import body_of_type, columns_of_type, outputs_seen
+from edbatch.graph.cell.type_body import body_of_type, outputs_seen
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.spec import ParameterSpec
@@ -103,7 +103,7 @@ class LiveOutputs:
             type = self._table.bound[kind].type
             seen = outputs_seen(type, read) if read < ROW else _outputs_at(type, self._entries[read - ROW])
             with signals_deferred():
-                live = closed(body_of_type(type)[0], self.sets[before].live.union(seen))
+                live = closed(body_of_type(type), self.sets[before].live.union(seen))
                 self._unions[key] = self._number(LiveSet(kind, live), type)
 
     def see_operands(self, node: int, nodes: Nodes, requires: np.ndarray, sets: np.ndarray) -> None:
@@ -150,8 +150,8 @@ def _outputs_at(type: NodeType, entries: Entries) -> list[int]:
     """The outputs that have some of these entries of a row."""
     some, size = entries
     reached = np.frombuffer(some, np.bool_) if isinstance(some, bytes) else np.full(size, some)
-    body = body_of_type(type)[0]
-    places = zip(columns_of_type(type), body.outputs, strict=True)
+    body = body_of_type(type)
+    places = zip(body.columns, body.outputs, strict=True)
     return [k for k, (at, x) in enumerate(places) if reached[at : at + spec_of_value(body, x).size].any()]
 
 
@@ -170,6 +170,6 @@ def entries_reached(type: NodeType, live: frozenset[int]) -> list[Entries] | Non
 
 
 def _reached(type: NodeType, live: frozenset[int]) -> list[Entries]:
-    body = body_of_type(type)[0]
+    body = body_of_type(type)
     found = reached(body, live)[: len(body.arguments)]
     return [(bool(some.all()) if some.all() or not some.any() else some.tobytes(), len(some)) for some in found]

@@ -18,7 +18,7 @@ from edbatch.graph.cell.derivative_row import Place
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.trace import argument_type
-from edbatch.graph.cell.type_body import body_of_type, columns_of_type
+from edbatch.graph.cell.type_body import body_of_type
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.runtime.compile.lengths import made_for
@@ -70,11 +70,11 @@ def compiled(type: BoundType, needed: Sequence[bool], saving: bool, live: frozen
         placed = placed_derivative(of, needed)
         if placed is not None:
             return placed
-        body, row, steps = body_of_type(of)
+        body = body_of_type(of)
         saved, known = _saved(of) if saving else ((), None)
         if known is not None and not type.plain and all(needed) and len(live) == len(body.outputs):
             return known
-        whole = derivative(body, row, steps, needed, saved, live, type.plain)
+        whole = derivative(body, of.out, needed, saved, live, type.plain)
         return _each_by_itself(whole, [spec.each for spec in body.arguments]) if of.lists else whole
 
     return _compiled(type, (tuple(needed), saving, live), found)
@@ -88,7 +88,8 @@ def _each_by_itself(found: Derivative, lists: Sequence[bool]) -> Derivative:
     Args:
         lists: per operand, whether it is a list.
     """
-    at, body = dict(zip(found.columns, found.body.outputs, strict=True)), found.body
+    body = found.body
+    at = dict(zip(body.columns, body.outputs, strict=True))
     operands, outputs, columns, width = list[Place | None](), list[Value](), list[int](), 0
     for place, is_list in zip(found.operands, lists, strict=True):
         value = None if place is None else at[place.column]
@@ -103,8 +104,8 @@ def _each_by_itself(found: Derivative, lists: Sequence[bool]) -> Derivative:
         outputs.append(value)
         columns.append(width)
         width += place.spec.size
-    body = body._replace(outputs=tuple(outputs))
-    return found._replace(body=body, columns=tuple(columns), width=width, operands=tuple(operands))
+    body = body._replace(outputs=tuple(outputs), columns=tuple(columns))
+    return found._replace(body=body, width=width, operands=tuple(operands))
 
 
 def saving(type: BoundType) -> Saving | None:
@@ -119,8 +120,8 @@ def compiled_outputs(type: BoundType, live: frozenset[int]) -> CompiledDerivativ
     """What flows to the results of a cell, from outside and inside; see `graph.cell.derivative.derivative`."""
 
     def found(of: NodeType) -> Derivative:
-        body, row, steps = body_of_type(of)
-        return derivative(body, row, steps, [True] * len(body.arguments), (), live, type.plain, of_outputs=True)
+        body = body_of_type(of)
+        return derivative(body, of.out, [True] * len(body.arguments), (), live, type.plain, of_outputs=True)
 
     return _compiled(type, ("outputs", live), found)
 
@@ -130,7 +131,7 @@ def _saved(type: NodeType) -> tuple[tuple[int, ...], Derivative | None]:
     if not has_body(type):
         return (), None  # its one value is its result
     if type.saved is None:
-        type.saved = worth_saving(*body_of_type(type))
+        type.saved = worth_saving(body_of_type(type), type.out)
     found: tuple[tuple[int, ...], Derivative | None] = type.saved
     return found
 
@@ -152,9 +153,9 @@ def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | No
     columns = accumulate([operand.size for operand in type.operands], initial=0)
     places = zip(map(Place, columns, type.operands), needed, strict=True)
     operands = tuple([place if some else None for place, some in places])
-    body = Body((type.out,), (Node(argument_type(0, type.out), ()),), (Value(0),), 0)
-    body = body if parts[1] is None else body_of_type(parts[1])[0]
-    return Derivative(body, (0,), type.out.size, ((Given.GRADIENT, 0),), operands, ())
+    body = Body((type.out,), (Node(argument_type(0, type.out), ()),), (Value(0),), 0, (0,))
+    body = body if parts[1] is None else body_of_type(parts[1])
+    return Derivative(body, type.out.size, ((Given.GRADIENT, 0),), operands, ())
 
 
 def _compiled(type: BoundType, key: Hashable, make: Callable[[NodeType], Derivative]) -> CompiledDerivative:
@@ -163,22 +164,18 @@ def _compiled(type: BoundType, key: Hashable, make: Callable[[NodeType], Derivat
     if known is not None:
         return known
     what = key, type.plain
-    program = Program(type.type, what, lambda of: _body_of(make(of)), type.backend, type.plain)
+    program = Program(type.type, what, lambda of: make(of).body, type.backend, type.plain)
 
     def both(of: NodeType) -> tuple[CompiledDerivative, Tables | None]:
         found = make(of)
         reads = frozenset([spec for node in found.body.nodes for spec in node.type.parameters])
         how = CompiledDerivative(found.width, found.given, found.operands, found.terms, reads)
-        return how, program.compiled(of, *_body_of(found)) if found.body.outputs else None
+        return how, program.compiled(of, found.body) if found.body.outputs else None
 
     family = "derivative", what, type.backend
     how, program.known = made_for(type.type, family, both, lambda found: found[1] is None or found[1].is_right())
     how = type.derivatives[key] = how if program.known is None else how._replace(program=program)
     return how
-
-
-def _body_of(found: Derivative) -> tuple[Body, tuple[int, ...]]:
-    return found.body, found.columns
 
 
 def _saving(type: BoundType) -> Saving | None:
@@ -199,7 +196,7 @@ def _saving(type: BoundType) -> Saving | None:
 
 def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:
     """Where saved nodes lie in a row, and its width."""
-    body, width = body_of_type(type)[0], 0
+    body, width = body_of_type(type), 0
     places = {}
     for number in _saved(type)[0]:
         spec = body.nodes[number].type.out
@@ -208,7 +205,7 @@ def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:
     return places, width
 
 
-def _saving_body(type: NodeType) -> tuple[Body, tuple[int, ...]]:
-    body, (places, _) = body_of_type(type)[0], _places(type)
-    body = body._replace(outputs=(*body.outputs, *map(Value, places)))
-    return body, (*columns_of_type(type), *(type.out.size + column for column, _ in places.values()))
+def _saving_body(type: NodeType) -> Body:
+    body, (places, _) = body_of_type(type), _places(type)
+    columns = (*body.columns, *(type.out.size + column for column, _ in places.values()))
+    return body._replace(outputs=(*body.outputs, *map(Value, places)), columns=columns)

@@ -241,7 +241,7 @@ def _take_apart(type: NodeType, parts: list[Any], sizes: list[int]) -> bool:
     if isinstance(type.op, CellOp):
         body = type.op.body
         parts.append(len(body.nodes))
-        sizes += type.op.columns
+        sizes += body.columns
         for node in body.nodes:
             if not _take_apart(node.type, parts, sizes):
                 return False

@@ -46,7 +46,7 @@ class Program:
 
     Args:
         what: it computes of the type: a key, the same for all types.
-        body: given a type, what to compute, and per output where it begins in a row of the result.
+        body: given a type, what to compute.
         plain: no pass that only saves time is made.
 
     Attributes:
@@ -54,9 +54,8 @@ class Program:
     """
 
     def __init__(
-        self, type: NodeType, what: Hashable, body: Callable[[NodeType], tuple[Body, tuple[int, ...]]],
-        backend: Backend, plain: bool,
-    ) -> None:  # fmt: skip
+        self, type: NodeType, what: Hashable, body: Callable[[NodeType], Body], backend: Backend, plain: bool
+    ) -> None:
         self._type, self._what, self._body, self._backend, self._plain = type, what, body, backend, plain
         self.known: Tables | None = None
 
@@ -79,41 +78,38 @@ class Program:
         if parts is not None:
             rest = None if parts[0] is None else self._turned(parts[0])
             return moved([operand.size for operand in type.operands], type.out, rest)
-        return self.compiled(type, *self._body(type))
+        return self.compiled(type, self._body(type))
 
-    def compiled(self, type: NodeType, body: Body, columns: tuple[int, ...]) -> Tables:
+    def compiled(self, type: NodeType, body: Body) -> Tables:
         """The tables of a body."""
         if len(body.arguments) == 1 and body.outputs == (Value(0),):
             return moved([body.arguments[0].size], body.arguments[0])
         last = body.nodes[-1]
         if last.type.op is TRANSPOSE and last.operands == (Value(0),) and body.outputs == (Value(1),):
             return self._turned(last.type)
-        return self._tables_of(type, body, columns)
+        return self._tables_of(type, body)
 
     def _turned(self, type: NodeType) -> Tables:
         """The tables of a transposition, by itself or as a part of this: lengths are found from others."""
         what = "turned", self._plain, self._backend
-        return made_for(type, what, lambda of: self._tables_of(of, body_of_type(of)[0], (0,)))
+        return made_for(type, what, lambda of: self._tables_of(of, body_of_type(of)))
 
-    def _tables_of(self, type: NodeType, body: Body, columns: tuple[int, ...]) -> Tables:
+    def _tables_of(self, type: NodeType, body: Body) -> Tables:
         # What puts parts together, or takes them apart, has no kernel of all of them: each number would have its own.
         plain = self._plain or self._type.op.places is not None
         rows: tuple[tuple[Row, int], ...] = ((RESULT, 0),)
         if self._what == SAVING:
             rows = *rows, (SAVED, type.out.size)
         elif self._what != FORWARD and type.lists:  # gradients, which are of nodes, or of elements
-            rows = tuple([(f"gradient {number}", column) for number, column in enumerate(columns)])
-        return tables_of(body, columns, self._backend, plain, rows)
+            rows = tuple([(f"gradient {number}", column) for number, column in enumerate(body.columns)])
+        return tables_of(body, self._backend, plain, rows)
 
 
-def tables_of(
-    body: Body, columns: tuple[int, ...], backend: Backend, plain: bool, rows: tuple[tuple[Row, int], ...]
-) -> Tables:
+def tables_of(body: Body, backend: Backend, plain: bool, rows: tuple[tuple[Row, int], ...]) -> Tables:
     """The tables of a program.
 
     Args:
-        columns: per output, where it begins in what is written for a call.
-        rows: what that is, as of `Parts`.
+        rows: what is written for a call, as of `Parts`.
         plain: whether each node has a kernel of its own; else runs of several have one.
     """
     body = rows_for_steps(open_lists(body))
@@ -124,14 +120,14 @@ def tables_of(
     # A value that is returned as it is computed is computed right there; the others are copied at the end.
     in_result: dict[int, int] = {}
     copied: list[tuple[int, Value]] = []
-    for column, value in joined(body, zip(columns, body.outputs, strict=True)):
+    for column, value in joined(body, zip(body.columns, body.outputs, strict=True)):
         computed = body.nodes[value.node].type.op.kind is not Kind.SOURCE
         whole = in_order(value.view)
         if whole and computed and value.node not in in_result:
             in_result[value.node] = column
         elif in_result.get(value.node) != column or not whole:
             copied.append((column, value))
-    sizes = {column: spec_of_value(body, value).size for column, value in zip(columns, body.outputs, strict=True)}
+    sizes = {at: spec_of_value(body, value).size for at, value in zip(body.columns, body.outputs, strict=True)}
     width = sum(sizes.values())
     parts = parts_of(body, in_result, rows)
     steps = _steps_of(body, plain, parts)

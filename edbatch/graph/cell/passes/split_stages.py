@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 
-from edbatch.graph.cell.body import Body, Node, Nodes, Value, ancestors, row_of, slice_of, step_to
+from edbatch.graph.cell.body import (
+    Body,
+    Node,
+    Nodes,
+    Value,
+    ancestors,
+    in_a_row,
+    slice_of,
+    step_to,
+    steps_to_outputs,
+)
 from edbatch.graph.cell.passes.split_concatenations import concatenated, split_concatenations
 from edbatch.graph.cell.trace import ARGUMENT, argument_type
 from edbatch.graph.spec import ParameterSpec, Spec
@@ -29,7 +39,7 @@ class Part:
     Args:
         stage: EARLY, CORE or LATE.
         body: what it computes.
-        columns, row: where its outputs begin in a row of its result, and the spec of that row.
+        row: the spec of its result.
         given: where its operands, then its integers come from. k: the k-th operand or integer of the whole (numbered
             after operands); -1 - p: the result of part p, which comes before it.
         codes: from outputs of the whole that it returns, by number, to the view that shows them in its row.
@@ -37,15 +47,12 @@ class Part:
 
     stage: int
     body: Body
-    columns: tuple[int, ...]
     row: Spec
     given: tuple[int, ...]
     codes: dict[int, int]
 
 
-def split_stages(
-    body: Body, columns: tuple[int, ...], row: Spec, eager: Set[int], needed: Set[int]
-) -> tuple[Part, ...] | None:
+def split_stages(body: Body, row: Spec, eager: Set[int], needed: Set[int]) -> tuple[Part, ...] | None:
     """Split a body around a recurrence.
 
     Early is what needs eager arguments and integers only, as far as it ends in ops that do not fuse; element-wise ops
@@ -55,7 +62,7 @@ def split_stages(
 
     Args:
         body: simplified, not yet prepared for kernels.
-        columns, row: where its outputs lie; the last part has them there, too.
+        row: in which its outputs lie; the last part has them there, too.
         eager: arguments that do not wait for the recurrence, by number.
         needed: outputs that the recurrence reads, by number.
 
@@ -83,11 +90,11 @@ def split_stages(
     for s in present:
         part, given = _part(body, free, stage, s, wanted[s], parts, shown)
         if s == present[-1]:
-            parts.append(Part(s, part, columns, row, given, {}))
+            parts.append(Part(s, part._replace(columns=body.columns), row, given, {}))
             break
-        begins, part_row, outs = row_of(part, row.dtype)
-        codes = [step >> NODE_BITS for step, _ in outs]
-        places = dict(zip(wanted[s], begins, strict=True))
+        part, part_row = in_a_row(part)
+        codes = [step >> NODE_BITS for step, _ in steps_to_outputs(part, part_row)]
+        places = dict(zip(wanted[s], part.columns, strict=True))
         for node in dict.fromkeys(value.node for value in wanted[s] if stage[value.node] == s):
             pieces = _pieces(body, node)
             if places.keys() >= set(pieces):
@@ -96,7 +103,7 @@ def split_stages(
                     return None  # another result is in their midst
                 shown[node] = len(parts), step_to(part_row, begin, spec) >> NODE_BITS
         returned = dict(zip(sorted(needed), codes, strict=False)) if s == CORE else {}
-        parts.append(Part(s, part, begins, part_row, given, returned))
+        parts.append(Part(s, part, part_row, given, returned))
     return tuple(parts)
 
 
