@@ -60,7 +60,7 @@ def addresses(rows, listed, n, integer=np.int32):
 def run(handle, given, n):
     """Run a kernel for n rows, given what kernels are given."""
     kernel = KERNELS[handle]
-    layout, dtype, integer = given_of(kernel), np.dtype(kernel.dtype), np.dtype(f"int{kernel.index_bits}")
+    layout, dtype, integer = given_of(kernel), np.dtype(kernel.dtype), np.dtype(np.int32)
     sizes, offsets = given[: kernel.axes].tolist(), None
     if kernel.list_axis is not None:
         offsets = entries(sizes[kernel.list_axis], n + 1, integer)

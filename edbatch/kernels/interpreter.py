@@ -18,7 +18,6 @@ from edbatch.kernels.program import (
     IF_NOT_ROWS,
     KERNEL,
     LEFT,
-    MULTIPLY,
     RIGHT,
     TRANSPOSED,
     UNLESS_FOLLOWED,
@@ -262,17 +261,6 @@ def _step_runner(emitter: Emitter) -> Callable[..., bool]:
             x, w, out = step["x"], step["w"], step["out"]
             source, weight = addresses[x] + itemsize * step["x_column"], addresses[w] + itemsize * step["w_column"]
             target, turned = addresses[out] + itemsize * step["out_column"], flags & TRANSPOSED
-            if code == MULTIPLY:
-                multiply(
-                    device,
-                    itemsize,
-                    Sizes(m, step["n"], step["k"]),
-                    Matrix(source, strides[x] // itemsize, 0),
-                    Matrix(weight, distance, turned),
-                    Matrix(target, strides[out] // itemsize, 0),
-                    0,
-                )
-                continue
             sizes = Sizes(step["m"], step["n"], step["k"])
             is_one = strides[w] == 0 and strides[x] > 0 and step["products"] == 1 and not flags & LEFT
             if is_one and sizes.m <= m:

@@ -8,30 +8,22 @@ tuples of the same fields.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import IntEnum
-from operator import itemgetter
 from typing import NamedTuple
 
-import numpy as np
+from edbatch.base.records import record_type
 
-from edbatch.base.records import record_type, records
-
-
-class Storage(IntEnum):
-    """Where the values of a slot are."""
-
-    SCRATCH = 0  # of an argument, where the caller has it, unless it has to be moved
-    RESULT = 1
-    FIXED = 2
-    SAVED = 3  # a part of the row that the call saves for a backward pass
+# Where the values of a slot are.
+SCRATCH = 0  # of an argument, where the caller has it, unless it has to be moved
+RESULT = 1
+FIXED = 2
+SAVED = 3  # a part of the row that the call saves for a backward pass
 
 
 class Slot(NamedTuple):
     """Where a value is.
 
     Attributes:
-        storage: a `Storage`.
+        storage: SCRATCH, RESULT, FIXED or SAVED.
         place: in scratch, its m rows begin at entry m * place; of a fixed value, its number.
         column: where it begins in each row.
         stride: entries from row to row, in scratch.
@@ -45,14 +37,12 @@ class Slot(NamedTuple):
     each: int = 0
 
 
-class Move(IntEnum):
-    """What to do about an argument."""
-
-    UNUSED = 0
-    IF_SCATTERED = 1  # where its rows do not lie at one distance (which may be 0)
-    IF_NOT_ROWS = 2  # as a matrix for a product: also where all calls share one row
-    ALWAYS = 3  # side by side with others
-    UNLESS_FOLLOWED = 4  # as IF_SCATTERED; but where rows are listed, kernels follow the list
+# What to do about an argument.
+UNUSED = 0
+IF_SCATTERED = 1  # moved where its rows do not lie at one distance (which may be 0)
+IF_NOT_ROWS = 2  # as a matrix for a product: also where all calls share one row
+ALWAYS = 3  # moved side by side with others
+UNLESS_FOLLOWED = 4  # as IF_SCATTERED; but where rows are listed, kernels follow the list
 
 
 class Argument(NamedTuple):
@@ -61,7 +51,7 @@ class Argument(NamedTuple):
     Attributes:
         slot: number of its slot; -1: unused.
         entries: of a row.
-        move: a `Move`.
+        move: UNUSED, IF_SCATTERED, IF_NOT_ROWS, ALWAYS or UNLESS_FOLLOWED.
         elements: 1 if there is a row for each element of the calls' lists, else 0.
     """
 
@@ -78,105 +68,30 @@ class Position(NamedTuple):
     column: int
 
 
-class Code(IntEnum):
-    """What a step does."""
-
-    MULTIPLY = 0
-    MULTIPLY_EACH = 1
-    KERNEL = 2
-    CALL = 3  # of a function of Python, all calls of a batch together
-
-
-# For compiled functions, which take plain integers for constants.
-SCRATCH, RESULT, FIXED, SAVED = map(int, Storage)
-UNUSED, IF_SCATTERED, IF_NOT_ROWS, ALWAYS, UNLESS_FOLLOWED = map(int, Move)
-MULTIPLY, MULTIPLY_EACH, KERNEL, CALL = map(int, Code)
-
-ONE_BLOCK = 2**31  # calls at most of a block of a program that is never computed in several
+# What a step does.
+MULTIPLY = 0
+KERNEL = 1
+CALL = 2  # of a function of Python, all calls of a batch together
 
 TRANSPOSED = 1  # a matrix is stored by columns
 LEFT, RIGHT = 4, 8  # which of two matrices is a parameter
 
-
-class Multiply(NamedTuple):
-    """out [n] = x [k] times a parameter, for all calls together.
-
-    Attributes:
-        x, x_column, out, out_column: slots and columns.
-        w: slot of the parameter [k, n]; TRANSPOSED: stored as [n, k].
-        k, n: sizes.
-        distance: entries between rows of the parameter.
-        flags: TRANSPOSED or 0.
-    """
-
-    x: int
-    x_column: int
-    w: int
-    k: int
-    n: int
-    distance: int
-    flags: int
-    out: int
-    out_column: int
-    code: int = Code.MULTIPLY
+# What the groups of a kernel's step are: of each call; of each element of its list; or all of its list.
+OVER_CALLS, OVER_ELEMENTS, OVER_LISTS = range(3)
 
 
-class MultiplyEach(NamedTuple):
-    """out [m, n] = x [m, k] times w [k, n], for each call.
+class Step(NamedTuple):
+    """A step of a program: a product, a kernel of the kernel language, or a call of Python.
 
     Attributes:
+        code: MULTIPLY: out [m, n] = x [m, k] times w [k, n], for each call. KERNEL. CALL, which is given what a kernel
+            would be.
         x, x_column, w, w_column, out, out_column: slots and columns.
         m, k, n: sizes.
         distance: entries between rows of the one that is a parameter.
         flags: LEFT if that is x, RIGHT if it is w, + TRANSPOSED.
         products: how many for each call, whose results lie one after the other.
         x_step, w_step: entries from the matrix of one of them to that of the next; 0: one for all.
-    """
-
-    x: int
-    x_column: int
-    w: int
-    w_column: int
-    m: int
-    k: int
-    n: int
-    distance: int
-    flags: int
-    out: int
-    out_column: int
-    products: int = 1
-    x_step: int = 0
-    w_step: int = 0
-    code: int = Code.MULTIPLY_EACH
-
-
-class Over(IntEnum):
-    """What the groups of a kernel's step are: of each call; of each element of its list; or all of its list."""
-
-    CALLS = 0
-    ELEMENTS = 1
-    LISTS = 2
-
-
-OVER_CALLS, OVER_ELEMENTS, OVER_LISTS = map(int, Over)
-
-
-class Grouping(IntEnum):
-    """What the groups of a kernel are: how many threads of a GPU may share one."""
-
-    NONE = 0  # each entry is computed by itself
-    ORDERED = 1  # entries are taken one after the other
-    COLUMNS = 2  # neighbours in memory are of neighbouring groups
-    ENTRIES = 3  # neighbours in memory are of one group
-
-
-UNGROUPED, ORDERED, COLUMNS, ENTRIES = map(int, Grouping)
-
-
-class KernelStep(NamedTuple):
-    """A kernel of the kernel language.
-
-    Attributes:
         kernel: its number.
         place, places: the first of its positions, and the number of its places. Behind these, as columns of no slot:
             the sizes of its axes (of the axis of lists, of slot -1, none), its strides and columns, and which of the
@@ -185,25 +100,39 @@ class KernelStep(NamedTuple):
         groups, entries: of a row, the groups, and the entries of one; if each entry is computed by itself, 1 and all.
             The axis of lists counts as 1.
         scratch: numbers that it keeps for each entry of a group.
-        grouping: a `Grouping`.
-        over: an `Over`.
+        lanes: see `Analysis.lanes`.
+        over: OVER_CALLS, OVER_ELEMENTS or OVER_LISTS.
     """
 
-    kernel: int
-    place: int
-    places: int
-    axes: int
-    words: int
-    integers: int
-    groups: int
-    entries: int
-    scratch: int
-    grouping: int
-    over: int = Over.CALLS
-    code: int = Code.KERNEL
+    code: int
+    x: int = 0
+    x_column: int = 0
+    w: int = 0
+    w_column: int = 0
+    out: int = 0
+    out_column: int = 0
+    m: int = 1
+    k: int = 0
+    n: int = 0
+    distance: int = 0
+    flags: int = 0
+    products: int = 1
+    x_step: int = 0
+    w_step: int = 0
+    kernel: int = 0
+    place: int = 0
+    places: int = 0
+    axes: int = 0
+    words: int = 0
+    integers: int = 0
+    groups: int = 1
+    entries: int = 1
+    scratch: int = 0
+    lanes: int = 0
+    over: int = OVER_CALLS
 
 
-Step = Multiply | MultiplyEach | KernelStep
+ONE_BLOCK = 2**31  # calls at most of a block of a program that is never computed in several
 
 
 class ProgramRange(NamedTuple):
@@ -250,29 +179,9 @@ class Dispatch(NamedTuple):
     to_groups: int = 0
 
 
-_STEPS = (Multiply, MultiplyEach, KernelStep)
-SLOT, ARGUMENT_OF, POSITION, PROGRAM_RANGE, DISPATCH, STEP = (
-    record_type(fields)
-    for fields in (
-        Slot._fields,
-        Argument._fields,
-        Position._fields,
-        ProgramRange._fields,
-        Dispatch._fields,
-        dict.fromkeys(name for form in _STEPS for name in form._fields),  # a step has those of its code; others are 0
-    )
+SLOT, ARGUMENT_OF, POSITION, STEP, PROGRAM_RANGE, DISPATCH = (
+    record_type(form._fields) for form in (Slot, Argument, Position, Step, ProgramRange, Dispatch)
 )
-
-_as_step = {  # given the fields of a step, and 0
-    form: itemgetter(*[form._fields.index(name) if name in form._fields else -1 for name in STEP.names or ()])
-    for form in _STEPS
-}
-
-
-def step_table(steps: Sequence[Step]) -> np.ndarray:
-    """Steps as an array of records."""
-    return records([_as_step[step.__class__]((*step, 0)) for step in steps], STEP)
-
 
 # In the place of a program: none, of sources and of what is not ready; rows that are added to those of an operand (of a
 # batch: the first of the rows, and where the list of them begins if they do not follow one another, else -1).

@@ -43,11 +43,11 @@ def add_lists(dtype: str, axes: int = 1, last: int = NEXT) -> Kernel:
 
 
 @cache
-def sum_lists(dtype: str, index_bits: int = 32) -> Kernel:
-    """The sums of lists of rows, elements of place 0, each in a row of place 1; `index_bits`: see `Kernel`."""
+def sum_lists(dtype: str) -> Kernel:
+    """The sums of lists of rows, elements of place 0, each in a row of place 1."""
     make = Builder()
     total, entry = make.reduce("sum", make.add(Load(0, (NEXT, SAME)))), (NEXT, SAME)
-    return Kernel(1, 1, (Place(True), Place()), make.instructions, (Store(total, 1, entry),), 1, dtype, index_bits)
+    return Kernel(1, 1, (Place(True), Place()), make.instructions, (Store(total, 1, entry),), 1, dtype)
 
 
 def adding_rows(dtype: np.dtype, backend: Backend) -> Dispatch:

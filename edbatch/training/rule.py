@@ -70,7 +70,7 @@ def kernel_of(rule: Rule, dtype: str, long: bool) -> Kernel:
     """The rule over rows of entries, in place.
 
     Its places are the constants, one after the other in one row for all; the gradient; the parameter; and, if there are
-    slots, the first: slot k begins in column k of its rows. Lists of rows are of 64 bits. A gradient of long rows,
+    slots, the first: slot k begins in column k of its rows. A gradient of long rows,
     which parameters keep, is all zeros afterwards: clearing it by itself would go through memory once more.
 
     Args:
@@ -101,4 +101,4 @@ def kernel_of(rule: Rule, dtype: str, long: bool) -> Kernel:
     if long:
         stores += (Store(make.number(0.0), GRADIENT, (NEXT,)),)
     places = (Place(once=True), *(Place(),) * (PARAMETER + bool(rule.slots)))
-    return Kernel(1, 0, places, make.instructions, stores, None, dtype, 64, long)
+    return Kernel(1, 0, places, make.instructions, stores, None, dtype, long)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import ref
 
+import numpy as np
+
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.kernels.backend import KernelCall
 from edbatch.kernels.language.given import PLACE, filled, given_of
@@ -91,7 +93,8 @@ class Call:
             return self._n, gradient
         found = self.table.gradient_rows()
         assert found is not None
-        rows, gradient = self.table.device.backend.from_host(found[0], "C"), found[1].reshape(len(found[0]), -1)
+        numbers = found[0].astype(np.int32)
+        rows, gradient = self.table.device.backend.from_host(numbers, "C"), found[1].reshape(len(numbers), -1)
         given[self._lists], given[self._gradient] = address(rows), address(gradient)
         return len(gradient), (rows, gradient)
 

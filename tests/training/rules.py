@@ -37,12 +37,12 @@ def expected(rule, p, g, state, rows, constants):
 
 
 def updated(backend, rule, p, g, state, rows, constants, long=True):
-    """The same by the rule's kernel, in the arrays' dtype; `rows`: None, or int64 [k]."""
+    """The same by the rule's kernel, in the arrays' dtype; `rows`: None, or integers [k]."""
     width = p.shape[1]
     numbers, p, g, state = (
         backend.from_host(np.array(x, p.dtype, order="C"), "C") for x in (constants, p, g, state)
     )  # fmt: skip
-    listed = None if rows is None else backend.from_host(np.array(rows, np.int64), "C")
+    listed = None if rows is None else backend.from_host(np.array(rows, np.int32), "C")
     kernel = kernel_of(rule, np.dtype(p.dtype).name, long)
     address = backend.address
     at = 0 if listed is None else address(listed)

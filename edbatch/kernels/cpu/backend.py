@@ -153,16 +153,14 @@ class NumPyBackend:
         if (indices[1:] > indices[:-1]).all():
             return np.array(indices, np.int64), rows.copy()
         address, rows = self.address, rows if _by_address(rows) else np.ascontiguousarray(rows)
-        order = np.argsort(indices, kind="stable")
+        order = np.argsort(indices, kind="stable").astype(np.int32)
         ranked = indices[order]
-        offsets = np.flatnonzero(np.concatenate((_ONE, ranked[1:] != ranked[:-1], _ONE)))
+        offsets = np.flatnonzero(np.concatenate((_ONE, ranked[1:] != ranked[:-1], _ONE))).astype(np.int32)
         found = ranked[offsets[:-1]]
         total = np.empty((len(found), *rows.shape[1:]), rows.dtype)
-        listed = address(rows) + rows.strides[0] * order
-        width = total[0].size
-        given = [width, address(offsets), 0, 1, address(listed), address(total), total.itemsize * width, 0]
-        kernel = row_kernels.sum_lists(rows.dtype.name, index_bits=64)  # lists are of addresses
-        _call(_machine_code.address_of(kernel), len(found), given)
+        width, listed = total[0].size, (address(rows), rows.strides[0], address(order))
+        given = [width, address(offsets), *listed, address(total), total.itemsize * width, 0]
+        _call(_machine_code.address_of(row_kernels.sum_lists(rows.dtype.name)), len(found), given)
         return found.astype(np.int64), total
 
     def active(self) -> AbstractContextManager[Any]:

@@ -7,7 +7,7 @@ import numpy as np
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cuda.calls import PROCESSORS, multiply, multiply_each
 from edbatch.kernels.cuda.enqueue import add_all, each_entry, gather, groups, note
-from edbatch.kernels.cuda.geometry import lanes_of, lanes_of_lists
+from edbatch.kernels.cuda.geometry import lanes_of_lists
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.program import OVER_ELEMENTS, OVER_LISTS
 from edbatch.kernels.tables import INTEGER_BYTES as INDEX
@@ -27,8 +27,7 @@ from edbatch.memory.plan.format import SHARED
 @compiled
 def _kernel(gpu: np.ndarray, kernel: int, step: np.void, given: np.ndarray, integers: Integers) -> None:
     m, entries = given[0], step["entries"]
-    lanes = lanes_of(step["grouping"], step["groups"], entries)
-    items = integers.elements if step["over"] == OVER_ELEMENTS else m
+    lanes, items = step["lanes"], integers.elements if step["over"] == OVER_ELEMENTS else m
     if step["over"] == OVER_LISTS:
         of_each = entries * (integers.elements // m)
         lanes = lanes_of_lists(items * step["groups"], of_each, gpu[PROCESSORS])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.program import COLUMNS, ORDERED, UNGROUPED
 
 THREADS = 256  # of a block
 MOST_BLOCKS = 65535  # CUDA's limit for y and z; kernels go on from there by themselves
@@ -55,23 +54,6 @@ def over_rows(n: int, width: int) -> tuple[int, int]:
     """Blocks of THREADS for n rows of a width, each entry a thread: (over rows, over columns)."""
     together = THREADS // threads_for(width, 1)
     return min(parts(n, together), MOST_BLOCKS), min(parts(width, THREADS), MOST_BLOCKS)
-
-
-@compiled
-def lanes_of(grouping: int, groups: int, entries: int) -> int:
-    """How many threads compute a group; 0 if each entry is computed by itself.
-
-    Args:
-        grouping: a `Grouping`.
-        groups: of a row.
-        entries: of a group.
-    """
-    if grouping == UNGROUPED:
-        return 0
-    # Where neighbours in memory are of neighbouring groups, and not of one, a thread each.
-    if grouping == ORDERED or entries <= 16 or (grouping == COLUMNS and groups >= 32):
-        return 1
-    return 32 if entries <= 1024 else THREADS
 
 
 @compiled

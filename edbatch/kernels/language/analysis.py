@@ -15,23 +15,17 @@ from edbatch.kernels.language.ir import (
     NEXT,
     Access,
     Compute,
-    Count,
     Index,
     Instruction,
-    Integer,
     Kernel,
     Load,
     Reduce,
     Store,
     StoreLargest,
-    Whole,
     made_of,
     operands_of,
 )
 
-TRUTHS = {
-    "less", "less_equal", "greater", "greater_equal", "equal", "different", "both", "either", "no", "alike",
-}  # fmt: skip
 COLUMNS = 256  # groups whose reductions are computed side by side, where the innermost loop is over groups
 
 
@@ -41,7 +35,6 @@ class Analysis:
     Attributes:
         outer, inner: sets of axes.
         varies: per value, the axes over which it does.
-        types: per value "number", "integer" (of 64 bits) or "truth"; where these meet, all are numbers.
         entry_stores, group_stores: stores of numbers an entry; of numbers a group.
         reductions: per pass over a group, the values that it reduces; a pass more, if needed, only stores.
         ordered: whether the entries of a group are taken one after the other: indices say where they go (see `Store`),
@@ -60,11 +53,9 @@ class Analysis:
         has_reductions = any(isinstance(step, Reduce) for step in kernel.instructions)
         self.columns = has_reductions and self.vector_axis in self.outer
         self.varies: list[frozenset[int]] = []
-        self.types: list[str] = []
         self._levels: list[int] = []  # the passes that come before a value is known
         for step in kernel.instructions:
             self.varies.append(self._axes(step))
-            self.types.append(self._type(step))
             level = max((self._levels[value] for value in operands_of(step)), default=0)
             self._levels.append(level + isinstance(step, Reduce))
         stores = [(self.store_varies(store) & self.inner, store) for store in kernel.stores]
@@ -115,20 +106,6 @@ class Analysis:
                 return below - self.inner | ({self.vector_axis} if self.columns else frozenset())  # type: ignore[arg-type]
         return below
 
-    def _type(self, step: Instruction) -> str:
-        match step:
-            case Integer() | Whole() | Index() | Count() | Reduce("first"):
-                return "integer"
-            case Compute(function) if function in TRUTHS:
-                return "truth"
-            case Compute("select", (_, a, b)) if self.types[a] == self.types[b]:
-                return self.types[a]
-            case Compute("add" | "subtract" | "multiply", operands):
-                return "integer" if all(self.types[value] == "integer" for value in operands) else "number"
-            case Compute("same", (value,)):
-                return self.types[value]
-        return "number"
-
     def _strides(self, access: Access) -> frozenset[int]:
         found = frozenset(axis for axis, stride in enumerate(access.strides) if stride)
         axis = self.kernel.list_axis
@@ -161,6 +138,15 @@ class Analysis:
     def scratch_rows(self) -> int:
         """How many numbers a CPU keeps for each entry of the largest group from one pass to the next."""
         return len(self.kept) * (COLUMNS if self.columns else 1)
+
+    def lanes(self, groups: int, entries: int) -> int:
+        """How many threads of a GPU compute one of a row's groups; 0 if each entry is computed by itself."""
+        if not self.grouped:
+            return 0
+        # Where neighbours in memory are of neighbouring groups, and not of one, a thread each.
+        if self.ordered or entries <= 16 or (self.columns and groups >= 32):
+            return 1
+        return 32 if entries <= 1024 else 256
 
     def _vector_axis(self) -> int | None:
         """The axis along which most of what is read and written are neighbours; of equals, the last."""

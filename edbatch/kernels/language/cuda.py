@@ -12,7 +12,7 @@ from __future__ import annotations
 from itertools import count
 
 from edbatch.kernels.language.code import Value
-from edbatch.kernels.language.cuda_code import TYPES, Cuda
+from edbatch.kernels.language.cuda_code import Cuda
 from edbatch.kernels.language.given import PLACE, given_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.language.values import Values
@@ -70,7 +70,7 @@ class _Writer(Values):
         of_items = kernel.list_axis in of_item  # items are elements of lists, not rows
         axes = sorted(of_item - {kernel.list_axis})  # that number the groups (or entries) of an item
         self.index |= {axis: Value("i64", f"x{axis}") for axis in range(kernel.axes)}
-        items, list_type = "const long long items = n;", f"const {TYPES[self.index_type]}*"
+        items, list_type = "const long long items = n;", "const int*"
         if kernel.list_axis is not None:
             self.sizes[kernel.list_axis] = Value("i64", "list_size")
         if of_items:
@@ -141,7 +141,7 @@ class _Writer(Values):
     def row(self, place: int, row: Value) -> Value:
         at = self.words.places + PLACE * place
         const = "" if place in {store.place for store in self.kernel.stores} else "const "
-        text = f"row_at<{self.number}>(given.v + {at}, (const {TYPES[self.index_type]}*)given.v[{at + 2}], {row.name})"
+        text = f"row_at<{self.number}>(given.v + {at}, (const int*)given.v[{at + 2}], {row.name})"
         self._line(f"{const}{self.number}* const p{place} = {text};")
         return Value(f"{self.number}*", f"p{place}")
 
@@ -159,7 +159,7 @@ class _Writer(Values):
             self.hoist(value for value in needed if not analysis.is_entry(value))
             self._pass(pass_, reductions)
             for value in reductions:
-                kind = "i64" if analysis.types[value] == "integer" else self.number
+                kind = "i64" if self.reduction(value).function == "first" else self.number
                 self.known[value] = code.named(Value(kind, f"r{value}.over_lanes()"), f"v{value}")
         # What is stored is read there, too: other threads would read what this one writes.
         with code.when(Value("i1", "threadIdx.x == 0")):

@@ -177,8 +177,8 @@ class Kernel:
         instructions: operands before users.
         stores: what is written, once all that the entry (or the group) needs is read.
         list_axis: the axis along which the rows' lists are, if any.
-        dtype: of all numbers in memory; computed in it, too, if the function table says nothing else.
-        index_bits: of lists, offsets and integers in memory: 32 or 64.
+        dtype: of all numbers in memory; computed in it, too, if the function table says nothing else. Lists, offsets
+            and integers are int32.
         long: whether rows have many thousand entries: a CPU then computes several vectors of one at a time.
     """
 
@@ -189,7 +189,6 @@ class Kernel:
     stores: tuple[Store, ...]
     list_axis: int | None = None
     dtype: str = "float32"
-    index_bits: int = 32
     long: bool = False
 
     def __hash__(self) -> int:
@@ -198,7 +197,7 @@ class Kernel:
     @cached_property
     def _hash(self) -> int:
         """Of all that it is made of: it is asked for whenever something is looked up of a kernel."""
-        counts = self.outer, self.inner, self.list_axis, self.index_bits, self.long
+        counts = self.outer, self.inner, self.list_axis, self.long
         return hash((*counts, self.places, self.instructions, self.stores, self.dtype))
 
     @property

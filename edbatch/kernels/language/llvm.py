@@ -67,7 +67,7 @@ class _Writer(Values):
     def _of_row(self, i: Value) -> None:
         code, axis = self.code, self.kernel.list_axis
         if axis is not None:
-            offsets = code.at_address(self.index_type, self.given[axis])
+            offsets = code.at_address("i32", self.given[axis])
             self.first, end = (self.index_at(offsets, at) for at in (i, code.add(i, whole(1))))
             self.sizes[axis] = code.operation("sub nsw", end, self.first)
         self._begin_rows(i, elements=False)
@@ -85,7 +85,7 @@ class _Writer(Values):
         found = code.local("i64")
         code.store(row, found)
         with code.when(code.operation("icmp ne", listed, whole(0), "i1")):
-            code.store(self.index_at(code.at_address(self.index_type, listed), row), found)
+            code.store(self.index_at(code.at_address("i32", listed), row), found)
         return code.at_address(self.number, code.add(base, code.multiply(code.load("i64", found), distance)))
 
     def _begin_rows(self, i: Value, elements: bool) -> None:

@@ -41,7 +41,6 @@ class Values:
     def __init__(self, kernel: Kernel, code: Code, given: list[Value]) -> None:
         self.kernel, self.analysis, self.words = kernel, analysis_of(kernel), given_of(kernel)
         self.code, self.given, self.number = code, given, code.number
-        self.index_type = f"i{kernel.index_bits}"
         self.largest = next((store for store in kernel.stores if isinstance(store, StoreLargest)), None)
         axes = range(kernel.axes)
         self.sizes = {axis: given[axis] for axis in axes if axis != kernel.list_axis}  # later that of lists, too
@@ -68,12 +67,12 @@ class Values:
         for number, step in enumerate(self.kernel.instructions):
             if isinstance(step, Integer):
                 first, distance = self.given[self.words.integers + INTEGER * step.number :][:INTEGER]
-                place = code.at_address(self.index_type, code.add(first, code.multiply(i, distance)))
+                place = code.at_address("i32", code.add(first, code.multiply(i, distance)))
                 self.known[number] = code.named(self.index_at(place, whole(0)), f"v{number}")
 
     def index_at(self, array: Value, at: Value) -> Value:
         """An entry of a list of integers, as 64 bits."""
-        return self.code.converted(self.code.load(self.index_type, self.code.entry(self.index_type, array, at)), "i64")
+        return self.code.converted(self.code.load("i32", self.code.entry("i32", array, at)), "i64")
 
     def hoist(self, wanted: Iterable[int], axes: Iterable[int] = (), known: Iterable[int] = ()) -> None:
         """Compute all that wanted values are made of and that varies along none of the axes."""

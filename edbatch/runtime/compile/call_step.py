@@ -16,7 +16,7 @@ from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.spec import Shape
 from edbatch.kernels.backend import Array, Backend
-from edbatch.kernels.program import KernelStep
+from edbatch.kernels.program import Step
 from edbatch.kernels.tables import PLACE
 from edbatch.runtime.compile.steps import CellStep
 
@@ -25,7 +25,7 @@ def call_step(body: Body, number: int) -> CellStep:
     """The step of a foreign op."""
     node = body.nodes[number]
 
-    def encode(link: Any) -> KernelStep:
+    def encode(link: Any) -> Step:
         made, key = node.type.op.call.made, (node.type, link.backend)
         if key not in made:
             made[key] = BatchCall(*key)

@@ -17,7 +17,7 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import NEXT, SAME, Count, Index, Integer, Kernel, Load, Place, Store, Whole
-from edbatch.kernels.program import KernelStep
+from edbatch.kernels.program import Step
 from edbatch.runtime.compile.placed_steps import kinds
 from edbatch.runtime.compile.places import Parts, Row
 from edbatch.runtime.compile.steps import CellStep, Operand
@@ -33,7 +33,7 @@ def fused_step(body: Body, run: Run, parts: Parts) -> CellStep:
     operands, places = reads(body, run)
     loaded = tuple([operand for operand in operands if _number(body, operand) is None])
 
-    def encode(link: Any) -> KernelStep:
+    def encode(link: Any) -> Step:
         return _Making(body, run, parts, link).step(places)
 
     return CellStep(encode, loaded, run.stores)
@@ -68,7 +68,7 @@ class _Making:
         self.columns: dict[_Access | int, int] = {}  # of accesses; or integers, the same for all rows
         self.numbers: dict[str, int] = {}  # by their text: kernels that differ in these alone are one
 
-    def step(self, inputs: Iterable[tuple[int, int]]) -> KernelStep:
+    def step(self, inputs: Iterable[tuple[int, int]]) -> Step:
         """The step; `inputs`: the operands that it reads from outside, as (node, operand slot)."""
         body, run, link = self.body, self.run, self.link
         loads = {place: self._load(*place) for place in inputs}

@@ -17,31 +17,16 @@ from edbatch.graph.node_type import parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, name_of
+from edbatch.kernels import program
 from edbatch.kernels.backend import Backend
-from edbatch.kernels.language.analysis import Analysis, analysis_of
+from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.ir import Kernel
-from edbatch.kernels.program import (
-    ARGUMENT_OF,
-    POSITION,
-    SLOT,
-    TRANSPOSED,
-    Argument,
-    Code,
-    Grouping,
-    KernelStep,
-    Move,
-    Multiply,
-    Over,
-    Slot,
-    Step,
-    Storage,
-    step_table,
-)
+from edbatch.kernels.program import ARGUMENT_OF, POSITION, RIGHT, SLOT, STEP, TRANSPOSED, Argument, Slot, Step
 from edbatch.runtime.compile.places import RESULT, SAVED, Parts, Row
 from edbatch.runtime.compile.steps import CellStep, Operand
 from edbatch.runtime.compile.tables import Fixed, Tables
 
-_ROWS: dict[Row, Storage] = {RESULT: Storage.RESULT, SAVED: Storage.SAVED}
+_ROWS = {RESULT: program.RESULT, SAVED: program.SAVED}
 
 
 class Link:
@@ -77,7 +62,7 @@ class Link:
         return Tables(
             records(self._slots, SLOT),
             records(arguments, ARGUMENT_OF),
-            step_table(encoded),
+            records(encoded, STEP),
             records(self._place_list, POSITION),
             *self._widths,
             out,
@@ -94,20 +79,22 @@ class Link:
         for step, record in zip(steps, encoded, strict=True):
             read = {operand.node for operand in step.operands if isinstance(operand, Value)}
             used |= read
-            if record.code != Code.KERNEL:
+            if record.code != program.KERNEL:
                 read_as_rows |= read
-        of_products = {step.x for step in encoded if isinstance(step, Multiply)}
+        of_products = {
+            step.x for step in encoded if step.code == program.MULTIPLY and step.flags & RIGHT and step.m == 1
+        }
         arguments = []
         for number, spec in enumerate(body.arguments):
             slot = self._slot(number) if number in used else -1
-            move = Move.IF_SCATTERED if number in read_as_rows else Move.UNLESS_FOLLOWED
-            move = Move.IF_NOT_ROWS if slot in of_products else move
-            move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in homes else move
+            move = program.IF_SCATTERED if number in read_as_rows else program.UNLESS_FOLLOWED
+            move = program.IF_NOT_ROWS if slot in of_products else move
+            move = program.UNUSED if slot < 0 else program.ALWAYS if number in homes else move
             arguments.append(Argument(slot, spec.size, move, int(spec.each)))
         for (row, _), value in zip(self._parts.rows, body.outputs, strict=False):
             if row not in _ROWS:
                 spec = spec_of_value(body, value)
-                arguments.append(Argument(self.row(row), spec.size, Move.UNLESS_FOLLOWED, int(spec.each)))
+                arguments.append(Argument(self.row(row), spec.size, program.UNLESS_FOLLOWED, int(spec.each)))
         return arguments
 
     def at(self, operand: Operand) -> tuple[int, int]:
@@ -127,7 +114,7 @@ class Link:
     def row(self, row: Row) -> int:
         """Slot of what is written for a call."""
         if row not in self._slot_of:
-            self._add(row, Slot(_ROWS.get(row, Storage.SCRATCH), 0, 0, 0))
+            self._add(row, Slot(_ROWS.get(row, program.SCRATCH), 0, 0, 0))
         return self._slot_of[row]
 
     def numbers(self, numbers: Iterable[float]) -> tuple[int, int]:
@@ -156,7 +143,7 @@ class Link:
     def kernel_step(
         self, kernel: Kernel, sizes: Sequence[int], places: Sequence[tuple[int, int]], words: Sequence[int],
         integers: Sequence[int] = (),
-    ) -> KernelStep:  # fmt: skip
+    ) -> Step:  # fmt: skip
         """The step of a kernel.
 
         Args:
@@ -168,18 +155,23 @@ class Link:
         self._place_list += [*places, *axes, *[(0, number) for number in (*words, *integers)]]
         analysis = analysis_of(kernel)
         number = self._kernels.setdefault(analysis.kernel, len(self._kernels))
-        counts = len(places), len(sizes), len(words), len(integers)
-        over = Over.CALLS if lists is None else Over.ELEMENTS if lists < kernel.outer else Over.LISTS
+        over = program.OVER_CALLS
+        if lists is not None:
+            over = program.OVER_ELEMENTS if lists < kernel.outer else program.OVER_LISTS
         sizes = [size if axis != lists else 1 for axis, size in enumerate(sizes)]
         groups = math.prod(sizes[: analysis.kernel.outer]) if analysis.grouped else 1
         entries = math.prod(sizes) // groups
-        return KernelStep(number, first, *counts, groups, entries, analysis.scratch_rows, grouping(analysis), over)
+        return Step(
+            program.KERNEL, kernel=number, place=first, places=len(places), axes=len(sizes), words=len(words),
+            integers=len(integers), groups=groups, entries=entries, scratch=analysis.scratch_rows,
+            lanes=analysis.lanes(groups, entries), over=over,
+        )  # fmt: skip
 
-    def call_step(self, call: object, places: Sequence[tuple[int, int]]) -> KernelStep:
+    def call_step(self, call: object, places: Sequence[tuple[int, int]]) -> Step:
         """The step that calls an object of Python, which somebody holds as long as there may be graphs."""
         first = len(self._place_list)
         self._place_list += [*places, (0, id(call))]
-        return KernelStep(0, first, len(places), 0, 1, 0, 1, 1, 0, Grouping.NONE, code=Code.CALL)
+        return Step(program.CALL, place=first, places=len(places), words=1)
 
     def strides(self, operand: Operand) -> tuple[int, ...]:
         """How the node that an operand shows, or a parameter, is stored: entries between neighbours on each axis."""
@@ -199,10 +191,10 @@ class Link:
         if node not in self._slot_of:
             whole, column = self._parts.whole(node)
             if isinstance(whole, str):
-                slot = Slot(_ROWS.get(whole, Storage.SCRATCH), 0, column, 0)
+                slot = Slot(_ROWS.get(whole, program.SCRATCH), 0, column, 0)
             else:
                 begin, out = self._begins[whole], self._body.nodes[whole].type.out
-                slot = Slot(Storage.SCRATCH, begin, column, out.size)
+                slot = Slot(program.SCRATCH, begin, column, out.size)
                 if out.each:
                     slot = slot._replace(place=self._widths[0], each=begin)
             self._add(node, slot)
@@ -210,7 +202,7 @@ class Link:
 
     def _fixed_slot(self, of: Any) -> int:
         if of not in self._slot_of:
-            self._add(of, Slot(Storage.FIXED, len(self._fixed), 0, 0))
+            self._add(of, Slot(program.FIXED, len(self._fixed), 0, 0))
             self._fixed.append(self._array(of))
         return self._slot_of[of]
 
@@ -245,13 +237,6 @@ def number_row(numbers: Iterable[float], dtype: np.dtype, backend: Backend) -> A
 
 
 _number_rows: WeakValueDictionary[tuple[Backend, np.dtype, bytes], Any] = WeakValueDictionary()
-
-
-def grouping(analysis: Analysis) -> Grouping:
-    """How a GPU may share a group of a kernel's entries among threads."""
-    if not analysis.grouped:
-        return Grouping.NONE
-    return Grouping.ORDERED if analysis.ordered else Grouping.COLUMNS if analysis.columns else Grouping.ENTRIES
 
 
 def _constant(node: Any) -> Any:

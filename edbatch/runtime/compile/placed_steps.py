@@ -25,7 +25,7 @@ from edbatch.kernels.language.ir import (
     StoreLargest,
     Whole,
 )  # fmt: skip
-from edbatch.kernels.program import KernelStep
+from edbatch.kernels.program import Step
 from edbatch.runtime.compile.steps import CellStep, Operand
 
 
@@ -65,7 +65,7 @@ def _filled(body: Body, number: int, fill: float) -> CellStep:
     out = body.nodes[number].type.out
     axes = [LENGTH, out.size] if out.each else [out.size]
 
-    def encode(link: Any) -> KernelStep:
+    def encode(link: Any) -> Step:
         load, store = Load(0, (SAME,) * len(axes)), Store(0, 1, kinds((*[0] * out.each, 1)))
         places, lists = (Place(once=True), Place(out.each)), 0 if out.each else None
         kernel = Kernel(len(axes), 0, places, (load,), (store,), lists, link.dtype)
@@ -90,7 +90,7 @@ def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, i
     shape, strides, begin = to
     each = [isinstance(x, Value) and body.nodes[x.node].type.out.each for x in (operand, Value(number))]
 
-    def encode(link: Any) -> KernelStep:
+    def encode(link: Any) -> Step:
         root, lies, first = _lies_at(body, operand, link)
         (sizes,) = divided((math.prod(shape),), breaks(shape, [lies, strides])) or [[]]
         source, target = along(shape, lies, sizes), along(shape, strides, sizes)
@@ -116,7 +116,7 @@ def _at_index(body: Body, number: int) -> CellStep:
     axes = [at for at, size in enumerate(shape) if at != axis and size != 1] + [axis]
     into = by_rows(out.shape)
 
-    def encode(link: Any) -> KernelStep:
+    def encode(link: Any) -> Step:
         make, runs, positions, firsts = Builder(), [], [], []
         for place, operand in enumerate(operands):
             root, lies, first = _lies_at(body, operand, link)
@@ -148,7 +148,7 @@ def _largest(body: Body, number: int) -> CellStep:
     axes = [at for at, size in enumerate(shape) if at != axis and size != 1] + [axis]
     into = by_rows(node.type.out.shape)
 
-    def encode(link: Any) -> KernelStep:
+    def encode(link: Any) -> Step:
         root, lies, first = _lies_at(body, operand, link)
         source, target = tuple(lies[at] for at in axes), tuple(into[at] for at in axes)
         store = StoreLargest(0, 1, kinds(target), count=1)

@@ -15,10 +15,10 @@ from edbatch.graph.node_type import NodeType, node_type
 from edbatch.graph.ops.place import CONCATENATE, STACK
 from edbatch.graph.ops.shape import TRANSPOSE
 from edbatch.graph.spec import Shape, Spec, spec_of
-from edbatch.kernels.program import ARGUMENT_OF, POSITION, SLOT, Move, Storage, step_table
+from edbatch.kernels.program import ALWAYS, ARGUMENT_OF, POSITION, RESULT, SLOT, STEP
 from edbatch.runtime.compile.tables import Fixed, Tables
 
-_NO_STEPS, _NO_PLACES, _NOTHING = step_table([]), np.zeros(0, POSITION), Fixed((), (), (), ())
+_NO_STEPS, _NO_PLACES, _NOTHING = np.zeros(0, STEP), np.zeros(0, POSITION), Fixed((), (), (), ())
 
 
 def gathered(type: NodeType) -> tuple[NodeType | None, NodeType | None] | None:
@@ -55,10 +55,10 @@ def moved(sizes: Sequence[int], out: Spec, rest: Tables | None = None) -> Tables
     """
     first, count = 0 if rest is None else len(rest.slots), len(sizes)
     slots, arguments = np.zeros(first + count, SLOT), np.zeros(count, ARGUMENT_OF)
-    arguments["slot"], arguments["entries"], arguments["move"] = np.arange(first, first + count), sizes, Move.ALWAYS
+    arguments["slot"], arguments["entries"], arguments["move"] = np.arange(first, first + count), sizes, ALWAYS
     parts = slots[first:]
     if rest is None:
-        parts["storage"] = Storage.RESULT
+        parts["storage"] = RESULT
         rest = Tables(slots, arguments, _NO_STEPS, _NO_PLACES, 0, 0, out.size, 1, out.dtype.itemsize, -1, _NOTHING)
     else:
         slots[:first] = rest.slots

@@ -10,7 +10,7 @@ from edbatch.graph.cell.body import Body, Node, Value, operands_of, spec_of_valu
 from edbatch.graph.cell.passes.fuse import is_contiguous
 from edbatch.graph.cell.passes.rows_for_steps import PRODUCTS, parameter_matrix
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.program import LEFT, RIGHT, TRANSPOSED, KernelStep, Multiply, MultiplyEach, Step
+from edbatch.kernels.program import LEFT, MULTIPLY, RIGHT, TRANSPOSED, Step
 from edbatch.kernels.row_kernels import copy_rows
 
 Operand = Value | ParameterSpec
@@ -34,7 +34,7 @@ def is_row(body: Body, operand: Operand) -> bool:
 def copy_step(operand: Operand, width: int, node: int | None, column: int) -> CellStep:
     """A copy to a column of a node's value, or (None) of the cell's result."""
 
-    def encode(link: Any) -> KernelStep:
+    def encode(link: Any) -> Step:
         out, at = link.result(column) if node is None else link.at(Value(node))
         places = [link.at(operand), (out, at if node is None else at + column)]
         return link.kernel_step(copy_rows(link.dtype), [width], places, [])
@@ -65,10 +65,11 @@ def _of_rows(body: Body, number: int, node: Node) -> list[CellStep] | None:
         return None
     size, out_size = spec_of_value(body, x).size, node.type.out.size
 
-    def encode(link: Any) -> Multiply:
+    def encode(link: Any) -> Step:
         slot, distance, transposed = link.matrix(weight, from_left)
         (row, column), (out, out_column) = link.at(x), link.at(Value(number))
-        return Multiply(row, column, slot, size, out_size, distance, transposed, out, out_column)
+        places = row, column, slot, 0, out, out_column
+        return Step(MULTIPLY, *places, 1, size, out_size, distance, RIGHT | transposed)
 
     return [CellStep(encode, (weight, x), (number,))]
 
@@ -88,16 +89,14 @@ def _of_each(body: Body, number: int, node: Node) -> list[CellStep]:
         left, right = left[1:], right[1:]
     m, k, n = left[0] if len(left) == 2 else 1, right[0], right[1] if len(right) == 2 else 1
 
-    def encode(link: Any) -> MultiplyEach:
+    def encode(link: Any) -> Step:
         distance = flags = 0
         for matrix, side in zip(matrices, (LEFT, RIGHT), strict=True):
             if matrix is not None:
                 _, distance, turned = link.matrix(matrix[0], from_left=False)
                 flags = side + (turned ^ (TRANSPOSED * matrix[1]))
-        (x, x_column), (w, w_column) = map(link.at, read)
-        out, out_column = link.at(Value(number))
-        each = MultiplyEach(x, x_column, w, w_column, m, k, n, distance, flags, out, out_column)
-        return each._replace(products=count, x_step=x_step, w_step=w_step)
+        places = *link.at(read[0]), *link.at(read[1]), *link.at(Value(number))
+        return Step(MULTIPLY, *places, m, k, n, distance, flags, count, x_step, w_step)
 
     read = tuple(matrix[0] if matrix else x for matrix, x in zip(matrices, (a, b), strict=True))
     return [CellStep(encode, read, (number,))]

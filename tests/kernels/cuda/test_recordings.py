@@ -12,7 +12,7 @@ from edbatch.compiling.array_table import ArrayTable
 from edbatch.graph.cell.stacking import stacked
 from edbatch.kernels.backend import Lists
 from edbatch.kernels.cuda.recordings import Recordings
-from edbatch.kernels.program import ARGUMENT_OF, DISPATCH, POSITION, PROGRAM_RANGE, SLOT, Dispatch, step_table
+from edbatch.kernels.program import ARGUMENT_OF, DISPATCH, POSITION, PROGRAM_RANGE, SLOT, STEP, Dispatch
 from edbatch.kernels.row_kernels import adding_rows
 from edbatch.kernels.tables import Memory, Programs
 from edbatch.memory.plan.addresses import COLUMNS, ROWS, SAVING, SCATTERED
@@ -198,7 +198,7 @@ def programs(backend, version, adds):
     tables = Programs(
         np.array([task], DISPATCH),
         *none,
-        step_table([]),
+        np.zeros(0, STEP),
         np.zeros(0, POSITION),
         *(np.zeros(0, np.int64) for _ in range(2)),
     )

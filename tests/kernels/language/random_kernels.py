@@ -60,11 +60,8 @@ class Maker:
             self.offsets = (np.cumsum([0, *lengths]) + random.integers(3)).astype(np.int32)
             self.elements = int(self.offsets[-1])
             self.sizes[self.list_axis] = int(lengths.max(initial=0))
-        self.index = np.dtype(random.choice(["int32", "int64"]))
-        if self.offsets is not None:
-            self.offsets = self.offsets.astype(self.index)
         self.places, self.rows, self.run = [], [], {}
-        self.integers = [random.integers(0, 4, self.n).astype(self.index) for _ in range(2)]
+        self.integers = [random.integers(0, 4, self.n).astype(np.int32) for _ in range(2)]
         self.steps, self.stores, self.columns = [], [], []
 
     def make(self):
@@ -79,7 +76,7 @@ class Maker:
             self._store(groups)
         kernel = Kernel(
             self.outer, self.inner, tuple(self.places), tuple(self.steps), tuple(self.stores), self.list_axis,
-            self.dtype.name, 8 * self.index.itemsize,
+            self.dtype.name,
         )  # fmt: skip
         accesses = dict.fromkeys([*(s for s in kernel.instructions if isinstance(s, Load)), *kernel.stores])
         strides = [x for access in accesses for x in self.run[access]]
@@ -147,7 +144,7 @@ class Maker:
         held = max(1, count) + (int(random.integers(3)) if listed else 0)
         rows = None
         if listed:
-            rows = (random.permutation(held)[:count] if once else random.integers(0, held, count)).astype(self.index)
+            rows = (random.permutation(held)[:count] if once else random.integers(0, held, count)).astype(np.int32)
         ends = [0, (held - 1) * distance]
         memory = self._numbers(max(ends) - min(ends) + high - low + 1 + 7)
         self.places.append(
