@@ -21,7 +21,7 @@ typedef struct {
     PyObject *top, *block;        // where the innermost block of a graph is found, and the class of blocks
     Py_ssize_t value;             // where blocks have the graph
     PyObject *place;              // what puts blocks into graphs that Python has to see to
-    PyObject *spec, *last_call, *recorded, *end, *extend;  // names
+    PyObject *spec, *recorded, *end, *extend;  // names
 } State;
 
 static State S;  // one interpreter: the module refuses to be loaded in others
@@ -836,7 +836,7 @@ static PyObject *name_with(Caller *c, int n, PyObject *const *values, PyObject *
 }
 
 // The last call with n arguments, and with keywords of a name or NULL, if its owner is as it was, a new reference:
-// (specs, type, form, out, dtype, serial, watched); else NULL.
+// (specs, type, form, out, dtype, serial, trace, variant, watched), see `inline_cache.py`; else NULL.
 static PyObject *last_call(Caller *c, PyObject *owner, int n, PyObject *name) {
     PyObject *own = c->kept != Py_None ? Py_NewRef(c->kept) : PyObject_GenericGetDict(owner, NULL), *call = NULL;
     int is_plain = own != NULL && PyDict_CheckExact(own), slot = ((uintptr_t)own / 64 + n) % OWNERS;
@@ -846,10 +846,9 @@ static PyObject *last_call(Caller *c, PyObject *owner, int n, PyObject *name) {
         return Py_NewRef(c->seen[slot].call);
     }
     if (name == NULL) name = PyTuple_GET_ITEM(c->names, n);
-    PyObject *last = is_plain ? PyDict_GetItemWithError(own, name) : NULL;
-    if (last != NULL) call = PyObject_GetAttr(last, S.last_call);
-    Py_ssize_t at = n + 5, watched = PyTuple_GET_SIZE(c->watched);
-    int like = call != NULL && PyTuple_CheckExact(call) && PyTuple_GET_SIZE(call) == at + watched;
+    if (is_plain) call = Py_XNewRef(PyDict_GetItemWithError(own, name));
+    Py_ssize_t at = n + 7, watched = PyTuple_GET_SIZE(c->watched);
+    int like = call != NULL && PyTuple_Check(call) && PyTuple_GET_SIZE(call) == at + watched;
     for (Py_ssize_t i = 0; i < watched && like; i++) {
         PyObject *found = PyDict_GetItemWithError(own, PyTuple_GET_ITEM(c->watched, i));
         like = (found == NULL ? c->missing : found) == PyTuple_GET_ITEM(call, at + i);
@@ -1045,9 +1044,8 @@ PyMODINIT_FUNC PyInit__recorder(void) {
         if (specs[i] == &builder_spec) S.builder = type;
     }
     S.spec = PyUnicode_InternFromString("spec");
-    S.last_call = PyUnicode_InternFromString("call");
     S.recorded = PyUnicode_InternFromString("recorded");
     S.end = PyUnicode_InternFromString("_end");
     S.extend = PyUnicode_InternFromString("extend");
-    return S.spec && S.last_call && S.recorded && S.end && S.extend ? module : NULL;
+    return S.spec && S.recorded && S.end && S.extend ? module : NULL;
 }

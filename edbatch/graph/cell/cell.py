@@ -335,7 +335,7 @@ class Cell:
         elif not (named or found.enlarging) and (not static or len(traces) < VERY_MANY):
             with suppress(KeyError, IndexError):  # each text that is given has a last call
                 name = self.last_names[len(given.operands)] + text_of(given.static)
-                kept[name] = InlineCache(found, graph, self._watched(found.guard, owner))
+                kept[name] = InlineCache.of(found, graph, self._watched(found.guard, owner))
                 graph.note(found.guard, *roots, found.guard.looks)
         return found
 

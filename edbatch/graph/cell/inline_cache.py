@@ -22,35 +22,21 @@ if TYPE_CHECKING:
 MOST = 16
 
 
-class InlineCache:
-    """What an owner's last call recorded.
+class InlineCache(tuple[Any, ...]):
+    """What an owner's last call recorded, as C reads it; nothing in a copy of the owner.
 
-    Attributes:
-        found: the trace that was right then.
-        call: per argument its spec, or the size that an integer is below; the type's id, the form of what is returned,
-            and what that is made of; the graph's dtype and serial number; what attributes of the owner held that every
-            call looks at. A plain tuple, which C reads.
-        variant: of the graph's options.
+    It is, per argument, its spec, or the size that an integer is below; the type's id, the form of what is returned, and
+    what that is made of; the graph's dtype and serial number; the trace that was right then, and for which options; and
+    what attributes of the owner held that every call looks at.
     """
 
-    __slots__ = ("call", "found", "variant")
+    __slots__ = ()
 
-    def __init__(self, found: Any = None, graph: Any = None, watched: tuple[Any, ...] = ()) -> None:
-        self.found: CellTrace | None = found
-        self.call: tuple[Any, ...] = ()
-        self.variant = ""
-        if found is not None:
-            self.call = *found.specs, *found.node, graph.dtype, found.serial, *watched
-            self.variant = graph.options.variant
-
-    def holds(self, owner: Any, graph: Columns) -> bool:
-        """Whether it is right in another graph, of this owner: a shallow copy has the same, and its own parameters."""
-        found = self.found
-        if found is None or self.variant != graph.options.variant or not found.holds(graph, owner):
-            return False
-        graph.note(found.guard, owner, None, found.guard.looks)
-        found.serial = graph.serial
-        return True
+    @classmethod
+    def of(cls, found: CellTrace, graph: Columns, watched: tuple[Any, ...]) -> InlineCache:
+        """That of a trace that is right in a graph."""
+        known = *found.node, graph.dtype, found.serial, found, graph.options.variant
+        return cls((*found.specs, *known, *watched))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return InlineCache, ()
@@ -75,7 +61,7 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
                 kept = cell.kept_apart[id(owner)] if isinstance(owner, type) else owner.__dict__
             n = len(given)
             name = names[n] + text_of(static) if static else names[n]
-            known = kept[name].call
+            known = kept[name]
             ids, numbers = [], []
             for x in given:  # `zip` takes longer than what is done here
                 want = known[at]
@@ -88,17 +74,20 @@ def caller_in_python(cell: Cell) -> Callable[..., Any]:
                 else:
                     known = ()
                     break
-            at = n + 5
-            type_id, form, out, _, serial = known[n:at]
+            at = n + 7
+            type_id, form, out, _, serial, found, variant = known[n:at]
         except (AttributeError, LookupError, ValueError):  # of an owner that was copied, the call is empty
             known = ()
         graph = graph or top().value
         if not known or graph is None or graph.careful or len(known) != at + len(watched):
             return slow(args, static)
         if serial is not graph.serial:
-            if not kept[name].holds(args[0] if cell.is_method else cell, graph):
+            owner = args[0] if cell.is_method else cell  # a shallow copy has the same, and its own parameters
+            if variant != graph.options.variant or not found.holds(graph, owner):
                 return slow(args, static)
-            kept[name] = InlineCache(kept[name].found, graph, known[at:])
+            graph.note(found.guard, owner, None, found.guard.looks)
+            found.serial = graph.serial
+            kept[name] = InlineCache.of(found, graph, known[at:])
             return cell.fast(*args, **static)
         for attribute in watched:
             if kept.get(attribute, MISSING) is not known[at]:
