@@ -176,9 +176,7 @@ class _State:
         """What a container holds, if it was opened."""
         if self._opened.get(id(value)) != slot:
             return
-        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            self._add(Read.BITS, slot, None, path, token(value, Read.BITS))
-        elif isinstance(value, dict) and {str, int}.issuperset(map(type, value)):
+        if isinstance(value, dict) and {str, int}.issuperset(map(type, value)):
             keys = tuple(dict.keys(value))
             self._add(Read.KEYS, slot, keys, f"the keys of {path}", token(keys, Read.KEYS))
             for key in keys:

@@ -28,8 +28,7 @@ class Read(IntEnum):
     CLASS = 4
     SIZE = 5
     KEYS = 6
-    BITS = 7  # of an array
-    PARTS = 8  # of a set and the like
+    PARTS = 7  # of an array, a set and the like
 
 
 class Alias(NamedTuple):
@@ -90,7 +89,6 @@ READ: tuple[Callable[[Any, Any], Any], ...] = (
     lambda items, _: len(items),
     lambda found, _: tuple(dict.keys(found)),
     lambda value, _: value,
-    lambda value, _: value,
 )
 
 
@@ -98,14 +96,14 @@ def token(value: Any, kind: int = Read.VALUE, gone: list[Any] | None = None) -> 
     """Something that equals another's if and only if a trace may not tell the values apart.
 
     Args:
-        kind: of the step that reads it: of BITS, an array goes by its bits; of PARTS, a set or the like by what it has.
+        kind: of the step that reads it: of PARTS, an array goes by its bits, a set or the like by what it has.
         gone: is told when an object ends.
     """
     if is_atom(value) or kind == Read.KEYS:
         return exact(value)
-    if kind == Read.BITS:
-        return value.dtype, value.shape, value.tobytes()
     if kind == Read.PARTS:
+        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            return value.dtype, value.shape, value.tobytes()
         if isinstance(value, bytearray | array):
             return type(value), bytes(value)
         inside = value.ravel().tolist() if isinstance(value, np.ndarray) else value
