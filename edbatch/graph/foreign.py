@@ -98,14 +98,8 @@ class ForeignOp:
             bound = signature.bind(*given, **named).arguments
             return {key: _checked(self.__name__, key, bound[key]) for key in list(bound)[n:]}
 
-        def careful(*given: Any, **named: Any) -> Expression:
-            bound = signature.bind(*given, **named)
-            bound.apply_defaults()
-            return record(self._op, bound.args[:n], **attributes(*bound.args))
-
         attributes.__name__, attributes.__signature__ = self.__name__, signature  # type: ignore[attr-defined]
-        is_fast = n <= 3 and len(signature.parameters) <= n + 4  # what callers take
-        return recorded(self._op, n)(attributes) if is_fast else careful
+        return recorded(self._op, n)(attributes)
 
     def _results(self, shapes: Sequence[Shape], attributes: dict[str, Any]) -> tuple[bool, Shapes]:
         """Whether a call has several results, and their shapes."""

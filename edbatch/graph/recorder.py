@@ -39,6 +39,8 @@ NODE_BITS = 32
 # What callers take: one to three operands, arguments, perhaps an integer; one operand that is shown through a view, and
 # arguments; a list of one spec; a list of any, and an axis; what a cell takes.
 FIXED, VIEW, LIST, PLACE, CELL = range(5)
+#: Of a caller in C.
+MOST_OPERANDS, MOST_ARGUMENTS = 3, 4
 
 
 if TYPE_CHECKING or not IN_C:
@@ -118,7 +120,8 @@ def caller(
     has_integer: bool = False,
     defaults: tuple[Any, ...] = (),
 ) -> Any:
-    """A caller, which has `learn(specs, type, out, arguments, view, step, bound)`; in Python it is the slow function.
+    """A caller, which has `learn(specs, type, out, arguments, view, step, bound)`; in Python it is the slow function,
+    and where it takes more operands or arguments than one in C knows.
 
     Args:
         kind: what it takes.
@@ -126,7 +129,7 @@ def caller(
         names: of all that it takes: so many operands, arguments that are literals (`defaults`: of the last), and
             perhaps an integer of the node.
     """
-    if IN_C:
+    if IN_C and operands <= MOST_OPERANDS and len(names) - operands - has_integer <= MOST_ARGUMENTS:
         return update_wrapper(_c.Caller(kind, operands, has_integer, slow, names, defaults), slow)
     found: Any = slow
     found.learn = lambda *_: None

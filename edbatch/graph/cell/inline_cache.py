@@ -25,7 +25,7 @@ MOST = 16
 class InlineCache(tuple[Any, ...]):
     """What an owner's last call recorded, as C reads it; nothing in a copy of the owner.
 
-    It is, per argument, its spec, or the size that an integer is below; the type's id, the form of what is returned, and
+    It has per argument its spec, or the size that an integer is below; the type's id, the form of what is returned, and
     what that is made of; the graph's dtype and serial number; the trace that was right then, and for which options; and
     what attributes of the owner held that every call looks at.
     """

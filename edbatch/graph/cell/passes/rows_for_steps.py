@@ -24,10 +24,6 @@ PRODUCTS = ("matmul", "matmul_stack")
 
 def rows_for_steps(body: Body) -> Body:
     """Copy, once a call, what products, and the row of the result, are made of and does not lie in rows."""
-    if not any(_may_copy(node) for node in body.nodes) and all(
-        is_contiguous(body.nodes, value) for value in body.outputs
-    ):
-        return body
     copies: dict[Value, Value] = {}
 
     def change(nodes: Nodes, _: int, node: Node) -> Value | None:
@@ -63,12 +59,6 @@ def _copied(nodes: Nodes, value: Value) -> Value:
     """A copy."""
     all = tuple((0, size, 1) for size in nodes.spec(value).shape)
     return nodes.made(INDEX, (value,), (("index", all),))
-
-
-def _may_copy(node: Node) -> bool:
-    """Whether a node may read copies."""
-    op = node.type.op
-    return op.call is not None or op.name in PRODUCTS or (op is PARAMETER and len(node.type.out.shape) == 2)
 
 
 def parameter_matrix(nodes: Sequence[Node], operand: Operand) -> tuple[ParameterSpec, bool] | None:
