@@ -86,7 +86,6 @@ class Deciding(NamedTuple):
     alpha: float = 0.0  # weight of the ratio in rewards; 0: no ratio is taken
     epsilon: float = 0.0  # the share of decisions that are random
     greedy: bool = False  # take the largest Q
-    sequence: np.ndarray = np.empty(0, np.int32)  # the types a teacher ran, which are followed
     chances: np.ndarray = np.empty(0)  # float64[2 n]: per decision whether it is random, and which is taken
 
 
@@ -103,25 +102,23 @@ def follow(
     """Schedule a graph: (order, offsets, types, number of decisions, whether an unknown type stood in a new state).
 
     A decision is what the table chooses. A new state enters it with the choice of the rule `critical-path`; where the
-    table is full, as that of a machine that is learned, the rule decides. In training decisions follow a teacher, or
-    are random, or take the largest Q.
+    table is full, as that of a machine that is learned, the rule decides. In training decisions may be random, or take
+    the largest Q.
 
     Args:
         to_policy: int32[T], the policy's letter of each of the graph's types; -1 is an unknown type.
         critical: the graph's work ahead; without columns it is looked at from the first state on that needs it.
     """
-    alpha, epsilon, greedy, sequence, chances = how
+    alpha, epsilon, greedy, chances = how
     graph, type_count = GraphColumns(*columns), len(to_policy)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
     blockers = new_blockers(graph, type_count, alpha > 0)
     critical.reach[:] = 0
     raise_reach(critical, frontier, frontier.begin)
     kinds, letters = np.empty(type_count, np.int32), np.empty(type_count, np.int32)
-    decisions, taught, unknown = 0, 0, False
+    decisions, unknown = 0, False
     while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
-        while taught < len(sequence) and frontier.begin[sequence[taught]] == frontier.end[sequence[taught]]:
-            taught += 1  # it ran earlier, without a choice
         position = complete(frontier, kinds, count) if count == 1 or encoding == AHEAD else -1
         decides = position < 0
         if decides:
@@ -143,11 +140,7 @@ def follow(
                 position = table.choice[state]
             if table.size[0] > before:
                 table.choice[state] = position
-            if len(sequence) > 0:
-                position = 0
-                while kinds[position] != sequence[taught]:
-                    position += 1
-            elif epsilon > 0 and chances[2 * decisions] < epsilon:
+            if epsilon > 0 and chances[2 * decisions] < epsilon:
                 position = int(chances[2 * decisions + 1] * count)
             elif greedy and state >= 0:
                 position = int(np.argmax(table.q[table.start[state] : table.start[state + 1]]))
@@ -155,7 +148,6 @@ def follow(
             trajectory.rewards[decisions] = 0.0
             decisions += 1
         kind = kinds[position]
-        taught += taught < len(sequence) and sequence[taught] == kind
         if alpha > 0:
             ratio = 1.0  # of a type that is ready alone
             if decides:

@@ -1,4 +1,4 @@
-"""Learning an FSM: tabular Q-learning with teachers (section 2.3)."""
+"""Learning an FSM: tabular Q-learning, and refinement (section 2.3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ COMPETING = ("sort", "ahead")  # encodings; a schedule by the first costs least
 ENCODING_NAMES = (*ENCODINGS, "auto")
 KNOWN = ", ".join(ENCODING_NAMES)
 CHEAP = 0.99  # a cheap schedule is worth so many batches of a dear one
-HOPELESS = 1.05  # times the batches of the best rule, after all teachers: an encoding that does not compete any more
 
 WORK_PER_SECOND = 100_000_000  # as Trainer.work counts
 MOST_STEPS = 2**31 - 1  # which compiled loops add to numbers of decisions
@@ -41,11 +40,11 @@ def learn(
 
     Tabular Q-learning over the frontier states of Algorithm 1, an episode being the schedule of one graph. The reward
     of a batch is equation (1), -1 + alpha * |READY| / |TOTAL|, see `frontier`. (The paper prints the inverse ratio; its
-    text and Lemma 1 need this.) Three steps, each of which stops as soon as every graph reaches its lower bound:
+    text and Lemma 1 need this.) A table begins with what the rule `critical-path` chooses. Then come two steps, each of
+    which stops as soon as every graph reaches its lower bound:
 
-    1. Teachers: rules show their schedules, and a table takes, in each state, what its teacher ran most often there.
-    2. Q-learning with n-step returns for an eighth of the episodes, checked every 50.
-    3. What the best table so far chooses is changed, in many states at once and then in fewer, keeping what saves
+    1. Q-learning with n-step returns for an eighth of the episodes, checked every 50.
+    2. What the best table so far chooses is changed, in many states at once and then in fewer, keeping what saves
        batches.
 
     The result never runs more batches on `graphs`, in sum, than the best run-time heuristic: where none of the tables
@@ -94,9 +93,6 @@ def learn(
     ) as bar:  # fmt: skip
         for name, trainer in zip(names, trainers, strict=True):
             trainer.bar = bar
-            trainer.follow_teachers()
-            if name != names[-1] and trainer.best.cost > HOPELESS * trainer.most:
-                continue
             trainer.explore(episodes, how)
             trainer.refine(episodes)
             found[name] = trainer.policy(name, seed, how, started, certain=encoding in ("auto", "ahead"))

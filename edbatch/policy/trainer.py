@@ -1,4 +1,4 @@
-"""The steps of learning: teachers, Q-learning, refinement; see `qlearning.learn`."""
+"""The steps of learning: Q-learning and refinement; see `qlearning.learn`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from edbatch.policy.state_table import StateTable, new_table
 from edbatch.policy.typed_graph import Columns, GraphColumns, TypedGraph, lower_bound
 
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
-TEACHERS = RUN_TIME_RULES[:3]  # which run all that is ready of a type
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
@@ -88,10 +87,10 @@ class Trainer:
             self.arenas.append(Arena(graph.columns(), critical, np.array(letters, np.int32), room, work))
         self.work = 1 + sum(arena.work for arena in self.arenas) / len(graphs)
         self.bounds = [lower_bound(graph) for graph in graphs]
-        self.shown = {rule: [Heuristic(rule).schedule(graph) for graph in graphs] for rule in RUN_TIME_RULES}
-        self.taught = {rule: list(map(len, schedules)) for rule, schedules in self.shown.items()}
-        self.rule = min(RUN_TIME_RULES, key=lambda rule: sum(self.taught[rule]))  # of fewest batches
-        self.most = sum(self.taught[self.rule])
+        by_rule = {rule: [len(Heuristic(rule).schedule(graph)) for graph in graphs] for rule in RUN_TIME_RULES}
+        self.rule = min(RUN_TIME_RULES, key=lambda rule: sum(by_rule[rule]))  # of fewest batches
+        self.by_rule = by_rule[self.rule]
+        self.most = sum(self.by_rule)
         self.candidates = [self.check(new_table(64, 512))]  # in each state what the rule says at its first visit
 
     @property
@@ -133,20 +132,6 @@ class Trainer:
     def may_spend(self, more: float, episodes: int) -> bool:
         """Whether so many more leave it at no more than `episodes`."""
         return int(self.spent + more) <= episodes
-
-    def follow_teachers(self) -> None:
-        """One table per rule, by majority vote over its decisions in each state."""
-        for rule in TEACHERS:
-            if self.optimal:
-                return
-            table, votes = new_table(64, 512), Counter[tuple[int, int]]()
-            for arena, schedule in zip(self.arenas, self.shown[rule], strict=True):
-                table, decisions, _ = self.run(arena, table, sequence=schedule.types)
-                states, positions, _ = (column[:decisions].tolist() for column in arena.trajectory)
-                votes.update(zip(states, positions, strict=True))
-            for (state, position), _ in sorted(votes.items(), key=lambda vote: (vote[1], vote[0])):
-                table.choice[state] = position  # the most frequent comes last
-            self.candidates.append(self.check(table))
 
     def explore(self, episodes: int, how: Exploration) -> None:
         """Q-learning proper, for an eighth of the episodes."""
@@ -195,11 +180,9 @@ class Trainer:
         rule, best, most = self.rule, self.best, self.most
         if certain and not self.optimal:
             most = int(CERTAIN * most)
-        batches = best.batches if best.cost <= most else self.taught[rule]
+        batches = best.batches if best.cost <= most else self.by_rule
         seconds = round(working_time() - started, 3)
-        training = Training(
-            len(self.graphs), int(self.spent), seconds, seed, batches, self.bounds, rule, self.taught[rule]
-        )
+        training = Training(len(self.graphs), int(self.spent), seconds, seed, batches, self.bounds, rule, self.by_rule)
         if best.cost > most:
             return Heuristic(rule, training)
         table = best.table

@@ -8,7 +8,7 @@ from edbatch.policy import FSM, Heuristic, TypedGraph, learn, lower_bound
 from edbatch.policy.encodings import PHASE, SORT
 from edbatch.policy.heuristics import RUN_TIME_RULES
 from edbatch.policy.loops import learn_from
-from edbatch.policy.state_table import new_table
+from edbatch.policy.state_table import insert, new_table
 from edbatch.policy.trainer import Trainer
 
 
@@ -72,7 +72,9 @@ def test_returns_bootstrap_from_the_state_n_steps_on():
     graph = TypedGraph.from_lists(["x", "y"] * 4, [[], [], [0], [1], [2], [3], [4], [5]])
     trainer, table = Trainer([graph], PHASE, 0), new_table(64, 256)
     (arena,) = trainer.arenas
-    _, decisions, _ = trainer.run(arena, table, alpha=0.5, sequence=np.int32([0, 1] * 4))
+    for done in range(7):
+        table.choice[insert(table, np.int32([0, 1]), 2, done * 10 // 8)] = done % 2
+    _, decisions, _ = trainer.run(arena, table, alpha=0.5)
     states, positions, rewards = (column[:decisions].copy() for column in arena.trajectory)
     assert len(set(states.tolist())) == decisions  # every phase is a state of its own
     third = slice(table.start[states[2]], table.start[states[2] + 1])
