@@ -184,7 +184,6 @@ def learn_from(
     """
     states, positions, rewards = trajectory
     for now in range(decisions - 1, -1, -1):
-        table.visits[states[now]] += 1
         ahead = min(now + steps, decisions)
         target = 0.0
         if ahead < decisions:

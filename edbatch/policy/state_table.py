@@ -19,34 +19,31 @@ class StateTable(NamedTuple):
     choice: np.ndarray  # int32[capacity]: position of the chosen type in the state's letters
     letters: np.ndarray  # int32[letter capacity]
     q: np.ndarray  # float64[letter capacity]
-    visits: np.ndarray  # int64[capacity]: how often training met the state
     size: np.ndarray  # int64[1]: states in use
 
-    def copied(self, room: int = 1, least_visits: int = 0) -> "StateTable":
-        """A copy with so many times the room, or just enough (0), of the states that training met at least so often."""
+    def copied(self, room: int = 1) -> "StateTable":
+        """A copy with so many times the room, or just enough (0)."""
         size = int(self.size[0])
         states, letters = max(room * len(self.mark), size), max(room * len(self.letters), int(self.start[size]))
-        return copy_states(self, new_table(states, letters), least_visits)
+        return copy_states(self, new_table(states, letters))
 
 
 def new_table(states: int, letters: int) -> StateTable:
     """An empty table with room for so many states and letters."""
     slots = 1 << (2 * max(states, 4) - 1).bit_length()
     start, mark, choice = (np.zeros(size, np.int32) for size in (states + 1, states, states))
-    rows, q, visits = np.zeros(letters, np.int32), np.zeros(letters), np.zeros(states, np.int64)
-    return StateTable(np.full(slots, -1, np.int32), start, mark, choice, rows, q, visits, np.zeros(1, np.int64))
+    rows, q, size = np.zeros(letters, np.int32), np.zeros(letters), np.zeros(1, np.int64)
+    return StateTable(np.full(slots, -1, np.int32), start, mark, choice, rows, q, size)
 
 
 @compiled(small=True)
-def copy_states(table: StateTable, into: StateTable, least_visits: int) -> StateTable:
-    """Add the states of `table` that were met so often to `into`, an empty table with room for them."""
+def copy_states(table: StateTable, into: StateTable) -> StateTable:
+    """Add the states of `table` to `into`, an empty table with room for them."""
     for state in range(table.size[0]):
-        if table.visits[state] >= least_visits:
-            first, last = table.start[state], table.start[state + 1]
-            copy = insert(into, table.letters[first:last], last - first, table.mark[state])
-            into.choice[copy] = table.choice[state]
-            into.visits[copy] = table.visits[state]
-            into.q[into.start[copy] : into.start[copy + 1]] = table.q[first:last]
+        first, last = table.start[state], table.start[state + 1]
+        insert(into, table.letters[first:last], last - first, table.mark[state])
+        into.choice[state] = table.choice[state]
+        into.q[first:last] = table.q[first:last]
     return into
 
 

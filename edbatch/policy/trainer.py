@@ -25,7 +25,6 @@ from edbatch.policy.typed_graph import Columns, GraphColumns, TypedGraph, lower_
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
-LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
 LEVELS = ("types", "pairs", "one")  # of changes of a table, coarse to fine: what helps in many states fits others, too
 MOST_PAIRED = 16  # types that are ready: their pairs are more than can be tried
 CERTAIN = 0.95  # times the rule's batches: what saves less of irregular graphs saves nothing of others like them
@@ -63,7 +62,6 @@ class Arena(NamedTuple):
     critical: Critical
     to_policy: np.ndarray  # int32[T]: the policy's letter of each of the graph's types
     trajectory: Trajectory
-    work: int  # what an episode costs: nodes, edges, and the work ahead
 
 
 class Trainer:
@@ -75,17 +73,17 @@ class Trainer:
         self.graphs = graphs
         self.encoding = encoding
         self.random = np.random.default_rng(seed)
-        self.spent = 0.0  # schedules, in mini-batches as large as the graphs
+        self.spent = 0  # episodes
+        self.work = 1  # of one, about: nodes, edges, and the work ahead
         self.types = tuple(dict.fromkeys(name for graph in graphs for name in graph.names))
         letter = {name: number for number, name in enumerate(self.types)}
         self.arenas = []
         for graph in graphs:
             columns, letters = GraphColumns(*graph.columns()), [letter[name] for name in graph.names]
             critical = new_critical(columns, new_frontier(columns, len(letters)))
-            work = len(graph) + len(graph.operands) + critical.depths.size
+            self.work += (len(graph) + len(graph.operands) + critical.depths.size) // len(graphs)
             room = new_trajectory(len(graph))
-            self.arenas.append(Arena(graph.columns(), critical, np.array(letters, np.int32), room, work))
-        self.work = 1 + sum(arena.work for arena in self.arenas) / len(graphs)
+            self.arenas.append(Arena(graph.columns(), critical, np.array(letters, np.int32), room))
         self.bounds = [lower_bound(graph) for graph in graphs]
         by_rule = {rule: [len(Heuristic(rule).schedule(graph)) for graph in graphs] for rule in RUN_TIME_RULES}
         self.rule = min(RUN_TIME_RULES, key=lambda rule: sum(by_rule[rule]))  # of fewest batches
@@ -123,45 +121,39 @@ class Trainer:
             met.update(arena.trajectory.states[:decisions].tolist())
         return Candidate(table, batches, met)
 
-    def count(self, episodes: float) -> None:
-        """Note that so many were run, of mini-batches as large as the graphs."""
-        before = int(self.spent)
+    def count(self, episodes: int) -> None:
+        """Note that so many were run."""
         self.spent += episodes
-        self.bar.update(int(self.spent) - before)
-
-    def may_spend(self, more: float, episodes: int) -> bool:
-        """Whether so many more leave it at no more than `episodes`."""
-        return int(self.spent + more) <= episodes
+        self.bar.update(episodes)
 
     def explore(self, episodes: int, how: Exploration) -> None:
         """Q-learning proper, for an eighth of the episodes."""
         table, number, share = new_table(64, 512), 0, episodes // 8
         while self.spent < share and not self.optimal:
             arena = self.arenas[number % len(self.arenas)]
-            if not self.may_spend(arena.work / self.work, episodes):
-                return
             chance = max(LEAST_EPSILON, how.epsilon * (1 - self.spent / share))
             table, decisions, _ = self.run(arena, table, alpha=how.alpha, epsilon=chance, greedy=True)
             learn_from(arena.trajectory, table, decisions, how.rate, how.discount, how.steps)
-            self.count(arena.work / self.work)
+            self.count(1)
             number += 1
             if number % CHECK_EVERY == 0:
-                known = table.copied(least_visits=LEAST_VISITS)
+                known = table.copied()
                 take_best(known)
                 self.candidates.append(self.check(known))
 
     def refine(self, episodes: int) -> None:
         """Change what the best table chooses in many states at once, then in fewer, until nothing helps."""
         now, before = self.check(self.best.table.copied()), self.best.cost + 1
+        most = episodes - len(self.arenas)  # so many may be spent before another check
         while now.cost < before and not self.optimal:
             before = now.cost
             for level in LEVELS:
-                if not self.may_spend(len(self.arenas), episodes):
+                if self.spent > most:
                     return
                 for states, positions in changes(now.table, self.encoding, level, now.met):
                     choice = now.table.choice
                     kept = choice[states]
-                    if not self.may_spend(len(self.arenas), episodes) or (kept == positions).all():
+                    if self.spent > most or (kept == positions).all():
                         continue
                     choice[states] = positions
                     self.count(len(self.arenas))
@@ -182,7 +174,7 @@ class Trainer:
             most = int(CERTAIN * most)
         batches = best.batches if best.cost <= most else self.by_rule
         seconds = round(working_time() - started, 3)
-        training = Training(len(self.graphs), int(self.spent), seconds, seed, batches, self.bounds, rule, self.by_rule)
+        training = Training(len(self.graphs), self.spent, seconds, seed, batches, self.bounds, rule, self.by_rule)
         if best.cost > most:
             return Heuristic(rule, training)
         table = best.table

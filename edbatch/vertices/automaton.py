@@ -23,11 +23,6 @@ class Classes(NamedTuple):
     of_vertices: np.ndarray
     counts: list[int]
 
-    @property
-    def are_seen(self) -> bool:
-        """Whether a function looks at parts of what may be a part of something else."""
-        return any(one.looks for one in self.recordings) and any(one.is_viewed for one in self.recordings)
-
     def used(self) -> Classes:
         """The same without recordings that no vertex takes."""
         numbers = np.flatnonzero(self.counts)
@@ -40,9 +35,14 @@ class Classes(NamedTuple):
 
 
 class Automaton:
-    """A vertex begins in the state of its kind, and goes on with the form of what each child scatters."""
+    """A vertex begins in the state of its kind, and goes on with the form of what each child scatters.
 
-    def __init__(self, starts: int) -> None:
+    Args:
+        views: whether what is seen through other views has other forms.
+    """
+
+    def __init__(self, starts: int, views: bool = False) -> None:
+        self.views = views
         self.recordings: list[VertexRecording] = []
         self._forms: dict[Form, int] = {}
         self._next_state: dict[tuple[int, int], int] = {}  # by state and form

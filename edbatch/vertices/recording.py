@@ -29,8 +29,7 @@ class VertexRecording(NamedTuple):
         arguments: a child and which of its results, an input, an index, or a constant.
         constants: what makes each in a graph, and of what.
         given: "scatter" and "push", what it gives, if it does.
-        looks: whether it looks at something through a view of its own that may be seen through another.
-        is_viewed: whether something that it scatters, or looks at, is, or may be, seen through a view already.
+        looks: whether it looks at a part of something of which it is not told through which view that is seen.
         rows: of arrays that mean something else for as many vertices.
         placed: see `placed_from`.
     """
@@ -41,7 +40,6 @@ class VertexRecording(NamedTuple):
     constants: list[Any]
     given: dict[str, Form]
     looks: bool
-    is_viewed: bool
     rows: frozenset[int]
     placed: dict[int, Block]
 
@@ -74,8 +72,7 @@ class _Writer(BlockWriter):
     def __init__(self, graph: VertexGraph) -> None:
         super().__init__(graph.sources)
         self.graph = graph
-        self.looks = self.looks_at_input = False
-
+        self.looks = False
         graph.flush_arrays()
         nodes = list(nodes_of(graph.types, graph.operands, graph.integers))
         for node, (type, _, given) in enumerate(nodes):  # inputs have one value for all vertices
@@ -95,26 +92,19 @@ class _Writer(BlockWriter):
         node = id & NODE_MASK
         source = self.graph.sources[node]
         more = id - node - ((source.view or 0) << NODE_BITS)
-        if more and source.view is None:
-            self.looks = True
-            self.looks_at_input = self.looks_at_input or isinstance(source.of, Input)
+        self.looks |= more > 0 and source.view is None
         return source.id + more, source.of
 
 
 def recording_of(graph: VertexGraph, vertex: Vertex, views: bool) -> VertexRecording:
-    """What a function has recorded; `views`: whether what is scattered through other views has other forms."""
+    """What a function has recorded; `views`: see `Automaton`."""
     writer = _Writer(graph)
     results: list[Pair] = []
     given: dict[str, Form] = {}
-    is_viewed = writer.looks_at_input
     for name, (found, tree) in sorted(vertex._results.items(), reverse=True):  # what is scattered first
-        codes = tuple(x.id >> NODE_BITS for x in found)
-        is_told = views and name == "scatter"
-        given[name] = Form(tree, tuple(x.spec for x in found), codes if is_told else (), len(results))
+        codes = tuple(x.id >> NODE_BITS for x in found) if views and name == "scatter" else ()
+        given[name] = Form(tree, tuple(x.spec for x in found), codes, len(results))
         results += [writer.operand(x.id) for x in found]
-        sources = [graph.sources.get(x.id & NODE_MASK) for x in found]
-        open = any(x is not None and isinstance(x.of, Input) and x.view is None for x in sources)
-        is_viewed = is_viewed or (name == "scatter" and (open or any(codes)))
     block = writer.block(results, (), graph.drawn, graph.types.lines if isinstance(graph.types, LinedTypes) else [])
-    of_graph = writer.arguments, graph.made, given, writer.looks, is_viewed, frozenset(graph.refusable)
+    of_graph = writer.arguments, graph.made, given, writer.looks, frozenset(graph.refusable)
     return VertexRecording(vertex.kind, block, *of_graph, {})

@@ -29,8 +29,8 @@ class _NotKept(Exception):
 class Run(NamedTuple):
     """Records all vertices of one call; `inputs`: by kind, what they pull.
 
-    What is scattered has one form if its shapes are the same; only where a function looks at parts of what it gathered,
-    and that may be a part of something else, are the views that it is seen through told apart as well.
+    What is scattered has one form if its shapes are the same; only where a function looks at parts of what it gathered
+    are the views that it is seen through told apart as well.
     """
 
     functions: tuple[Callable[..., Any], ...]
@@ -50,51 +50,49 @@ class Run(NamedTuple):
         found = None
         if state is not None:
             try:
-                found = self._as_kept(state)
+                found = self._classes(state)
             except _NotKept:
                 stores.forget(state, for_good=True)
             except BaseException:
                 stores.forget(state, for_good=False)
                 raise
         if found is None:
-            found = self._anew()
+            found = self._classes(None)
         return found.recordings, found.of_vertices, self._written(found)
 
-    def _as_kept(self, state: VertexState) -> Classes:
-        """Classify vertices by what is kept, or raise `_NotKept` where something else is right of these."""
+    def _classes(self, state: VertexState | None) -> Classes:
+        """Classify vertices, and record what is not kept in a state; `_NotKept` if that is right of these alone."""
+        starts, start = list(enumerate(self.inputs)), self.graph._kinds
+        automaton = Automaton(len(starts)) if state is None else state.automaton
 
-        def record(vertex: int, kind: int, forms: list[Form]) -> VertexRecording:
-            graph, made = self._recorded(vertex, kind, self.inputs[kind], forms)
-            again = self._recorded(vertex, kind, self.inputs[kind], forms)[1]
-            if not graph.is_kept or not made.is_like(again):  # random numbers, say
-                raise _NotKept
-            state.guards |= graph.held
+        def record(vertex: int, at: int, forms: list[Form]) -> VertexRecording:
+            graph, made = self._recorded(vertex, *starts[at], forms, automaton.views)
+            if state is not None:
+                again = self._recorded(vertex, *starts[at], forms, automaton.views)[1]
+                if not graph.is_kept or not made.is_like(again):  # random numbers, say
+                    raise _NotKept
+                state.guards |= graph.held
             return made
 
-        found = state.automaton.classify(self.graph, self.graph._kinds, record)
-        counts = self.graph._ranked(len(self.functions))[0]
-        if found.are_seen or any(int(counts[one.kind]) in one.rows for one in found.recordings):
-            raise _NotKept
-        if self.base.keeps:
-            state.note(self.base)
-        return found
-
-    def _anew(self) -> Classes:
-        """The same, with everything recorded."""
-        starts, start, views = list(enumerate(self.inputs)), self.graph._kinds, False
-
-        def record(vertex: int, start: int, forms: list[Form]) -> VertexRecording:
-            return self._recorded(vertex, *starts[start], forms, views)[1]
-
-        found = Automaton(len(starts)).classify(self.graph, start, record)
-        if found.are_seen:
+        found = automaton.classify(self.graph, start, record)
+        if not automaton.views and any(one.looks for one in found.recordings):
             start, starts = seen_alike(start, self.ranks, self.inputs)
-            views = True
-            found = Automaton(len(starts)).classify(self.graph, start, record)
+            automaton = Automaton(len(starts), views=True)
+            if state is not None:
+                if len(starts) > len(self.inputs):  # of one kind, some are seen through other views
+                    raise _NotKept
+                state.automaton = automaton
+            found = automaton.classify(self.graph, start, record)
+        if state is not None:
+            counts = self.graph._ranked(len(self.functions))[0]
+            if any(int(counts[one.kind]) in one.rows for one in found.recordings):
+                raise _NotKept
+            if self.base.keeps:
+                state.note(self.base)
         return found
 
     def _recorded(
-        self, number: int, kind: int, inputs: Any, forms: list[Form], views: bool = False
+        self, number: int, kind: int, inputs: Any, forms: list[Form], views: bool
     ) -> tuple[VertexGraph, VertexRecording]:
         """What vertices like this one record."""
         graph = VertexGraph(self.base, self.names[kind], int(self.graph._ranked(len(self.functions))[0][kind]))

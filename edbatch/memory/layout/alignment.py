@@ -7,7 +7,6 @@ contradiction between node orders cannot be resolved by other choices. So None m
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from typing import NamedTuple
@@ -90,22 +89,13 @@ class Alignment:
         return met, left
 
     def conflict(self, demands: Sequence[Demand], last: int) -> list[int]:
-        """A minimal part of demands that leaves one of them, which does not fit the others, no way: their numbers.
-
-        The last demand that must join for the rest to fail takes part; so does the last one that must join that one...
-        """
-        known, rest = [last], [number for number in range(len(demands)) if number != last]
-        met = self.extended([demands[last]])
-        while met is not None:
-            size = met._fitting([demands[number] for number in rest])
-            known.append(rest[size])
-            met = met.extended([demands[rest[size]]])
-            rest = rest[:size]
-        return sorted(known[1:])
-
-    def _fitting(self, demands: Sequence[Demand]) -> int:
-        """How many of the first of these, which do not fit together, do."""
-        return bisect(range(1, len(demands)), False, key=lambda n: self.extended(demands[:n]) is None)
+        """A minimal part of demands that leaves one of them, which does not fit the others, no way: their numbers."""
+        guilty = [number for number in range(len(demands)) if number != last]
+        for number in reversed(guilty):
+            others = [one for one in guilty if one != number]
+            if self.extended([demands[one] for one in (*others, last)]) is None:
+                guilty = others
+        return guilty
 
     def order(self) -> list[int]:
         """`GetLeafOrder`: an order that meets all demands; smaller variables first where nothing else decides."""
