@@ -26,7 +26,6 @@ Transitions = dict[tuple[int, int], int]
 END = -1  # in transitions, the state after the last decision
 NAMED = 5  # types in a warning
 LONGEST = 12  # letters of type names; where some are longer, tables and pictures number them
-MOST = 60  # states in which one finds one's way: those that training was in most often
 LINE = 36  # characters of a state's text; a longer one is broken
 ARROW, ROOM = 12, 480  # characters: between boxes, and side by side in all, as where states are a chain; 40 inches
 EXPLAINED = "A box: the types that are ready, and which of them runs. An arrow: how often it was taken in training."
@@ -204,7 +203,7 @@ def diagram_of(fsm: FSM) -> Diagram:
     short, rows = fsm.short_names(), fsm.rows()
     texts = [f"{fill(str(row['state']), LINE)}\nrun {row['choice']}" for row in fsm.table(short)]
     del visits[-1]
-    often = [state for state, _ in visits.most_common(MOST)]
+    often = [state for state, _ in visits.most_common()]  # as far as there is room
     room = accumulate(ARROW + max(map(len, texts[state].splitlines())) for state in often)
     drawn = [state for state, taken in zip(often, room, strict=True) if taken <= ROOM]
     sizes = f"{len(rows):,} state{'s' * (len(rows) != 1)} over {len(fsm.types):,} type{'s' * (len(fsm.types) != 1)}"

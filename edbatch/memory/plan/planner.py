@@ -123,13 +123,6 @@ def _find_accesses(
             found["distance"], found["segments"] = 0, 0
             operand_id = args[span(starts, counts, head, slot, singles, lists)[0]]
             shown = _window(operand_id, nodes, types)
-            if slot and _same_nodes(of_batch, slot, nodes, types):
-                # Several outputs of the same nodes (h and c of a child): one list of rows serves both.
-                before = operands[operand - 2]
-                if before["access"] != GATHER_MANY and _one_window(of_batch, slot, shown, nodes, types):
-                    operands[operand - 1] = before
-                    found["window"] = shown
-                    continue
             # Operands of one type and one view are seen through one window, which is all that has to be looked at in
             # most batches.
             begin = used
@@ -172,21 +165,6 @@ def _find_accesses(
 def _window(operand_id: int, nodes: NodeColumns, types: TypeColumns) -> Any:
     code = operand_id >> 32
     return types.view_windows[code] if code else types.windows[nodes.types[operand_id & 0xFFFFFFFF]]
-
-
-@compiled(small=True, inline="always")
-def _same_nodes(of_batch: np.ndarray, slot: int, nodes: NodeColumns, types: TypeColumns) -> bool:
-    """Whether an operand of a batch shows the same nodes as the one before it, each in its own way."""
-    starts, counts, args = nodes.starts, nodes.counts, nodes.args
-    singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
-    if lists and slot == singles:  # a list after what is single
-        return False
-    for node in of_batch:
-        begin, end = span(starts, counts, node, slot, singles, lists)
-        for at in range(begin, end):
-            if args[at - (end - begin)] & 0xFFFFFFFF != args[at] & 0xFFFFFFFF:
-                return False
-    return True
 
 
 @compiled(small=True, inline="always")
