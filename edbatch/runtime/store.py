@@ -58,13 +58,12 @@ class Store:
         self.arenas.clear()
         self.nodes.clear()
         self.plan.clear()
-        self.scratch.shrink()
-        self.gradients.shrink()
 
     @property
     def bytes(self) -> int:
         """Of all records and values, with their room."""
-        return self.nodes.bytes + self.plan.bytes + self.arenas.room + self.back.bytes
+        of_device = self.arenas.room + self.gradients.room + self.scratch.bytes
+        return self.nodes.bytes + self.plan.bytes + self.back.bytes + of_device
 
 
 class Stores:

@@ -171,7 +171,7 @@ class GradientRows:
         """Per arena, of which there are n, whether it is one of gradients that has rows; none: that is of none."""
         found = np.zeros(n if self._claims else 0, np.bool_)
         for placed, _ in self._claims:
-            found[[arena for arena in placed.begins if self._windows.of_gradients[arena]]] = True
+            found[placed.arenas[placed.arenas % 2 == GRADIENT]] = True
         return found
 
     def flat(self, arena: int, first: int, n: int) -> Any:
@@ -194,11 +194,16 @@ class GradientRows:
         if found is None:
             seen = self._windows.windows[window]
             rows = self._arenas.used.item(seen.arena)
-            if not rows and self._windows.of_gradients[seen.arena]:
+            if not rows and seen.arena % 2 == GRADIENT:
                 rows = self._arenas.used.item(seen.arena - GRADIENT)
             flat = self.flat(seen.arena, 0, rows)
             found = self._arrays[window] = seen.view(flat.reshape(rows, *self._windows.layouts[seen.arena][0]))
         return found
+
+    @property
+    def room(self) -> int:
+        """Bytes of memory that stays."""
+        return self._kept.bytes
 
     @property
     def bytes(self) -> int:
@@ -218,10 +223,6 @@ class GradientRows:
         while len(self._claims) > 1:
             self._pool.release(self._claims.pop()[1])
         self._claims.clear()
-
-    def shrink(self) -> None:
-        """Let others have the memory if it is large."""
-        self._kept.shrink()
 
     def give_back(self) -> None:
         """Have none, and let others have the memory."""

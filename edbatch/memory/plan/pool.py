@@ -76,9 +76,6 @@ class BufferPool:
         return sum(size * dtype.itemsize * len(free) for (size, dtype), free in list(self._free.items()))
 
 
-MOST_OF_BUFFER = 1 << 22  # bytes of one that is kept; more goes back to the pool as soon as it can
-
-
 class KeptBuffer:
     """A buffer that stays where it is used: to take one from a pool, and give it back, costs as much as a small loop.
 
@@ -106,10 +103,10 @@ class KeptBuffer:
             array, self._array = self._array, None
             self._pool.release(array)
 
-    def shrink(self) -> None:
-        """Let others have it if it is large."""
-        if self._array is not None and self._array.nbytes > MOST_OF_BUFFER:
-            self.give_back()
+    @property
+    def bytes(self) -> int:
+        """Of the buffer."""
+        return 0 if self._array is None else self._array.nbytes
 
 
 _pools: dict[Any, BufferPool] = {}

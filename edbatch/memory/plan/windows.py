@@ -12,7 +12,7 @@ import numpy as np
 from edbatch.base.records import joined, records
 from edbatch.memory.plan.addresses import COLUMNS, Columns
 
-GRADIENT = 1  # from the number of an arena, or a window, of values to that of their gradients
+GRADIENT = 1  # from the number of an arena, or a window, of values to that of their gradients; arenas of these are odd
 
 
 class Window(NamedTuple):
@@ -51,19 +51,19 @@ class Windows:
     """Arena layouts (a shape and dtype each) and the windows on them, numbered.
 
     The arena after one of values is that of their gradients, and the window after one of values shows the same of these
-    (`GRADIENT`). What a type computes for itself, as the rows of a derivative, has an arena of its own.
+    (`GRADIENT`). What a type computes for itself, as the rows of a derivative, has an arena of its own, before one that
+    nobody uses.
 
     It holds no memory: graphs of one model share it, each with `Arenas` of its own.
 
     Attributes:
-        layouts: of the arenas; of_gradients: whether they are of gradients.
+        layouts: of the arenas.
         windows: all of them.
         scattered: those of values whose rows have entries that do not lie side by side.
     """
 
     def __init__(self) -> None:
         self.layouts: list[tuple[tuple[int, ...], np.dtype]] = []
-        self.of_gradients: list[bool] = []
         self.windows: list[Window] = []
         self.scattered: list[Window] = []
         self._plain: dict[tuple[tuple[int, ...], np.dtype], int] = {}
@@ -84,7 +84,7 @@ class Windows:
             for seen in self.windows[known:]:
                 size, number = self.layouts[seen.arena][1].itemsize, -1
                 if not seen.contiguous:
-                    if self.of_gradients[seen.arena]:  # as the window before, which shows the values
+                    if seen.arena % 2 == GRADIENT:  # as the window before, which shows the values
                         number = len(self.scattered) - 1
                     else:
                         number = len(self.scattered)
@@ -101,7 +101,6 @@ class Windows:
             if not isinstance(dtype, np.dtype):
                 raise TypeError(f"arena of {dtype!r}: expected a dtype")
             self.layouts += [(shape, dtype)] * 2
-            self.of_gradients += [False] * (len(self.layouts) - 1 - len(self.of_gradients)) + [True]
             strides = tuple([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
             found = self._add(Window(len(self.layouts) - 2, lambda array: array, 0, shape, strides, True))
             # Known from here on: what an interrupt leaves before is a layout that nobody uses.
@@ -120,9 +119,8 @@ class Windows:
 
     def own(self, width: int, dtype: np.dtype) -> int:
         """Number of the window that shows a new arena, whose rows have so many entries."""
-        self.layouts.append(((width,), dtype))
-        self.of_gradients += [False] * (len(self.layouts) - len(self.of_gradients))
-        self.windows.append(Window(len(self.layouts) - 1, lambda array: array, 0, (width,), (1,), True))
+        self.layouts += [((width,), dtype)] * 2
+        self.windows.append(Window(len(self.layouts) - 2, lambda array: array, 0, (width,), (1,), True))
         return len(self.windows) - 1
 
     def part(self, window: int, column: int, width: int) -> int:

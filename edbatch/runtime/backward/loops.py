@@ -96,7 +96,7 @@ def plan_back(
     for at in range(out.used[0]["operands"]):
         window = out.operands[at]["window"]
         arena = shown.windows[window]["arena"] if window >= 0 else 0
-        if shown.of_gradients[arena]:
+        if arena % 2 == GRADIENT:
             rows[arena] = arenas[arena - GRADIENT]["used"]
     return True
 

@@ -124,17 +124,13 @@ def plan_backward(
     active = np.unique(parts["batch"][np.isin(parts["set"], parameters)])
     batches = [batch[:3] for batch in graph.plan.batches[stretch.begin.batches :][active].tolist()]
     itemsize = windows.layouts[at_roots.item(0)][1].itemsize
-    placed = place_rows(
-        rows, store.gradients.there(len(rows)), windows.of_gradients, graph.arenas.words[:, 1], itemsize
-    )
+    placed = place_rows(rows, store.gradients.there(len(rows)), graph.arenas.words[:, 1], itemsize)
     counted, flows = (plan, counts.batches, counts.integers), (flow.requires, flow.sets)
     reads = frozenset[ParameterSpec]().union(*(rule.how.reads for rule in rules if rule.how is not None))
     return BackwardPlan(stretch, rules, reads, *counted, ready, placed, left, batches, *flows, places), held
 
 
-def place_rows(
-    rows: np.ndarray, there: np.ndarray, of_gradients: list[bool], strides: np.ndarray, itemsize: int
-) -> PlacedRows:
+def place_rows(rows: np.ndarray, there: np.ndarray, strides: np.ndarray, itemsize: int) -> PlacedRows:
     """Place the rows of arenas side by side, those of gradients first.
 
     Args:
@@ -144,9 +140,9 @@ def place_rows(
     if len(there):
         rows = np.where(there, 0, rows)
     present = rows.nonzero()[0].tolist()
-    chosen = [at for at in present if of_gradients[at]]
+    chosen = [at for at in present if at % 2 == GRADIENT]
     zeros = len(chosen)
-    chosen += [at for at in present if not of_gradients[at]]
+    chosen += [at for at in present if at % 2 != GRADIENT]
     counts, bytes_of = rows[chosen], strides[chosen]
     sizes = -(counts * (bytes_of // itemsize) // -LINE) * LINE
     ends = np.append(0, sizes.cumsum())

@@ -76,22 +76,20 @@ class RuleTables(NamedTuple):
 
 
 class WindowTables(NamedTuple):
-    """Windows and arenas.
+    """Windows.
 
     Attributes:
         windows: of records `Columns`.
         stopped: per window of values, whether no gradient flows to what is read through it. A batch reads some of its
             operands stopped and others not: each that differs is seen through a window of its own.
-        of_gradients: per arena, whether it is of gradients of values.
     """
 
     windows: np.ndarray
     stopped: np.ndarray
-    of_gradients: np.ndarray
 
 
 rules_in = reader(RuleTables, RULE, SLOT)
-windows_in = reader(WindowTables, COLUMNS, BOOL, BOOL)
+windows_in = reader(WindowTables, COLUMNS, BOOL)
 
 
 class GradientRule(NamedTuple):
@@ -146,8 +144,7 @@ class GradientRules:
             stopping = view_stops[: len(of_views)] & (of_views[: len(view_stops)] >= 0)
             stopped = np.zeros(len(columns), np.bool_)
             stopped[of_views[: len(stopping)][stopping]] = True
-            of_gradients = np.array(self._table.windows.of_gradients, np.bool_)
-            known = self._windows = ArrayTable(WindowTables(columns, stopped, of_gradients))
+            known = self._windows = ArrayTable(WindowTables(columns, stopped))
         return known.entries
 
     def choose(self, flow: FlowColumns, saved: Mapping[int, Saved]) -> list[GradientRule]:
