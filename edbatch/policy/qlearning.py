@@ -20,7 +20,6 @@ from edbatch.policy.typed_graph import TypedGraph, require_typed_graph
 COMPETING = ("sort", "ahead")  # encodings; a schedule by the first costs least
 ENCODING_NAMES = (*ENCODINGS, "auto")
 KNOWN = ", ".join(ENCODING_NAMES)
-CHEAP = 0.99  # a cheap schedule is worth so many batches of a dear one
 
 WORK_PER_SECOND = 100_000_000  # as Trainer.work counts
 MOST_STEPS = 2**31 - 1  # which compiled loops add to numbers of decisions
@@ -85,7 +84,7 @@ def learn(
     names = COMPETING if encoding == "auto" else (encoding,)
     trainers = [Trainer(graphs, ENCODINGS[name], seed) for name in names]
     episodes = min(episodes, max(CHECK_EVERY, int(seconds * WORK_PER_SECOND / trainers[0].work)))
-    found: dict[str, FSM | Heuristic] = {}
+    found: list[FSM | Heuristic] = []
     with tqdm(
         total=episodes * len(names), desc="learning to batch", unit="episode",
         disable=None if progress is None else not checked_flag("learn: progress", progress),
@@ -95,11 +94,10 @@ def learn(
             trainer.bar = bar
             trainer.explore(episodes, how)
             trainer.refine(episodes)
-            found[name] = trainer.policy(name, seed, how, started, certain=encoding in ("auto", "ahead"))
+            found.append(trainer.policy(name, seed, how, started, certain=encoding in ("auto", "ahead")))
             if trainer.optimal:
                 break
-    costs = {name: sum(policy.training.batches) for name, policy in found.items() if policy.training}
-    return found[min(costs, key=lambda name: costs[name] * (CHEAP if name == COMPETING[0] else 1))]
+    return min(found, key=lambda policy: sum(policy.training.batches) if policy.training else 0)
 
 
 def _checked_exploration(given: dict[str, Any]) -> Exploration:
