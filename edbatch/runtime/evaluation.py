@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
+from heapq import heappop, heappush
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
+from edbatch.base.records import words_of
 from edbatch.base.stopwatch import Clock
+from edbatch.compiling.array_table import ArrayTable
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import DAMAGED
 from edbatch.graph.foreign_run import ForeignRun
@@ -17,7 +21,11 @@ from edbatch.graph.model.writes import Source, now, running
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
-from edbatch.memory.plan.growing import Used
+from edbatch.kernels.tables import Memory
+from edbatch.memory.plan.addresses import SAVING
+from edbatch.memory.plan.arenas import Arenas, GradientRows
+from edbatch.memory.plan.growing import GrowingPlan, Used
+from edbatch.memory.plan.pool import KeptBuffer
 from edbatch.policy.policy import Policy, get_policy, is_known, schedule_of
 from edbatch.policy.typed_graph import Successors, TypedGraph
 from edbatch.runtime.backward.asked import Asked
@@ -31,20 +39,33 @@ from edbatch.runtime.plan_cache import CachedPlan, plans
 from edbatch.runtime.split import split_nodes
 from edbatch.runtime.type_table import TypeTable
 
+MOST_BYTES = 1 << 26  # of an evaluation that is kept
+MOST_FREE = 4  # that are kept for graphs of one table
+_numbers = itertools.count()
 AT_ONCE = 8  # values from which on those seen through one window are copied at once: to group them takes 25 us
 NOTHING = Used(0, 0, 0, 0, 0, 0)
 
 
-class Evaluation:
-    """What has become of the nodes that a graph recorded.
+def evaluation_of(table: TypeTable) -> Evaluation:
+    """One to begin, of those that no graph has now the oldest.
 
-    Args:
-        integers: of the nodes that are taken over first.
-        known: the plan of a graph of the same structure, which has these nodes; None: there was none.
+    So graphs that come again in the same order, several at a time, find their values where they were, whichever was
+    given back first; a GPU repeats what was recorded only then.
+    """
+    found: Evaluation = heappop(table.free)[1] if table.free else Evaluation(table)
+    return found
+
+
+class Evaluation:
+    """What has become of the nodes that a graph recorded; the next graph of its types goes on with its memory.
 
     Attributes:
         nodes, plan: those that were taken over, of which the first `done` have run; what has run.
         arenas: the values.
+        memory: where they are, as compiled code was told last.
+        saving: where a run that saves values has them, as long as it takes; see `memory.plan.addresses.SavingRows`.
+        back: the plan of the backward pass; gradient_rows: what the last one has filled.
+        scratch: of one run, or one backward pass; the next uses it again.
         recorded: by node "file:line" where it was recorded, under `options(trace_lines=True)`, else None.
         known: the cached plan of its structure, whose nodes and plan these are, as long as the graph has not grown.
         profile: the batches as they ran, under `options(profile=True)`, else None.
@@ -59,39 +80,69 @@ class Evaluation:
             follows from the key.
     """
 
-    done = fallbacks = _n_sources = _n_integers = 0
-    is_scheduling = fixes_device = in_rounds = False
-    policy: Policy | None = None
-    key: Hashable = None
-    _backward: Backward | None = None
+    nodes: Nodes
+    plan: GrowingPlan
+    policy: Policy | None
+    key: Hashable
+    fixes_device: bool
 
-    def __init__(
-        self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, integers: np.ndarray,
-        known: CachedPlan | None = None,
-    ) -> None:  # fmt: skip
-        self.table, self.check_nan, self.clock, self.known = table, check_nan, clock, known
+    def __init__(self, table: TypeTable) -> None:
+        self.table, self._number = table, next(_numbers)
+        self._nodes, self._plan, self.back = Nodes(), GrowingPlan(), GrowingPlan()
+        self.arenas = Arenas(table.windows, table.pool)
+        self.gradient_rows = GradientRows(table.windows, self.arenas, table.pool)
+        self.scratch = KeptBuffer(table.pool)
+        self.memory: ArrayTable[Memory] | None = None
+        self.saving = np.zeros(0, SAVING)
+
+    def begin(
+        self, options: Options, check_nan: bool, clock: Clock, integers: np.ndarray, known: CachedPlan | None
+    ) -> None:
+        """Be a graph's.
+
+        Args:
+            integers: of the nodes that are taken over first.
+            known: the plan of a graph of the same structure, which has these nodes; None: there was none.
+        """
+        self.check_nan, self.clock, self.known = check_nan, clock, known
         self._splits = options.split
-        self._store = store = table.stores.take()
-        self.arenas = store.arenas
         self.integers = np.array(integers, np.int32)
         self.recorded: dict[int, str] | None = {} if options.trace_lines else None
         self.profile: list[Timed] | None = [] if options.profile else None
         self.ran: list[Ran] = []
         self.foreign = ForeignRun()
+        self.done = self.fallbacks = self._n_sources = self._n_integers = 0
+        self.is_scheduling = self.in_rounds = False
+        self.key = self.policy = None
+        self._backward: Backward | None = None
         if known is None:
-            self.nodes, self.plan = store.nodes, store.plan
+            self.nodes, self.plan = self._nodes, self._plan
         else:
             self.nodes, self.plan, self._n_integers = known.nodes, known.plan, known.n_integers
             self.policy, self.fallbacks = known.policy, known.fallbacks
 
     def release(self, whole: bool) -> None:
-        """Give all buffers back; the values are gone. `whole`: nothing failed, so the records may be used again."""
+        """Give all buffers back; the values are gone.
+
+        Args:
+            whole: nothing failed: another graph may go on with the memory, unless it is large, or there is enough.
+        """
         self._forget_backward()
         self.foreign.kept.clear()
         if whole:
-            self.table.stores.give_back(self._store)
-        else:
-            self._store.release()
+            self.gradient_rows.release()
+            self.arenas.clear()
+            self._nodes.clear()
+            self._plan.clear()
+            of_device = self.arenas.room + self.gradient_rows.room + self.scratch.bytes
+            room = self._nodes.bytes + self._plan.bytes + self.back.bytes + of_device
+            if len(self.table.free) < MOST_FREE and room <= MOST_BYTES:
+                self.ran, self.known, self.recorded, self.profile = [], None, None, None
+                heappush(self.table.free, (self._number, self))
+                return
+        self.scratch.give_back()
+        self.gradient_rows.give_back()
+        self.arenas.release()
 
     def take_over(self, types: np.ndarray, operands: np.ndarray, integers: np.ndarray) -> None:
         """Append recorded nodes, with operands found and views seen.
@@ -121,13 +172,13 @@ class Evaluation:
 
     def _part_from_known(self) -> None:
         """Have records of its own, which may grow."""
-        store, nodes, plan = self._store, self.nodes, self.plan
-        if nodes is not store.nodes:
-            store.nodes.reserve(nodes.n, nodes.n_args)
-            store.nodes.put(nodes)
-            store.plan.reserve(nodes.n, nodes.n_args)
-            store.plan.put(plan)
-            self.nodes, self.plan = store.nodes, store.plan
+        nodes, plan = self.nodes, self.plan
+        if nodes is not self._nodes:
+            self._nodes.reserve(nodes.n, nodes.n_args)
+            self._nodes.put(nodes)
+            self._plan.reserve(nodes.n, nodes.n_args)
+            self._plan.put(plan)
+            self.nodes, self.plan = self._nodes, self._plan
         self.known = None
 
     def split(self) -> Nodes:
@@ -235,14 +286,16 @@ class Evaluation:
 
     def _execute(self, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None, saving: bool) -> None:
         time, table = now(), self.table
-        saved: dict[int, Saved] | None = None
+        saved = dict[int, Saved]()
         if saving or table.any_calls:
             batches = self.plan.batches[begin.batches : end.batches]
-            if saving or table.has_calls[batches["type"]].any():  # a backward pass calls nothing once more
-                saved = claim_saved(table, self._store, batches)
+            if saving or table.facts.has_calls[batches["type"]].any():  # a backward pass calls nothing once more
+                saved = claim_saved(self, batches)
         with self.foreign, self._computing():
-            run_plan(self, self._store, begin, end, n_sources, inputs, bool(saved))
-        self.ran.append(Ran(begin, end, n_sources, saved or {}, time))
+            run_plan(self, begin, end, n_sources, inputs, bool(saved))
+        if saved:
+            words_of(self.saving)[:] = 0  # for runs that save nothing
+        self.ran.append(Ran(begin, end, n_sources, saved, time))
 
     def run_again(self, inputs: Mapping[int, Any], saving: bool) -> None:
         """Run what has run once more, with parameters as they are now.
@@ -272,11 +325,11 @@ class Evaluation:
         """The value of an expression with this id, that has run."""
         node, code, table, nodes = id & NODE_MASK, id >> NODE_BITS, self.table, self.nodes
         if not code:
-            window = table.window.item(nodes.types.item(node))
+            window = table.facts.windows.item(nodes.types.item(node))
         else:
-            if code >= len(table.view_windows) or table.view_windows.item(code) < 0:
+            if code >= len(table.facts.view_windows) or table.facts.view_windows.item(code) < 0:
                 table.see(np.array([id], np.int64))
-            window = table.view_windows.item(code)
+            window = table.facts.view_windows.item(code)
         found = table.backend.to_host(self.arenas.array(window)[nodes.row.item(node)])
         return found.copy() if found.shape else found[()]
 
@@ -300,7 +353,7 @@ class Evaluation:
     def backward(self, ids: list[int], seeds: list[np.ndarray]) -> None:
         """Compute the gradients of expressions that have run, given their own; see `Backward`."""
         self._forget_backward()
-        backward = Backward(self, self._store, self.ran, ids, seeds)
+        backward = Backward(self, ids, seeds)
         clock = self.clock
         clock.restart()
         with running.block(Source(clock.seconds)), self.foreign, self._computing():
@@ -312,7 +365,7 @@ class Evaluation:
         """Compute what is asked for of expressions that have run; what `backward` was called on last stays."""
         if self._backward is not None:
             self._backward.release()
-        backward = Backward(self, self._store, self.ran, ids, seeds)
+        backward = Backward(self, ids, seeds)
         self.clock.restart()
         with self.foreign, self._computing():
             backward.gather(asked)
@@ -342,7 +395,7 @@ class Evaluation:
         """Whether the last backward pass led to no parameter, though some have run."""
         assert self._backward is not None
         has_run = self.nodes.types[: self.done]
-        return not self._backward.has_flowed and bool(self.table.holds_parameters[has_run].any())
+        return not self._backward.has_flowed and bool(self.table.facts.holds_parameters[has_run].any())
 
     def _forget_backward(self) -> None:
         before, self._backward = self._backward, None
@@ -355,14 +408,9 @@ class Evaluation:
         return self.table.backend.computing(options.record, options.precision, options.threads)
 
     @property
-    def is_behind(self) -> bool:
-        """Whether parameters were written to since the first run."""
-        return bool(self.ran) and self.ran[0].time < now()
-
-    @property
     def value_bytes(self) -> int:
         """Of all values, and what was saved with them."""
-        return self.arenas.bytes - self._store.gradients.bytes
+        return self.arenas.bytes - self.gradient_rows.bytes
 
     @property
     def batches(self) -> int:

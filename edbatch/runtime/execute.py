@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import is_
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from edbatch.compiling.array_table import ArrayTable
-from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import parameter_array
 from edbatch.kernels.tables import Memory
+from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.format import STRIDED
-from edbatch.memory.plan.growing import Used
-from edbatch.runtime.compile.program_table import ProgramTable
-from edbatch.runtime.graph_errors import lines
-from edbatch.runtime.store import Store
+from edbatch.memory.plan.growing import GrowingPlan, Used
+from edbatch.runtime.compile.program_table import ProgramTable, Ready
+from edbatch.runtime.graph_errors import check_rows
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
@@ -42,8 +42,7 @@ class Timed(NamedTuple):
 
 
 def run_plan(
-    graph: Evaluation, store: Store, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None,
-    saves: bool,
+    graph: Evaluation, begin: Used, end: Used, n_sources: int, inputs: list[Any] | None, saves: bool
 ) -> None:  # fmt: skip
     """Fill the rows of sources, then compute batch after batch of a graph's plan, from `begin` to `end`.
 
@@ -58,30 +57,34 @@ def run_plan(
     if first == last:
         return
     table, known = graph.table, graph.known
-    programs, backend = table.saving_programs if saves else table.programs, table.backend
+    programs = table.saving_programs if saves else table.programs
     ready = None if known is None else known.ready.get(saves)
     if ready is None or (_held := ready.held(programs)) is None:
-        ready, _held = programs.prepare(plan.types[first:last].tolist(), table, plan, first, last)
+        ready, _held = programs.prepare(plan.types[first:last].tolist(), plan, first, last)
         if known is not None:
             known.ready[saves] = ready
-    scratch, _ = store.scratch.take(ready.scratch, _BYTES)
-    memory, values = memory_of(graph, store, saves), graph.integers.take(plan.integers[begin.integers : end.integers])
-    tables = plan, backend.lists(plan, values, begin.indices, begin.integers), memory
-    run_batches(graph, first, last, tables, programs, scratch, lambda at: _check(graph, at))
+    integers = slice(begin.integers, end.integers)
+    run_batches(
+        graph, plan, first, last, integers, begin.indices, ready, programs, lambda at: _check(graph, at)
+    )  # fmt: skip
 
 
 def run_batches(
-    graph: Evaluation, first: int, last: int, tables: tuple[Any, Any, ArrayTable[Memory]], programs: ProgramTable,
-    scratch: int, check: Callable[[int], None],
+    graph: Evaluation, plan: GrowingPlan, first: int, last: int, integers: slice, indices: int, ready: Ready,
+    programs: ProgramTable, check: Callable[[int], None], adds: bool = False,
 ) -> None:  # fmt: skip
     """Compute batch after batch of a plan; one by one, where each is timed or checked.
 
     Args:
-        tables: the plan, what a `Backend` has made of its lists, and where values are.
-        scratch: the address of memory that any of the batches may use.
+        integers: of the plan's those that the batches have; indices: the first of the plan's indices that they have.
+        ready: their programs.
         check: called with the number of a batch, raises an error if results are NaN.
+        adds: whether rows are added to others.
     """
-    backend, profile, (plan, *_) = graph.table.backend, graph.profile, tables
+    backend, profile = graph.table.backend, graph.profile
+    scratch, _ = graph.scratch.take(ready.scratch, _BYTES)
+    lists = backend.lists(plan, graph.integers.take(plan.integers[integers]), indices, integers.start)
+    tables = plan, lists, memory_of(graph, adds)
     if not graph.check_nan and profile is None:
         backend.run_batches(first, last, *tables, programs, scratch)
         return
@@ -99,25 +102,16 @@ def run_batches(
             check(at)
 
 
-def memory_of(graph: Evaluation, store: Store, saves: bool = False, adds: bool = False) -> ArrayTable[Memory]:
-    """Where values are; rows of all arenas are reserved: they stay where they are.
-
-    Args:
-        saves, adds: whether values are saved, and whether rows are added to others.
-    """
-    table, rows = graph.table, graph.arenas.rows
-    saving = store.saving if saves else table.saving
-    columns, known = table.windows.columns(), store.memory.get((saves, adds))
-    if (
-        known is None
-        or known.tables.windows is not columns
-        or known.tables.arenas is not rows
-        or known.tables.results is not table.window
-        or known.tables.saving is not saving
-    ):
-        graph.arenas.see_layouts()
-        rows, scattered = graph.arenas.rows, table.scattered.tables(adds)
-        known = store.memory[saves, adds] = ArrayTable(Memory(columns, rows, table.window, saving, *scattered))
+def memory_of(graph: Evaluation, adds: bool) -> ArrayTable[Memory]:
+    """Where values are; rows of all arenas are reserved: they stay where they are. See `run_batches`."""
+    table, known = graph.table, graph.memory
+    if len(graph.saving) != table.count:
+        graph.saving = np.zeros(table.count, SAVING)
+    scattered = table.scattered.tables(adds)
+    graph.arenas.see_layouts()
+    memory = Memory(table.windows.columns(), graph.arenas.rows, table.facts.windows, graph.saving, *scattered)
+    if known is None or not all(map(is_, known.tables, memory)):
+        known = graph.memory = ArrayTable(memory)
     return known
 
 
@@ -140,10 +134,6 @@ def _stage(graph: Evaluation, batch: tuple[int, ...], inputs: list[Any] | None) 
 def _check(graph: Evaluation, number: int) -> None:
     tables = graph.plan.tables
     kind, row, n, *_ = tables.batch(number)
-    type = graph.table.bound[kind]
-    out = graph.arenas.array(type.window)[row : row + n]
-    found = graph.table.backend.to_host((out != out).reshape(n, -1).any(axis=1))
-    if found.any():
-        end = int(tables.batches["n"][: number + 1].sum())
-        where = lines(graph, graph.plan.nodes[end - n : end][found])
-        raise EdBatchError(f"NaN in a result of {type.type} ({found.sum()} of {n} in its batch){where}")
+    end = int(tables.batches["n"][: number + 1].sum())
+    out = graph.arenas.array(graph.table.bound[kind].window)[row : row + n]
+    check_rows(out, graph.plan.nodes[end - n : end], kind, graph)

@@ -29,7 +29,7 @@ from edbatch.graph.expression_array import ExpressionArray, expect_expression_cl
 from edbatch.graph.guard import expect_unchanged
 from edbatch.graph.hints import explain_keyword
 from edbatch.graph.lines import LinedTypes
-from edbatch.graph.model.writes import follow, unfollow
+from edbatch.graph.model.writes import follow, now, unfollow
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.number_warnings import note_read, tell_read
 from edbatch.graph.opened import graphs, refuse_in_trace
@@ -315,7 +315,8 @@ class Graph(Columns, metaclass=ShownByName):
     @property
     def is_behind(self) -> bool:
         """Whether parameters were written to since the graph first ran."""
-        return self._evaluation is not None and self._evaluation.is_behind
+        evaluation = self._evaluation
+        return evaluation is not None and bool(evaluation.ran) and evaluation.ran[0].time < now()
 
     @synchronized
     def reset(self, inputs: Mapping[int, Any], saving: bool = False) -> None:
@@ -655,7 +656,8 @@ class Graph(Columns, metaclass=ShownByName):
                 evaluation.release(whole=True)
             device = None if known is not None else self._device or _device_of(types)
             table = known.table() if known is not None else tables.shared_table(device or current_device(), plain)
-            evaluation = running.Evaluation(table, self.options, self._check_nan, self._clock, integers, known)
+            evaluation = running.evaluation_of(table)
+            evaluation.begin(self.options, self._check_nan, self._clock, integers, known)
             evaluation.fixes_device, self._evaluation = device is not None, evaluation
         if lines and evaluation.recorded is not None:
             evaluation.recorded.update(enumerate(lines, n))

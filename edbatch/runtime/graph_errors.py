@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edbatch.base.context_stack import leaving
-from edbatch.errors import MissingMemoryError
+from edbatch.errors import EdBatchError, MissingMemoryError
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.views import NODE_MASK
 
@@ -47,7 +47,21 @@ class graph_errors:
         self._fail(error)
 
 
-def lines(graph: Evaluation, nodes: np.ndarray) -> str:
+def check_rows(rows: Any, nodes: np.ndarray, kind: int, graph: Evaluation, backward: bool = False) -> None:
+    """Raise an error that names a type if there is a NaN in the rows of a batch.
+
+    Args:
+        nodes: those of the rows; backward: all of the type that gradients flow into.
+    """
+    bad = graph.table.backend.to_host((rows != rows).reshape(len(rows), -1).any(axis=1))
+    if bad.any():
+        where = _lines(graph, nodes if backward else nodes[bad])
+        what = "the gradient" if backward else "a result"
+        name, some = graph.table.bound[kind].type, f"{bad.sum()} of {len(bad)}"
+        raise EdBatchError(f"NaN in {what} of {name} ({some} in its batch){where}")
+
+
+def _lines(graph: Evaluation, nodes: np.ndarray) -> str:
     """What is put behind an error's text: the lines of some nodes, or how to get them."""
     if graph.recorded is None:
         return "; a graph opened under edbatch.options(trace_lines=True) says where it was recorded"

@@ -124,20 +124,27 @@ def contract(first: int, end: int, node_tables: np.ndarray, type_tables: np.ndar
                 n += 1
                 indptr[n] = used
                 depth -= 1
-    number = np.full(len(is_source), -1, np.int32)
-    present = np.empty(len(is_source), np.int32)
-    n_present = 0
-    kinds = np.empty(n, np.int32)
-    for v in range(n):
-        kind = types[nodes[v]]
-        if number[kind] < 0:
-            number[kind] = n_present
-            present[n_present] = kind
-            n_present += 1
-        kinds[v] = number[kind]
+    kinds, present = by_appearance(types[nodes[:n]], len(is_source))
     indptr, operands, order = indptr[: n + 1].copy(), operands[:used].copy(), np.arange(np.int32(n), dtype=np.int32)
-    found = present[:n_present].copy(), nodes[:n].copy(), kinds, indptr, operands, order
+    found = present, nodes[:n].copy(), kinds, indptr, operands, order
     return *found, *successors(indptr, operands)
+
+
+@compiled(small=True)
+def by_appearance(types: np.ndarray, n_types: int) -> tuple[np.ndarray, np.ndarray]:
+    """Number types in the order in which nodes have them: per node its type's number, and the types."""
+    number = np.full(n_types, -1, np.int32)
+    present = np.empty(n_types, np.int32)
+    kinds = np.empty(len(types), np.int32)
+    n = 0
+    for v in range(len(types)):
+        kind = types[v]
+        if number[kind] < 0:
+            number[kind] = n
+            present[n] = kind
+            n += 1
+        kinds[v] = number[kind]
+    return kinds, present[:n].copy()
 
 
 FEW = 63  # nodes: as many as a set in an integer may have
@@ -227,33 +234,18 @@ def with_sources(
     Returns:
         All nodes batch after batch; where batches begin; the number of batches of sources.
     """
-    n = 0
-    for node in range(len(types)):
-        n += is_source[types[node]]
-    if n == 0:  # as where a graph goes on
+    sources = np.flatnonzero(is_source[types])
+    if len(sources) == 0:  # as where a graph goes on
         return order, offsets, 0
-    counts = np.zeros(len(is_source), np.int64)
-    present = np.empty(len(is_source), np.int32)
-    n_sources = 0
-    for node in range(len(types)):
-        kind = types[node]
-        if is_source[kind]:
-            if counts[kind] == 0:
-                present[n_sources] = kind
-                n_sources += 1
-            counts[kind] += 1
+    kinds, present = by_appearance(types[sources], len(is_source))
+    n, n_sources = len(sources), len(present)
     whole = np.empty(n + len(order), np.int32)
     begins = np.zeros(n_sources + len(offsets), np.int64)
-    next_of = np.zeros(len(is_source), np.int64)
-    for batch in range(n_sources):
-        kind = present[batch]
-        next_of[kind] = begins[batch]
-        begins[batch + 1] = begins[batch] + counts[kind]
-    for node in range(len(types)):
-        kind = types[node]
-        if is_source[kind]:
-            whole[next_of[kind]] = node
-            next_of[kind] += 1
+    begins[1 : n_sources + 1] = np.cumsum(np.bincount(kinds))
+    next_of = begins[:n_sources].copy()
+    for i in range(n):
+        whole[next_of[kinds[i]]] = sources[i]
+        next_of[kinds[i]] += 1
     whole[n:] = order
     begins[n_sources:] = offsets + n
     return whole, begins, n_sources

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 MOST_BYTES = 1 << 27  # of all plans together
 MOST_NODES = 100_000  # of a graph: to go through them takes 5 ns a node
 MOST_SEEN = 1 << 14  # graphs
-MOST_MISSED = 200  # look-ups without a hit, less ten for each hit, before only every eighth graph is looked up
 MOST_BACKWARD = 4  # backward plans of one run, from several expressions and for several sets of gradients
 
 
@@ -89,14 +88,12 @@ class PlanCache:
         self._most = most
         self._plans: OrderedDict[Hashable, CachedPlan] = OrderedDict()
         self._seen: dict[int, None] = {}
-        self._missed = self._asked = 0
 
     def find(self, key: Hashable) -> CachedPlan | None:
         """The plan of a structure, if types are still numbered as they were."""
         with lock:
             found = self._plans.get(key)
             if found is None:
-                self._missed = min(self._missed + 1, MOST_MISSED)
                 return None
             table = found.table()
             is_current = table is not None and shared_table(table.device, table.plain) is table
@@ -107,13 +104,7 @@ class PlanCache:
                 return None
             self._plans.move_to_end(key)
             self.hits += 1
-            self._missed = max(0, self._missed - 10)
             return found
-
-    def is_worth_asking(self) -> bool:
-        """Whether to consult the cache: always while at least 10 % of recent look-ups hit, else every eighth time."""
-        self._asked += 1
-        return self.is_open and (self._missed < MOST_MISSED or self._asked % 8 == 0)
 
     def has_seen(self, key: Hashable) -> bool:
         """Whether this was asked before, or about as lately as it would be kept."""
@@ -174,7 +165,7 @@ def key_of(taken: Recorded, policy: Policy | None, splits: bool, *told: Hashable
     Args:
         splits: whether cells may be split; told: more that plans follow from.
     """
-    if not is_known(policy) or not plans.is_worth_asking() or len(taken.types) > MOST_NODES:
+    if not is_known(policy) or not plans.is_open or len(taken.types) > MOST_NODES:
         return None
     # Bytes are told apart in a tenth of the time that tuples of integers are.
     integers = taken.integers.tobytes() if splits and _repeats_look_ups(taken) else b""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import NodeColumns, nodes_in, types_in
+from edbatch.memory.plan.columns import NodeColumns, nodes_in
+from edbatch.runtime.type_columns import facts_in
 
 MOST_INTEGERS = 1 << 24  # look-ups of more entries are not compared
 MAX_AT_ONCE = 63  # types that one pass over the nodes can tell apart
@@ -13,20 +14,19 @@ MAX_AT_ONCE = 63  # types that one pass over the nodes can tell apart
 
 @compiled(small=True)
 def found_out(
-    first: int, integers: np.ndarray, node_tables: np.ndarray, type_tables: np.ndarray, has_late: np.ndarray,
-    looks_up: np.ndarray, most_distinct: float,
+    first: int, integers: np.ndarray, node_tables: np.ndarray, type_tables: np.ndarray, most_distinct: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """What decides how the nodes from `first` on are split.
 
     Args:
-        has_late, looks_up: per type, see `type_columns.ColumnsOfTypes`.
+        node_tables, type_tables: directories of `NodeColumns` and of `TypeFacts`.
         most_distinct: of what is looked up, for what depends on it alone to be shared; a share of the nodes.
 
     Returns:
         The types that may be split, and how many nodes each has; of each which operands are recurrent, how its results
         are read, and whether what it looks up repeats.
     """
-    nodes, known = nodes_in(node_tables), types_in(type_tables)
+    nodes, known = nodes_in(node_tables), facts_in(type_tables)
     columns = NodeColumns(
         nodes.types[first:], nodes.starts[first:], nodes.counts[first:], nodes.args, nodes.row[first:]
     )
@@ -34,7 +34,7 @@ def found_out(
     recurrent = np.zeros((len(kinds), width), np.bool_)
     late = False
     for its in range(len(kinds)):
-        late |= has_late[kinds[its]]
+        late |= known.has_late[kinds[its]]
     read = np.zeros((len(kinds), len(known.view_windows) if late else 0), np.uint8)
     for begin in range(0, len(kinds), MAX_AT_ONCE):
         end = begin + MAX_AT_ONCE
@@ -43,7 +43,7 @@ def found_out(
             views_read(first, columns, numbered(len(known.windows), kinds[begin:end]), read[begin:end])
     looking = np.zeros(len(kinds), np.bool_)
     for its in range(len(kinds)):
-        looking[its] = looks_up[kinds[its]] and not recurrent[its].any()
+        looking[its] = known.looks_up[kinds[its]] and not recurrent[its].any()
     if looking.any():
         number = numbered(len(known.windows), kinds)
         number[kinds[~looking]] = -1

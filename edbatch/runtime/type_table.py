@@ -15,22 +15,17 @@ from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
 from edbatch.kernels.backend import Backend
-from edbatch.kernels.program import NONE, Dispatch
-from edbatch.memory.plan.columns import TypeColumns
 from edbatch.memory.plan.pool import pool_of
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.backward.live_outputs import LiveOutputs
 from edbatch.runtime.backward.rules import GradientRules
-from edbatch.runtime.compile.derivatives import saving
-from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.program_table import ProgramTable
 from edbatch.runtime.compile.scattered import ScatteredKernels
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.store import Stores
-from edbatch.runtime.type_columns import BoundType, ColumnsOfTypes, DerivedType
+from edbatch.runtime.type_columns import BoundType, DerivedType, TypeFacts, no_facts
 
 
-class TypeTable(ColumnsOfTypes):
+class TypeTable:
     """Numbers types 0, 1, 2, ... in order of appearance and holds their columns.
 
     Graphs share a table (see `shared_table`), so that a mini-batch of types that have been seen finds all in place.
@@ -40,70 +35,48 @@ class TypeTable(ColumnsOfTypes):
 
     Attributes:
         bound: the types, ready to run, and those that only backward passes have.
-        stores: what graphs keep.
+        free: a heap of evaluations that no graph has, with their numbers.
         programs, saving_programs: of all types; those of runs that save values for a backward pass.
         scattered: what reads, and adds to, windows whose rows have entries that do not lie side by side.
         live_outputs: of the types' outputs, those that gradients flow into; rules: by which gradients flow, see
             `backward.rules`.
-        numbers, view_windows: see `memory.plan.columns.TypeColumns`.
         splits: how cells have been split, see `runtime.split`.
+        any_calls: whether any type calls functions of the user's.
     """
 
     def __init__(self, device: Device, plain: bool) -> None:
         self.device, self.plain = device, plain
         self.backend = device.backend
         self.pool = pool_of(self.backend)
-        self.numbers = np.full(64, -1, np.int32)
         self._names: dict[bytes, tuple[str, ...]] = {}
         self._run_stretch = TYPES.made - len(TYPES)
         self.windows = Windows()
-        self.stores = Stores(self.windows, self.pool)
+        self.free: list[Any] = []
         self.bound: list[Any] = []
         self._derived: dict[DerivedType, int] = {}
         self.splits: dict[Any, Any] = {}
         self.scattered = ScatteredKernels(self.windows, self.backend)
         self.live_outputs = LiveOutputs(self)
         self.rules = GradientRules(self)
-        self.programs = ProgramTable(self._program, self.backend)
-        self.saving_programs = ProgramTable(self._saving_program, self.backend)
-        self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
-        self._directory: ArrayTable[TypeColumns] | None = None
-        super().__init__()
+        self.programs = ProgramTable(self, saves=False)
+        self.saving_programs = ProgramTable(self, saves=True)
+        self.any_calls = False
+        self._facts = ArrayTable(no_facts())
+
+    @property
+    def facts(self) -> TypeFacts:
+        """Columns over all types."""
+        return self._facts.tables
 
     @property
     def directory(self) -> np.ndarray:
-        """Of the `TypeColumns`, as compiled code is given it."""
-        known = self._directory
-        if (
-            known is None
-            or known.tables.numbers is not self.numbers
-            or known.tables.view_windows is not self.view_windows
-            or known.tables.arenas is not self.arenas
-        ):
-            columns = TypeColumns(
-                self.numbers, self.n_operands, self.n_integers, self.singles, self.lists, self.is_source,
-                self.may_split, self.window, self.arenas, self.view_windows,
-            )  # fmt: skip
-            known = self._directory = ArrayTable(columns)
-        return known.entries
+        """Of these, as compiled code is given it."""
+        return self._facts.entries
 
     @property
     def count(self) -> int:
         """Of all types."""
         return len(self.bound)
-
-    def _program(self, kind: int) -> Program | None:
-        found: Program | None = self.bound[kind].program()
-        return found
-
-    def _saving_program(self, kind: int) -> Program | None:
-        how = saving(self.bound[kind])
-        return self._program(kind) if how is None else how.program
-
-    def task(self, kind: int) -> Dispatch:
-        """What runs a type that has no program, if something does."""
-        bound = self.bound[kind]
-        return bound.runs if isinstance(bound, DerivedType) and isinstance(bound.runs, Dispatch) else Dispatch(NONE)
 
     def derived(self, types: Sequence[DerivedType]) -> list[int]:
         """The numbers of what runs in backward passes."""
@@ -121,21 +94,26 @@ class TypeTable(ColumnsOfTypes):
             return self._number(types)
 
     def _number(self, types: np.ndarray) -> np.ndarray:
-        if len(types) and int(types.max()) >= len(self.numbers):
-            self.numbers = np.append(self.numbers, np.full(TYPES.made, -1, np.int32))
-        local = self.numbers[types]
+        if len(types) and int(types.max()) >= len(self.facts.numbers):
+            more = np.append(self.facts.numbers, np.full(TYPES.made, -1, np.int32))
+            self._facts = ArrayTable(self.facts._replace(numbers=more))
+        numbers = self.facts.numbers
+        local = numbers[types]
         if len(local) and local.min() < 0:
             new = sorted(set(types[local < 0].tolist()))
             bound = [self._bind(TYPES[id]) for id in new]  # all, or raise with nothing changed
             first = len(self.bound)
             self._append(bound)
-            self.numbers[new] = np.arange(first, len(self.bound))
-            local = self.numbers[types]
+            numbers[new] = np.arange(first, len(self.bound))
+            local = numbers[types]
         return local
 
     def _append(self, bound: list[Any]) -> None:
         self.bound = self.bound + bound
-        self.extend(self.bound[len(self.n_operands) :], self.windows)  # with those that an interrupt kept out before
+        new = self.bound[len(self.facts.windows) :]  # with those that an interrupt kept out before
+        facts = self.facts.extended(new, self.windows)
+        self.any_calls = bool(facts.has_calls.any())
+        self._facts = ArrayTable(facts)
 
     def _bind(self, type: NodeType) -> BoundType:
         if type.device not in (None, self.device):
@@ -147,20 +125,23 @@ class TypeTable(ColumnsOfTypes):
     def see(self, args: np.ndarray) -> None:
         """Have a window ready for every view among these operand ids."""
         codes = args >> NODE_BITS
-        if len(codes) and (int(codes.max()) >= len(self.view_windows) or self.view_windows[codes].min() < 0):
+        known = self.facts.view_windows
+        if len(codes) and (int(codes.max()) >= len(known) or known[codes].min() < 0):
             with lock:
-                if int(codes.max()) >= len(self.view_windows):
-                    self.view_windows = np.append(self.view_windows, np.full(len(VIEWS), -1, np.int32))
-                for code in np.unique(codes[self.view_windows[codes] < 0]).tolist():
+                known = self.facts.view_windows
+                if int(codes.max()) >= len(known):
+                    known = np.append(known, np.full(len(VIEWS), -1, np.int32))
+                    self._facts = ArrayTable(self.facts._replace(view_windows=known))
+                for code in np.unique(codes[known[codes] < 0]).tolist():
                     view = VIEWS[code]
                     assert view is not None
-                    self.view_windows[code] = self.windows.look(view.root.shape, view.root.dtype, view.look)
+                    known[code] = self.windows.look(view.root.shape, view.root.dtype, view.look)
 
     def by_window(self, ids: np.ndarray, nodes: Nodes) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
         """The positions of expressions that are seen through one window, that window, and their rows in it."""
         self.see(ids)
         which, codes = ids & NODE_MASK, ids >> NODE_BITS
-        windows = np.where(codes > 0, self.view_windows[codes], self.window[nodes.types[which]])
+        windows = np.where(codes > 0, self.facts.view_windows[codes], self.facts.windows[nodes.types[which]])
         for window in np.unique(windows).tolist():
             chosen = np.flatnonzero(windows == window)
             yield chosen, window, nodes.row[which[chosen]]

@@ -15,7 +15,6 @@ import edbatch as eb
 from edbatch.compiling import compiled
 from edbatch.graph.model import writes
 from edbatch.graph.recorder import IN_C
-from edbatch.runtime import plan_cache
 from edbatch.testing import poisoned_memory
 from tests.interrupts import FOREVER, Interrupt, expect_none_open
 
@@ -299,7 +298,6 @@ def check(scenario, folder, most):
         (made := folder / str(next(numbers))).mkdir()
         return scenario(made)
 
-    plan_cache.plans._missed = 0  # else, after other tests, it is not asked each time
     for _ in range(2):  # what is imported, compiled and planned at first takes more lines than any time after it
         work, state = make()
         before = state()

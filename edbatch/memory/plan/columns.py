@@ -33,30 +33,30 @@ class TypeColumns(NamedTuple):
 
     Attributes:
         numbers: per type id the type's number; -1 before it was seen.
+        view_windows: per code of a view, its window; -1 before it was seen.
         n_operands: per type, how many operands its nodes have; -1: that varies.
         n_integers: per type, how many integers.
         singles, lists: per type, how many single operands come before how many lists; see `span`.
-        is_source: per type, whether its values are at hand before anything runs.
-        may_split: per type, whether its nodes may be split (see `runtime.split`).
         windows: per type, the plain window of its results.
         arenas: per type, the number of their arena.
-        view_windows: per code of a view, its window; -1 before it was seen.
+        is_source: per type, whether its values are at hand before anything runs.
+        may_split: per type, whether its nodes may be split (see `runtime.split`).
     """
 
     numbers: np.ndarray
+    view_windows: np.ndarray
     n_operands: np.ndarray
     n_integers: np.ndarray
     singles: np.ndarray
     lists: np.ndarray
-    is_source: np.ndarray
-    may_split: np.ndarray
     windows: np.ndarray
     arenas: np.ndarray
-    view_windows: np.ndarray
+    is_source: np.ndarray
+    may_split: np.ndarray
 
 
 nodes_in = reader(NodeColumns, INT32, INT32, INT32, INT64, INT32)
-types_in = reader(TypeColumns, *[INT32] * 5, BOOL, BOOL, *[INT32] * 3)
+types_in = reader(TypeColumns, *[INT32] * 8, BOOL, BOOL)
 
 
 @compiled(small=True, inline="always")

@@ -35,6 +35,8 @@ class GrowingTables:
 
     def make_room(self, sizes: Sequence[int]) -> None:
         """Have at least so many entries in each table; what is in use stays."""
+        if all(size <= len(table) for table, size in zip(self._tables, sizes, strict=True)):
+            return
         tables = []
         for old, used, size in zip(self._tables, self._in_use(), sizes, strict=True):
             new = old

@@ -8,8 +8,7 @@ side by side, and it is ONE product ("lazy batching", Cavs, section 3.4).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,17 +24,14 @@ from edbatch.runtime.backward.expression_gradients import ExpressionGradients
 from edbatch.runtime.backward.flow import FlowColumns, begin_flow, flow_table, go_back, with_sets
 from edbatch.runtime.backward.parameter_gradients import Gatherer, add_sum, add_terms, unless_frozen
 from edbatch.runtime.backward.plan import BackwardPlan, check_batch, plan_backward
-from edbatch.runtime.backward.saving import Ran, stretches
-from edbatch.runtime.backward.seeds import give_seeds, places_of
+from edbatch.runtime.backward.saving import stretches
+from edbatch.runtime.backward.seeds import give_seeds
 from edbatch.runtime.compile.program_table import ProgramTable
-from edbatch.runtime.execute import memory_of, run_batches
+from edbatch.runtime.execute import run_batches
 from edbatch.runtime.plan_cache import plans as plan_cache
-from edbatch.runtime.store import Store
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
-
-_BYTES = np.dtype(np.uint8)
 
 
 class Backward:
@@ -55,18 +51,12 @@ class Backward:
     requires: np.ndarray
     sets: np.ndarray
 
-    def __init__(
-        self, graph: Evaluation, store: Store, ran: list[Ran], roots: list[int], seeds: list[np.ndarray]
-    ) -> None:
-        self._graph, self._store, self._ran, self._roots, self._seeds = graph, store, ran, roots, seeds
+    def __init__(self, graph: Evaluation, roots: list[int], seeds: list[np.ndarray]) -> None:
+        self._graph, self._roots, self._seeds, self.gradients = graph, roots, seeds, graph.gradient_rows
+        self._of_expressions = ExpressionGradients(graph)
         self.is_there = self.has_sources = False
         self.plans: list[BackwardPlan] = []
-        self.gradients = store.gradients
         self.gradients.release()  # what an interrupt has left
-
-    @cached_property
-    def _of_expressions(self) -> ExpressionGradients:
-        return ExpressionGradients(self._graph, self._ran, self.gradients)
 
     @property
     def has_flowed(self) -> bool:
@@ -105,7 +95,7 @@ class Backward:
         Args:
             sources: compute those of inputs and constants too; wanted: nodes whose gradients are asked for.
         """
-        graph, ran, programs = self._graph, self._ran[-1], self._graph.table.programs
+        graph, ran, programs = self._graph, self._graph.ran[-1], self._graph.table.programs
         known, self.has_sources = graph.known, sources
         if known is not None:
             key = sources, *ran.saved, None, *self._roots, None, *wanted
@@ -115,42 +105,32 @@ class Backward:
                 self._run(plan, programs, held, ran.time, True)
                 return
         roots = np.array(self._roots, np.int64)
-        flow = self._begin_flow(roots, np.array(wanted, np.int64))
+        flow = flow_table(graph.nodes.n, len(graph.table.live_outputs.sets))
+        self.requires, self.sets = flow.tables.requires, flow.tables.sets
+        flow = self._flow(flow, begin_flow, roots, np.array(wanted, np.int64), sources)
         self.plans = []
-        for stretch in reversed(stretches(self._ran)):
-            flow = self._go_back(stretch, flow)
+        for stretch in reversed(stretches(graph.ran)):
+            flow = self._flow(flow, go_back, stretch.extent)
             if not flow.tables.n_parts.item(0):
                 continue
-            is_first = not self.plans
-            places = places_of(roots, self._seeds, graph) if is_first else []
-            plan, held = plan_backward(stretch, graph, self._store, flow, roots, places)
+            plan, held = plan_backward(stretch, graph, flow, roots)
             if known is not None:
                 plan_cache.keep_backward(known, key, plan._replace(plan=plan.plan.copy()))
             self.plans.append(plan)
-            self._run(plan, programs, held, stretch.time, is_first)
+            self._run(plan, programs, held, stretch.time, is_first=len(self.plans) == 1)
 
-    def _begin_flow(self, roots: np.ndarray, wanted: np.ndarray) -> ArrayTable[FlowColumns]:
-        """Find out which nodes require a gradient, and have those flow into the roots."""
-        graph, live, missing = self._graph, self._graph.table.live_outputs, 0
-        flow = flow_table(graph.nodes.n, len(live.sets))
-        self.requires, self.sets = flow.tables.requires, flow.tables.sets
-        while missing >= 0:
-            tables = graph.plan.entries, graph.nodes.directory, live.tables(), flow.entries
-            missing = begin_flow(roots, wanted, self.has_sources, *tables)
-            if missing >= 0:
-                live.see_root(self._roots[missing], graph.nodes, self.sets)
-        return flow
-
-    def _go_back(self, stretch: Ran, flow: ArrayTable[FlowColumns]) -> ArrayTable[FlowColumns]:
-        """Let gradients flow through a stretch of runs; its parts, and their sets, are in the columns then."""
-        graph, live, at = self._graph, self._graph.table.live_outputs, self._graph.nodes.n
-        while at >= 0:
+    def _flow(
+        self, flow: ArrayTable[FlowColumns], let_flow: Callable[..., int], *given: Any
+    ) -> ArrayTable[FlowColumns]:
+        """Let gradients flow by a pass of `flow`, once more as long as that meets new sets of live outputs."""
+        graph, live = self._graph, self._graph.table.live_outputs
+        while True:
             tables = live.tables()
             flow = with_sets(flow, len(live.sets))
-            at = go_back(stretch.extent, at, graph.plan.entries, graph.nodes.directory, tables, flow.entries)
-            if at >= 0:
-                live.see_operands(int(graph.plan.nodes[at]), graph.nodes, self.requires, self.sets)
-        return flow
+            missing = let_flow(*given, graph.plan.entries, graph.nodes.directory, tables, flow.entries)
+            if missing < 0:
+                return flow
+            live.see(missing)
 
     def _run(self, plan: BackwardPlan, programs: ProgramTable, held: list[Any], time: int, is_first: bool) -> None:
         """Go back through a stretch of runs.
@@ -159,18 +139,16 @@ class Backward:
             held: what is to be held meanwhile; time: of the runs.
             is_first: there are no gradients so far but those that are given.
         """
-        graph, store, gradients, backend = self._graph, self._store, self.gradients, self._graph.table.backend
+        graph, gradients = self._graph, self.gradients
         expect_unwritten(plan.reads, time)
         gradients.claim(plan.rows)
         if is_first:
-            give_seeds(self._roots, self._seeds, plan.places, graph, gradients)
-        if plan.batches:
-            integers = graph.integers.take(plan.plan.integers[: plan.integers])
-            tables = plan.plan, backend.lists(plan.plan, integers), memory_of(graph, store, adds=True)
-            scratch, _ = store.scratch.take(plan.ready.scratch, _BYTES)
+            give_seeds(self._roots, self._seeds, graph, gradients)
+        counts = plan.plan.used
+        if counts.batches:
             run_batches(
-                graph, 0, plan.batches, tables, programs, scratch,
-                lambda at: check_batch(plan, plan.plan.tables, at, graph, gradients),
+                graph, plan.plan, 0, counts.batches, slice(0, counts.integers), 0, plan.ready, programs,
+                lambda at: check_batch(plan, at, graph, gradients), adds=True,
             )  # fmt: skip
 
     @np.errstate(all="ignore")  # what overflows is infinite, as everywhere else

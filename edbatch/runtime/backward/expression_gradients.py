@@ -21,12 +21,9 @@ from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, steps_of
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, ROWS, SAVING, SCATTERED, Columns, Rows
-from edbatch.memory.plan.arenas import GradientRows
 from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, SLICE, Batch, Operand, Plan
-from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled, compiled_outputs
 from edbatch.runtime.compile.program import Program
-from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.type_columns import BoundType, DerivedType
 from edbatch.runtime.type_table import TypeTable
 
@@ -49,20 +46,15 @@ class Made(NamedTuple):
 
 
 class ExpressionGradients:
-    """The gradients of the expressions of a graph, which has run so; `gradients`: those of its values."""
+    """The gradients of the expressions of a graph, given those of its values."""
 
-    def __init__(self, graph: Evaluation, ran: list[Ran], gradients: GradientRows) -> None:
-        self._graph, self._table, self._backend = graph, graph.table, graph.table.backend
-        self._ran, self._gradients = ran, gradients
-
-    @property
-    def _nodes(self) -> Nodes:
-        return self._graph.nodes
+    def __init__(self, graph: Evaluation) -> None:
+        self._graph, self._table = graph, graph.table
 
     def made(self, ids: np.ndarray) -> tuple[np.ndarray, dict[int, Made]]:
         """The nodes that compute expressions; and, by position, where: of those that not every node of a type does."""
         nodes = ids & NODE_MASK
-        kinds = self._nodes.types[nodes]
+        kinds = self._graph.nodes.types[nodes]
         ops = [(kind, self._table.bound[kind].type.op) for kind in dict.fromkeys(kinds.tolist())]
         several = [kind for kind, op in ops if isinstance(op, CellOp) or op.kind is Kind.VIEW]
         made = {at: self._made_at(ids.item(at)) for at in np.flatnonzero(np.isin(kinds, several)).tolist()}
@@ -81,23 +73,23 @@ class ExpressionGradients:
         flows[flows] = sets[nodes[flows]] >= 0
         for at, one in made.items():
             if flows[at]:
-                found[at] = self._backend.to_host(self._gradient(one, sets)[0])
+                found[at] = self._table.backend.to_host(self._gradient(one, sets)[0])
         flows[list(made)] = False
         (direct,) = flows.nonzero()
-        for chosen, rows in self._table.rows(ids[direct], self._nodes, self._gradients.of):
+        for chosen, rows in self._table.rows(ids[direct], self._graph.nodes, self._graph.gradient_rows.of):
             found[direct[chosen]] = rows
         return found
 
     def _gradient(self, made: Made, sets: np.ndarray) -> Any:
         """The gradient [1, *shape] of an expression."""
         node, live = made.node, self._live(made.node, sets)
-        found = self._row(self._gradients.of, node)
+        found = self._row(self._graph.gradient_rows.of, node)
         if made.call is not None:  # what flows from one of the nodes that read it
             reader, operand = made.call
-            type = self._table.bound[self._nodes.types[reader]]
-            needed = [at == operand for at in range(self._nodes.counts[reader])]
+            type = self._table.bound[self._graph.nodes.types[reader]]
+            needed = [at == operand for at in range(self._graph.nodes.counts[reader])]
             how = compiled(type, needed, False, self._live(reader, sets))
-            gradient = self._row(self._gradients.of, reader)
+            gradient = self._row(self._graph.gradient_rows.of, reader)
             found = self._computed(how, how.operands[operand], reader, gradient, type.type.operands[operand])
         if made.output is not None:
             found = self._of_output(node, made.output, found, live)
@@ -113,9 +105,9 @@ class ExpressionGradients:
         node, steps = id & NODE_MASK, steps_of(id >> NODE_BITS)
         call: tuple[int, int] | None = None
         while True:
-            type = self._table.bound[self._nodes.types[node]].type
+            type = self._table.bound[self._graph.nodes.types[node]].type
             if type.op.kind is Kind.VIEW:  # a copy, because memory did not allow a view, and still the other
-                given = int(self._nodes.args[self._nodes.starts[node]])
+                given = int(self._graph.nodes.args[self._graph.nodes.starts[node]])
                 node, steps = given & NODE_MASK, (*steps_of(given >> NODE_BITS), (type.op, type.attributes), *steps)
                 continue
             if not isinstance(type.op, CellOp):
@@ -126,13 +118,13 @@ class ExpressionGradients:
             (inside, shown), further = origin(body, body.outputs[output]), steps[len(begins[output]) :]
             if body.nodes[inside].type.op is not ARGUMENT:
                 return Made(node, further, output, call)
-            given = int(self._nodes.args[self._nodes.starts[node] + inside])
+            given = int(self._graph.nodes.args[self._graph.nodes.starts[node] + inside])
             call = (node, inside) if self._is_shared(node, inside, given & NODE_MASK) else None
             node, steps = given & NODE_MASK, (*steps_of(given >> NODE_BITS), *shown, *further)
 
     def _is_shared(self, node: int, operand: int, part: int) -> bool:
         """Whether an operand of a node is a part of several calls, which look up the same (see `runtime.split`)."""
-        nodes = self._nodes
+        nodes = self._graph.nodes
         op = self._table.bound[nodes.types[part]].type.op
         if not isinstance(op, CellOp) or not op.is_early:
             return False
@@ -145,7 +137,7 @@ class ExpressionGradients:
     def _of_output(self, node: int, output: int, gradient: Any, live: frozenset[int]) -> Any:
         """The gradient [1, *shape] of a cell's output, given what flows to its row from outside: with what flows to it
         inside the cell. `live`: the outputs that gradients flow into."""
-        type = self._table.bound[self._nodes.types[node]]
+        type = self._table.bound[self._graph.nodes.types[node]]
         body = body_of_type(type.type)
         spec = spec_of_value(body, body.outputs[output])
         if _is_only_returned(type, output):
@@ -156,10 +148,10 @@ class ExpressionGradients:
 
     def _computed(self, how: CompiledDerivative, place: Place | None, node: int, gradient: Any, spec: Spec) -> Any:
         """What a derivative computes for one node, [1, *shape], at a place of its row; zeros if it computes nothing."""
-        nodes, type, backend = self._nodes, self._table.bound[self._nodes.types[node]], self._backend
+        nodes, type, backend = self._graph.nodes, self._table.bound[self._graph.nodes.types[node]], self._table.backend
         if place is None or how.program is None:
             return backend.zeros((1, *spec.shape), spec.dtype)
-        expect_unwritten(how.reads, next(ran.time for ran in self._ran if node < ran.end.nodes))
+        expect_unwritten(how.reads, next(ran.time for ran in self._graph.ran if node < ran.end.nodes))
         begin, end = int(nodes.starts[node]), int(nodes.starts[node] + nodes.counts[node])
         given = []
         for source, number in how.given:
@@ -175,7 +167,7 @@ class ExpressionGradients:
 
     def _row(self, array: Callable[[int], Any], id: int) -> Any:
         """The row [1, *shape] of an id, of values or of gradients."""
-        ((_, window, (row,)),) = self._table.by_window(np.array([id], np.int64), self._nodes)
+        ((_, window, (row,)),) = self._table.by_window(np.array([id], np.int64), self._graph.nodes)
         return array(window)[row : row + 1]
 
 
@@ -210,7 +202,7 @@ def _run_program(program: Program, rows: list[Any], integers: np.ndarray, table:
         np.zeros(0, SCATTERED),
         np.zeros(0, np.int64),
     )
-    ready, _held = programs.prepare([number], table, plan, 0, 1)
+    ready, _held = programs.prepare([number], plan, 0, 1)
     scratch = backend.empty(ready.scratch, np.dtype(np.uint8))
     lists = backend.lists(plan, np.ascontiguousarray(integers, np.int32))
     backend.run_batches(0, 1, plan, lists, ArrayTable(memory), programs, backend.address(scratch))

@@ -106,7 +106,7 @@ def begin_flow(
             and `sets` are filled in.
 
     Returns:
-        -1; or the place of a root that gets a set without a number: begin again once it has one.
+        -1; or a key of `FlowTables` that there is not: begin again once there is.
     """
     nodes, types, flowing = nodes_in(node_tables), types_in(type_tables), flow_in(flow_tables)
     planned = tables_in(plan)
@@ -120,7 +120,7 @@ def begin_flow(
         if flowing.requires[root] and not types.view_stops[code]:
             found = with_read(types, nodes.types[root], flowing.sets[root], code)
             if found < 0:
-                return number
+                return ~found
             flowing.sets[root] = found
     return -1
 
@@ -146,37 +146,35 @@ def _mark_required(
 
 @compiled(small=True)
 def go_back(
-    stretch: tuple, at: int, plan: np.ndarray, node_tables: np.ndarray, type_tables: np.ndarray,
-    flow_tables: np.ndarray,
-) -> int:  # fmt: skip
+    stretch: tuple, plan: np.ndarray, node_tables: np.ndarray, type_tables: np.ndarray, flow_tables: np.ndarray
+) -> int:
     """Let gradients flow through batches, last first, on to operands; divide the batches by the sets of their nodes.
 
     Args:
         stretch: the first batch, the batch after the last, and where their nodes begin among those of the plan.
-        at: where to go on: a number past all nodes of the plan, or what was returned.
         plan, ...: see `begin_flow`; what of the `FlowColumns` is of parts and of sets is filled in.
 
     Returns:
-        -1; or the place, among the plan's nodes, of one whose operands get a set that has no number yet.
+        See `begin_flow`; what has flowed so far may flow once more.
     """
     nodes, types, flowing, planned = nodes_in(node_tables), types_in(type_tables), flow_in(flow_tables), tables_in(plan)
     first, stop, end = stretch
     parts, sets, rows = flowing.parts, flowing.sets, flowing.rows
     for b in range(first, stop):
         end += planned.batches[b]["n"]
-    if at >= end:
-        flowing.n_parts[0] = 0
-        rows[:] = 0
-        flowing.operands[:] = 0
+    flowing.n_parts[0] = 0
+    rows[:] = 0
+    flowing.operands[:] = 0
     for b in range(stop - 1, first - 1, -1):
         begin = end - planned.batches[b]["n"]
-        for i in range(min(end - 1, at), begin - 1, -1):
+        for i in range(end - 1, begin - 1, -1):
             v = planned.nodes[i]
             number = sets[v]
             if number < 0:
                 continue
-            if not _flow_on(v, nodes, types, flowing):
-                return i
+            missing = _flow_on(v, nodes, types, flowing)
+            if missing >= 0:
+                return missing
             used = flowing.n_parts[0]
             part = used - 1
             while part >= 0 and parts[part]["batch"] == b - first and parts[part]["set"] != number:
@@ -192,8 +190,8 @@ def go_back(
 
 
 @compiled(small=True)
-def _flow_on(v: int, nodes: NodeColumns, types: FlowTables, flowing: FlowColumns) -> bool:
-    """Let a node's gradients flow on to its operands; False: one of these gets a set that has no number yet."""
+def _flow_on(v: int, nodes: NodeColumns, types: FlowTables, flowing: FlowColumns) -> int:
+    """Let a node's gradients flow on to its operands; returns what `begin_flow` does."""
     start, count, args, sets, kind = nodes.starts[v], nodes.counts[v], nodes.args, flowing.sets, nodes.types[v]
     number = sets[v]
     reaches, singles, lists = types.first[number], types.singles[kind], types.lists[kind]
@@ -205,19 +203,19 @@ def _flow_on(v: int, nodes: NodeColumns, types: FlowTables, flowing: FlowColumns
             continue
         found = with_read(types, nodes.types[source], sets[source], code if code else ROW + reaches + i)
         if found < 0:
-            return False
+            return ~found
         sets[source] = found
         slot = i if lists == 0 or i < singles else singles + (i - singles) // length
         flowing.operands[number] |= np.int64(1) << min(slot, MOST_SLOTS)
-    return True
+    return -1
 
 
 @compiled(small=True)
 def with_read(types: FlowTables, kind: int, before: int, read: int) -> int:
-    """The set of a node, which was this one (-1: none), with outputs that are read added; -1: it has no number."""
+    """The set of a node, which was this one (-1: none), with outputs that are read added; else ~ the missing key."""
     found = types.start[kind]
     if types.single[kind]:
         return int(found)
     key = (before if before >= 0 else found) << 32 | read
     at = np.searchsorted(types.keys, key)
-    return int(types.unions[at]) if at < len(types.keys) and types.keys[at] == key else -1
+    return int(types.unions[at]) if at < len(types.keys) and types.keys[at] == key else ~key

@@ -16,10 +16,9 @@ from edbatch.graph.cell.type_body import body_of_type, outputs_seen
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.spec import ParameterSpec
-from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
+from edbatch.graph.views import VIEWS
 from edbatch.runtime.backward.flow import ROW, FlowTables
 from edbatch.runtime.compile.lengths import made_for
-from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.type_columns import BoundType
 
 if TYPE_CHECKING:
@@ -63,9 +62,10 @@ class LiveOutputs:
     def tables(self) -> np.ndarray:
         """Directory of the `FlowTables` of all types and views that there are."""
         table, known, view_stops = self._table, self._directory, stopping_views()
+        facts = table.facts
         if (
             known is None
-            or known.tables.holds is not table.holds_parameters
+            or known.tables.holds is not facts.holds_parameters
             or known.tables.view_stops is not view_stops
             or len(known.tables.first) != len(self._first)
             or len(known.tables.keys) != len(self._unions)
@@ -82,7 +82,7 @@ class LiveOutputs:
             keys = np.array(sorted(self._unions), np.int64)
             known = self._directory = ArrayTable(
                 FlowTables(
-                    table.holds_parameters, table.ends_gradients, view_stops, table.singles, table.lists,
+                    facts.holds_parameters, facts.ends_gradients, view_stops, facts.singles, facts.lists,
                     np.array(self._start, np.int64), np.array(self._single, np.bool_), np.array(self._first, np.int64),
                     np.array([some is not False for some, _ in self._entries], np.bool_),
                     keys, np.array([self._unions[key] for key in keys.tolist()], np.int64),
@@ -90,29 +90,14 @@ class LiveOutputs:
             )  # fmt: skip
         return known.entries
 
-    def see_root(self, root: int, nodes: Nodes, sets: np.ndarray) -> None:
-        """Number the set of the node of an expression, with what it shows, beside what earlier roots show."""
-        self._see_read(root & NODE_MASK, root >> NODE_BITS, nodes, sets)
-
-    def _see_read(self, node: int, read: int, nodes: Nodes, sets: np.ndarray) -> None:
-        """Number the set of a node with outputs that are read added to what it has; `read` as in `FlowTables`."""
-        kind = int(nodes.types[node])
-        before = int(sets[node]) if sets[node] >= 0 else self._start[kind]
-        key = before << 32 | read
-        if not self._single[kind] and key not in self._unions:
-            type = self._table.bound[kind].type
-            seen = outputs_seen(type, read) if read < ROW else _outputs_at(type, self._entries[read - ROW])
-            with signals_deferred():
-                live = closed(body_of_type(type), self.sets[before].live.union(seen))
-                self._unions[key] = self._number(LiveSet(kind, live), type)
-
-    def see_operands(self, node: int, nodes: Nodes, requires: np.ndarray, sets: np.ndarray) -> None:
-        """Number the sets of the operands of a node, whose own set is known."""
-        begin, first = int(nodes.starts[node]), self._first[int(sets[node])]
-        for slot, operand in enumerate(nodes.args[begin : begin + int(nodes.counts[node])].tolist()):
-            source = operand & NODE_MASK
-            if requires[source]:
-                self._see_read(source, operand >> NODE_BITS or ROW + first + slot, nodes, sets)
+    def see(self, key: int) -> None:
+        """Number the set that a key of `FlowTables` leads to: one that there is, with outputs that are read added."""
+        (kind, live), read = self.sets[key >> 32], key & 0xFFFFFFFF
+        type = self._table.bound[kind].type
+        seen = outputs_seen(type, read) if read < ROW else _outputs_at(type, self._entries[read - ROW])
+        with signals_deferred():
+            found = closed(body_of_type(type), live.union(seen))
+            self._unions[key] = self._number(LiveSet(kind, found), type)
 
     def _number(self, one: LiveSet, type: NodeType) -> int:
         found = self._numbers.get(one)

@@ -13,7 +13,7 @@ from edbatch.memory.plan.growing import PlanTables, tables_in
 from edbatch.memory.plan.windows import GRADIENT
 from edbatch.runtime.backward.flow import flow_in
 from edbatch.runtime.backward.plan_writer import Added, add_rows, append, append_batch, append_operand, select
-from edbatch.runtime.backward.rules import AS_GIVEN, EACH, NOWHERE, RuleTables, WindowTables, rules_in, windows_in
+from edbatch.runtime.backward.rules import AS_GIVEN, EACH, NOWHERE, RuleTables, rules_in
 
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)
@@ -39,10 +39,9 @@ class Chosen(NamedTuple):
 
 @compiled(small=True)
 def plan_back(
-    stretch: tuple, grouped: bool, saved: np.ndarray, rule_of: np.ndarray, plan_tables: np.ndarray,
-    flow_tables: np.ndarray, rule_tables: np.ndarray, window_tables: np.ndarray, arenas: np.ndarray, rows: np.ndarray,
-    back: np.ndarray,
-) -> bool:  # fmt: skip
+    stretch: tuple, adding: int, grouped: bool, saved: np.ndarray, rule_of: np.ndarray, plan_tables: np.ndarray,
+    flow_tables: np.ndarray, rule_tables: np.ndarray, arenas: np.ndarray, rows: np.ndarray, back: np.ndarray,
+) -> None:  # fmt: skip
     """Plan the backward pass through the parts of batches that gradients flow into.
 
     The last two of its tables begin with those of the plan that has run. Types are those of the rules. What is computed
@@ -51,6 +50,7 @@ def plan_back(
 
     Args:
         stretch: the first batch, the batch after the last, where their nodes begin among those of the plan.
+        adding: what adds rows, in batches.
         grouped: whether rows that occur several times in a list have to be known before they are added up. Then they
             are given as an operand of several windows: where in `indices` offsets, members and rows of the groups
             follow one another, and the number of groups in place of that of segments.
@@ -58,17 +58,17 @@ def plan_back(
         rule_of: per set, the number of its rule.
         arenas: of records `Rows`.
         rows: per arena, how many rows there are to be: zeros, but where gradients are given; filled in.
-        back: directory of a `GrowingPlan` without batches, which is filled in.
-
-    Returns:
-        Whether there is room for the tables; if not, `used` says how much there is to be.
+        back: directory of a `GrowingPlan` without batches and with room, which is filled in.
     """
     first, stop, end = stretch
-    plan, tables, shown, out = tables_in(plan_tables), rules_in(rule_tables), windows_in(window_tables), tables_in(back)
+    plan, tables, out = tables_in(plan_tables), rules_in(rule_tables), tables_in(back)
     flowing = flow_in(flow_tables)
     parts, batches = flowing.parts[: flowing.n_parts[0]], plan.batches[first:stop]
-    if not _has_room(plan, batches, parts, tables.rules, rule_of, out):
-        return False
+    known, used = plan.used[0], out.used[0]
+    used["segments"], used["indices"], used["integers"] = known["segments"], known["indices"], known["integers"]
+    out.segments[: known["segments"]] = plan.segments[: known["segments"]]
+    out.indices[: known["indices"]] = plan.indices[: known["indices"]]
+    out.integers[: known["integers"]] = plan.integers[: known["integers"]]
     counts = np.zeros(1 + batches["type"].max(), np.int64)  # per type the nodes of batches before
     for at in range(len(batches)):
         counts[batches[at]["type"]] += batches[at]["n"]
@@ -92,18 +92,17 @@ def plan_back(
             row = left[number] + arenas[rule["own"]]["used"]
             rows[rule["own"]] = max(rows[rule["own"]], row + m)
         of_saved = counts[batch["type"]] + (saved[batch["type"]] if len(saved) else 0)
-        _through(plan, Chosen(batch, which, m, of_saved, row), rule, tables, shown, out, seen, rows)
+        _through(plan, Chosen(batch, which, m, of_saved, row), rule, adding, tables, out, seen, rows)
     for at in range(out.used[0]["operands"]):
         window = out.operands[at]["window"]
-        arena = shown.windows[window]["arena"] if window >= 0 else 0
+        arena = tables.windows[window]["arena"] if window >= 0 else 0
         if arena % 2 == GRADIENT:
             rows[arena] = arenas[arena - GRADIENT]["used"]
-    return True
 
 
 @compiled(small=True)
 def _through(
-    plan: PlanTables, chosen: Chosen, rule: np.void, tables: RuleTables, shown: WindowTables, out: PlanTables,
+    plan: PlanTables, chosen: Chosen, rule: np.void, adding: int, tables: RuleTables, out: PlanTables,
     seen: np.ndarray, rows: np.ndarray,
 ) -> None:  # fmt: skip
     """A batch of a derivative, and additions of what it computes to the operands.
@@ -136,7 +135,7 @@ def _through(
         if not own and kind != NOWHERE and kind != AS_GIVEN:
             some = m if kind == EACH else some
             append_operand(out, SLICE, window, 0, 1, 0, some)
-            arena = shown.windows[window]["arena"]
+            arena = tables.windows[window]["arena"]
             rows[arena] = max(rows[arena], some)
     for slot in range(len(targets)):
         kind, row, listed = targets[slot]["kind"], chosen.left, -1
@@ -145,8 +144,8 @@ def _through(
         elif kind == EACH:
             listed = append(out, owners)
         if kind != NOWHERE:
-            added = Added(targets[slot]["which"], row, listed, rule["adding"])
-            add_rows(read[slot : slot + 1], added, out, shown, seen)
+            added = Added(targets[slot]["which"], row, listed, adding)
+            add_rows(read[slot : slot + 1], added, out, tables, seen)
 
 
 @compiled(small=True)
@@ -171,14 +170,13 @@ def _append_given(rule: np.void, slots: np.ndarray, read: np.ndarray, chosen: Ch
 
 
 @compiled(small=True)
-def _has_room(
-    plan: PlanTables, batches: np.ndarray, parts: np.ndarray, rules: np.ndarray, rule_of: np.ndarray, out: PlanTables
-) -> bool:
-    """Whether there is room for all that may come; then segments, indices and integers of the plan that has run are in.
-
-    Else `out.used` says how much there is to be.
-    """
-    known, used, given = plan.used[0], out.used[0], 0
+def room_back(
+    stretch: tuple, rule_of: np.ndarray, plan_tables: np.ndarray, flow_tables: np.ndarray, rule_tables: np.ndarray
+) -> tuple[int, int, int, int, int, int]:
+    """How many entries the tables of a backward plan may come to have, as of `Used`; see `plan_back`."""
+    plan, rules, flowing = tables_in(plan_tables), rules_in(rule_tables).rules, flow_in(flow_tables)
+    parts, batches = flowing.parts[: flowing.n_parts[0]], plan.batches[stretch[0] : stretch[1]]
+    known, given = plan.used[0], 0
     elements, pieces = 0, 0  # operands may have segments in common
     for at in range(known["operands"]):
         elements += plan.operands[at]["n"]
@@ -196,23 +194,8 @@ def _has_room(
             integers += m * rule["integers"]
         given += some
     pieces *= most_parts
-    used["batches"] = 2 * len(parts) + pieces  # additions, and what goes before them
-    used["operands"] = 2 * used["batches"] + given
-    used["segments"], used["indices"], used["integers"] = known["segments"] + pieces, room + 4 * pieces, integers
-    if (
-        used["batches"] > len(out.batches)
-        or used["operands"] > len(out.operands)
-        or used["segments"] > len(out.segments)
-        or used["indices"] > len(out.indices)
-        or integers > len(out.integers)
-    ):
-        return False
-    used["batches"] = used["operands"] = 0
-    used["segments"], used["indices"], used["integers"] = known["segments"], known["indices"], known["integers"]
-    out.segments[: known["segments"]] = plan.segments[: known["segments"]]
-    out.indices[: known["indices"]] = plan.indices[: known["indices"]]
-    out.integers[: known["integers"]] = plan.integers[: known["integers"]]
-    return True
+    additions = 2 * len(parts) + pieces  # and what goes before them
+    return additions, 2 * additions + given, known["segments"] + pieces, room + 4 * pieces, integers, 0
 
 
 @compiled(small=True)

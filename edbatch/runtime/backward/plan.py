@@ -11,23 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from edbatch.compiling.array_table import ArrayTable
-from edbatch.errors import EdBatchError
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_MASK
 from edbatch.memory.plan.arenas import GradientRows, PlacedRows
-from edbatch.memory.plan.format import Plan
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.windows import GRADIENT
 from edbatch.runtime.backward.flow import FlowColumns
-from edbatch.runtime.backward.loops import plan_back
+from edbatch.runtime.backward.loops import plan_back, room_back
 from edbatch.runtime.backward.parameter_gradients import TypeRows, type_rows
 from edbatch.runtime.backward.rules import GradientRule
 from edbatch.runtime.backward.saving import Ran
-from edbatch.runtime.backward.seeds import SeedPlace
 from edbatch.runtime.compile.program_table import Ready
-from edbatch.runtime.graph_errors import lines
-from edbatch.runtime.store import Store
+from edbatch.runtime.graph_errors import check_rows
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
@@ -41,28 +37,24 @@ class BackwardPlan(NamedTuple):
 
     Attributes:
         stretch: of runs; rules: by which gradients flow; reads: the parameters whose values these need.
-        plan: the batches; batches, integers: how many.
+        plan: the batches.
         ready: the programs.
         rows: where gradients, and what is computed, lie.
         left: what derivatives leave for parameters.
         parameters: batches of nodes that are parameters: the number of the type, the first row, and how many.
         requires, sets: see `FlowColumns`.
-        places: where gradients that are given go.
     """
 
     stretch: Ran
     rules: list[GradientRule]
     reads: frozenset[ParameterSpec]
     plan: GrowingPlan
-    batches: int
-    integers: int
     ready: Ready
     rows: PlacedRows
     left: list[TypeRows]
     parameters: list[tuple[int, int, int]]
     requires: np.ndarray
     sets: np.ndarray
-    places: list[SeedPlace]
 
     @property
     def bytes(self) -> int:
@@ -77,24 +69,23 @@ class BackwardPlan(NamedTuple):
 
 
 def plan_backward(
-    stretch: Ran, graph: Evaluation, store: Store, flowing: ArrayTable[FlowColumns], roots: np.ndarray,
-    places: list[SeedPlace],
+    stretch: Ran, graph: Evaluation, flowing: ArrayTable[FlowColumns], roots: np.ndarray
 ) -> tuple[BackwardPlan, list[Any]]:  # fmt: skip
-    """Plan a backward pass through the parts of batches that gradients flow into, in the store's plan for that.
+    """Plan a backward pass through the parts of batches that gradients flow into, in the graph's plan for that.
 
     Args:
         flowing: how gradients flow through it.
-        roots: ids of the expressions whose gradients are given; places: see `BackwardPlan`.
+        roots: ids of the expressions whose gradients are given.
 
     Returns:
         The plan, and what is to be held while it runs.
     """
-    flow, plan, table, nodes = flowing.tables, store.back, graph.table, graph.nodes
+    flow, plan, table, nodes = flowing.tables, graph.back, graph.table, graph.nodes
     rules = table.rules.choose(flow, stretch.saved)
     graph.arenas.see_layouts()
     used = graph.arenas.used
     rows = np.zeros(len(used), np.int64)
-    at_roots = table.arenas[nodes.types[roots & NODE_MASK]]
+    at_roots = table.facts.arenas[nodes.types[roots & NODE_MASK]]
     rows[at_roots + GRADIENT] = used[at_roots]
     saved = _NONE
     if stretch.saved:
@@ -104,16 +95,17 @@ def plan_backward(
     rule_of = np.full(len(table.live_outputs.sets), -1, np.int64)
     rule_of[[rule.set for rule in rules]] = [rule.number for rule in rules]
     plan.clear()
-    while not plan_back(
-        stretch.extent, table.backend.adds_in_groups, saved, rule_of, graph.plan.entries, flowing.entries,
-        table.rules.tables(), table.rules.windows(), graph.arenas.rows, rows, plan.entries,
-    ):  # fmt: skip
-        sizes = plan.used
-        plan.clear()
-        plan.make_room(sizes)
-    counts, windows = plan.used, table.windows
-    kinds = [rule.adding for rule in rules] + [rule.runs for rule in rules if rule.runs >= 0]
-    ready, held = table.programs.prepare(kinds, table, plan, 0, counts.batches)
+    dtype = table.windows.layouts[at_roots.item(0)][1]
+    adding = table.rules.adding(dtype)
+    passed = graph.plan.entries, flowing.entries, table.rules.tables()
+    plan.make_room(room_back(stretch.extent, rule_of, *passed))
+    plan_back(
+        stretch.extent, adding, table.backend.adds_in_groups, saved, rule_of, *passed, graph.arenas.rows, rows,
+        plan.entries,
+    )  # fmt: skip
+    windows = table.windows
+    kinds = [adding] + [rule.runs for rule in rules if rule.runs >= 0]
+    ready, held = table.programs.prepare(kinds, plan, 0, plan.used.batches)
     left = [
         type_rows(rule, windows.windows[rule.own].arena, used, flow, stretch, graph)
         for rule in rules
@@ -123,11 +115,9 @@ def plan_backward(
     parts = flow.parts[: flow.n_parts.item(0)] if parameters else flow.parts[:0]
     active = np.unique(parts["batch"][np.isin(parts["set"], parameters)])
     batches = [batch[:3] for batch in graph.plan.batches[stretch.begin.batches :][active].tolist()]
-    itemsize = windows.layouts[at_roots.item(0)][1].itemsize
-    placed = place_rows(rows, store.gradients.there(len(rows)), graph.arenas.words[:, 1], itemsize)
-    counted, flows = (plan, counts.batches, counts.integers), (flow.requires, flow.sets)
+    placed = place_rows(rows, graph.gradient_rows.there(len(rows)), graph.arenas.words[:, 1], dtype.itemsize)
     reads = frozenset[ParameterSpec]().union(*(rule.how.reads for rule in rules if rule.how is not None))
-    return BackwardPlan(stretch, rules, reads, *counted, ready, placed, left, batches, *flows, places), held
+    return BackwardPlan(stretch, rules, reads, plan, ready, placed, left, batches, flow.requires, flow.sets), held
 
 
 def place_rows(rows: np.ndarray, there: np.ndarray, strides: np.ndarray, itemsize: int) -> PlacedRows:
@@ -151,27 +141,22 @@ def place_rows(rows: np.ndarray, there: np.ndarray, strides: np.ndarray, itemsiz
     return PlacedRows(np.array(chosen, np.int64), begins, words, ends.item(zeros), ends.item(-1))
 
 
-def check_batch(planned: BackwardPlan, plan: Plan, number: int, graph: Evaluation, gradients: GradientRows) -> None:
+def check_batch(planned: BackwardPlan, number: int, graph: Evaluation, gradients: GradientRows) -> None:
     """Check a batch of derivatives, or of what flows to lists: an error that names the type if there is a NaN."""
+    plan = planned.plan.tables
     kind, row, n, first, *_ = plan.batch(number)
     rule = graph.table.rules.of_kinds.get(kind)
     if rule is None:
         return
     if rule.own >= 0:
-        _check(gradients.array(rule.own)[row : row + n], rule, planned, graph)
-        return
-    assert rule.how is not None
-    computed = sum(place is not None and place.column >= 0 for place in rule.how.operands)
-    for operand in plan.operands_of(first + len(rule.how.given), computed):
-        _check(gradients.array(operand.window)[: operand.n], rule, planned, graph)
-
-
-def _check(computed: Any, rule: GradientRule, planned: BackwardPlan, graph: Evaluation) -> None:
-    bad = int(graph.table.backend.to_host((computed != computed).any(axis=1)).sum())
-    if bad:
-        # Nodes of the type that gradients flow into: which of them a batch has, its tables do not say.
-        nodes = graph.plan.nodes[planned.stretch.begin.nodes : planned.stretch.end.nodes]
-        nodes = nodes[planned.sets[nodes] >= 0]
-        where = lines(graph, nodes[graph.nodes.types[nodes] == rule.kind])
-        type = graph.table.bound[rule.kind].type
-        raise EdBatchError(f"NaN in the gradient of {type} ({bad} of {len(computed)} in its batch){where}")
+        found = [gradients.array(rule.own)[row : row + n]]
+    else:
+        assert rule.how is not None
+        computed = sum(place is not None and place.column >= 0 for place in rule.how.operands)
+        operands = plan.operands_of(first + len(rule.how.given), computed)
+        found = [gradients.array(operand.window)[: operand.n] for operand in operands]
+    # Nodes of the type that gradients flow into: which of them a batch has, its tables do not say.
+    nodes = graph.plan.nodes[planned.stretch.begin.nodes : planned.stretch.end.nodes]
+    nodes = nodes[(planned.sets[nodes] >= 0) & (graph.nodes.types[nodes] == rule.kind)]
+    for rows in found:
+        check_rows(rows, nodes, rule.kind, graph, backward=True)

@@ -11,7 +11,7 @@ from edbatch.kernels.groups import group_rows
 from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, Segment
 from edbatch.memory.plan.growing import PlanTables
 from edbatch.memory.plan.windows import GRADIENT
-from edbatch.runtime.backward.rules import WindowTables
+from edbatch.runtime.backward.rules import RuleTables
 
 
 class Added(NamedTuple):
@@ -102,7 +102,7 @@ def select(one: np.ndarray, chosen: np.ndarray, out: PlanTables) -> None:
 
 
 @compiled(small=True)
-def add_rows(one: np.ndarray, added: Added, out: PlanTables, shown: WindowTables, seen: np.ndarray) -> None:
+def add_rows(one: np.ndarray, added: Added, out: PlanTables, tables: RuleTables, seen: np.ndarray) -> None:
     """Add rows to an operand.
 
     Args:
@@ -111,9 +111,9 @@ def add_rows(one: np.ndarray, added: Added, out: PlanTables, shown: WindowTables
     """
     operand, lists, owners = one[0], out.indices, added.positions
     access, window, first, count = operand["access"], operand["window"], operand["first"], operand["n"]
-    if access != GATHER_MANY and shown.stopped[window]:
+    if access != GATHER_MANY and tables.stopped[window]:
         return
-    as_list = access == SHARED and (owners >= 0 or (seen.size and shown.windows[window]["scattered"] >= 0))
+    as_list = access == SHARED and (owners >= 0 or (seen.size and tables.windows[window]["scattered"] >= 0))
     if access <= STRIDED and not as_list:
         append_batch(out, added.task, 0, count, 0, owners)
         append_operand(out, access, window + GRADIENT, first, operand["distance"], 0, count)
@@ -127,7 +127,7 @@ def add_rows(one: np.ndarray, added: Added, out: PlanTables, shown: WindowTables
     for at in range(first, first + operand["segments"]):
         segment = out.segments[at]
         places, n = segment["positions"], segment["n"]
-        if shown.stopped[segment["window"]]:
+        if tables.stopped[segment["window"]]:
             continue
         if owners >= 0:
             places = append(out, lists[owners : owners + count][lists[places : places + n]])

@@ -36,7 +36,6 @@ class Rule(NamedTuple):
             where it leaves the operand's gradient.
         integers: of a node.
         singles: operands before lists.
-        adding: what adds rows, in batches.
     """
 
     type: int
@@ -47,7 +46,6 @@ class Rule(NamedTuple):
     end: int
     integers: int
     singles: int
-    adding: int
 
 
 class Slot(NamedTuple):
@@ -69,27 +67,22 @@ NOWHERE, ROWS, EACH, AS_GIVEN = range(4)
 
 
 class RuleTables(NamedTuple):
-    """Records `Rule`, and those of all of them `Slot`."""
-
-    rules: np.ndarray
-    slots: np.ndarray
-
-
-class WindowTables(NamedTuple):
-    """Windows.
+    """Rules, and the windows of what they read and compute.
 
     Attributes:
-        windows: of records `Columns`.
+        rules, slots: records `Rule`, and those of all of them `Slot`.
+        windows: records `Columns`.
         stopped: per window of values, whether no gradient flows to what is read through it. A batch reads some of its
             operands stopped and others not: each that differs is seen through a window of its own.
     """
 
+    rules: np.ndarray
+    slots: np.ndarray
     windows: np.ndarray
     stopped: np.ndarray
 
 
-rules_in = reader(RuleTables, RULE, SLOT)
-windows_in = reader(WindowTables, COLUMNS, BOOL)
+rules_in = reader(RuleTables, RULE, SLOT, COLUMNS, BOOL)
 
 
 class GradientRule(NamedTuple):
@@ -100,7 +93,6 @@ class GradientRule(NamedTuple):
         set, kind: the number of the set, and of its type.
         own: window of the rows that the derivative computes, one for each node; -1: there are none.
         runs: number of the derivative in batches; -1: there is nothing to compute.
-        adding: what adds rows, in batches.
         how: the derivative; None of sources.
     """
 
@@ -109,7 +101,6 @@ class GradientRule(NamedTuple):
     kind: int
     own: int
     runs: int
-    adding: int
     how: CompiledDerivative | None
 
 
@@ -127,25 +118,25 @@ class GradientRules:
         self._records: list[Rule] = []
         self._slots: list[Slot] = []
         self._adding: dict[np.dtype, int] = {}
-        self._tables = ArrayTable(RuleTables(np.zeros(0, RULE), np.zeros(0, SLOT)))
-        self._windows: ArrayTable[WindowTables] | None = None
+        self._tables: ArrayTable[RuleTables] | None = None
 
     def tables(self) -> np.ndarray:
         """Directory of the `RuleTables`."""
-        if len(self._tables.tables.rules) < len(self._records):
-            self._tables = ArrayTable(RuleTables(records(self._records, RULE), records(self._slots, SLOT)))
-        return self._tables.entries
-
-    def windows(self) -> np.ndarray:
-        """Directory of the `WindowTables`."""
-        columns, known = self._table.windows.columns(), self._windows
-        if known is None or known.tables.windows is not columns:
-            view_stops, of_views = stopping_views(), self._table.view_windows
+        columns, known = self._table.windows.columns(), self._tables
+        if known is None or known.tables.windows is not columns or len(known.tables.rules) < len(self._records):
+            view_stops, of_views = stopping_views(), self._table.facts.view_windows
             stopping = view_stops[: len(of_views)] & (of_views[: len(view_stops)] >= 0)
             stopped = np.zeros(len(columns), np.bool_)
             stopped[of_views[: len(stopping)][stopping]] = True
-            known = self._windows = ArrayTable(WindowTables(columns, stopped))
+            rules = records(self._records, RULE), records(self._slots, SLOT)
+            known = self._tables = ArrayTable(RuleTables(*rules, columns, stopped))
         return known.entries
+
+    def adding(self, dtype: np.dtype) -> int:
+        """What adds rows, in batches."""
+        if dtype not in self._adding:
+            self._adding[dtype] = self._table.derived([DerivedType(adding_rows(dtype, self._table.backend), 0)])[0]
+        return self._adding[dtype]
 
     def choose(self, flow: FlowColumns, saved: Mapping[int, Saved]) -> list[GradientRule]:
         """The rules for the sets that parts have, in the order in which these come in the forward run.
@@ -171,11 +162,9 @@ class GradientRules:
         table = self._table
         kind, live = table.live_outputs.sets[number]
         type: BoundType = table.bound[kind]
-        dtype, op = type.type.out.dtype, type.type.op
-        if dtype not in self._adding:
-            self._adding[dtype] = table.derived([DerivedType(adding_rows(dtype, table.backend), 0)])[0]
+        op = type.type.op
         how, own, runs, given, computed = None, -1, -1, list[Slot](), list[Slot]()
-        if not table.is_source[kind]:
+        if not table.facts.is_source[kind]:
             slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
             needed = [bool(bits >> min(slot, MOST_SLOTS) & 1) for slot in range(slots)]
             how = compiled(type, needed, saved is not None, live)
@@ -184,7 +173,7 @@ class GradientRules:
                 computed = self._of_lists(type, how)
                 program = program if computed else None
             elif program is not None:
-                own = table.windows.own(how.width, dtype)
+                own = table.windows.own(how.width, type.type.out.dtype)
                 computed = [
                     Slot(NOWHERE, -1)
                     if place is None
@@ -194,11 +183,11 @@ class GradientRules:
             if program is not None:
                 runs = table.derived([DerivedType(program, max(own, 0))])[0]
                 given = self._given(how, saved)
-        rule = GradientRule(len(self._records), number, kind, own, runs, self._adding[dtype], how)
+        rule = GradientRule(len(self._records), number, kind, own, runs, how)
         arena, begin = -1 if own < 0 else table.windows.windows[own].arena, len(self._slots)
         self._slots += given + computed
         places = begin, begin + len(given), len(self._slots)
-        self._records.append(Rule(runs, type.window, arena, *places, op.payload, op.singles, rule.adding))
+        self._records.append(Rule(runs, type.window, arena, *places, op.payload, op.singles))
         if runs >= 0:
             self.of_kinds[runs] = rule
         return rule

@@ -14,8 +14,7 @@ from edbatch.memory.plan.growing import Used
 from edbatch.runtime.compile.derivatives import Saving, has_body, saving
 
 if TYPE_CHECKING:
-    from edbatch.runtime.store import Store
-    from edbatch.runtime.type_table import TypeTable
+    from edbatch.runtime.evaluation import Evaluation
 
 
 class Saved(NamedTuple):
@@ -37,9 +36,9 @@ class Saved(NamedTuple):
         return rows[:, column : column + spec.size].reshape(self.n, *spec.shape)
 
 
-def claim_saved(table: TypeTable, store: Store, batches: np.ndarray) -> dict[int, Saved]:
-    """Have rows for what batches of a run will save, per number of a type; `store.saving` says where."""
-    arenas, found = store.arenas, dict[int, Saved]()
+def claim_saved(graph: Evaluation, batches: np.ndarray) -> dict[int, Saved]:
+    """Have rows for what batches of a run will save, per number of a type; `graph.saving` says where."""
+    table, arenas, found = graph.table, graph.arenas, dict[int, Saved]()
     claimed = [
         (kind, how, table.windows.windows[how.window].arena)
         for kind in dict.fromkeys(batches["type"].tolist())
@@ -56,10 +55,9 @@ def claim_saved(table: TypeTable, store: Store, batches: np.ndarray) -> dict[int
         is_full = is_full or one.first + one.n > arenas.words.item(arena, 3)
     if is_full:
         arenas.make_room()
-    if len(store.saving) != table.count:
-        store.saving = np.zeros(table.count, SAVING)
-    words = words_of(store.saving)
-    words[:] = 0
+    if len(graph.saving) != table.count:
+        graph.saving = np.zeros(table.count, SAVING)
+    words = words_of(graph.saving)
     for kind, _, arena in claimed:
         address, stride, _, _ = arenas.words[arena].tolist()
         words[kind, :2] = address + found[kind].first * stride, stride

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,52 +71,27 @@ def roots_of(
     return found, [np.concatenate(seeds) if len(seeds) > 1 else seeds[0] for _, seeds in groups.values()]
 
 
-class SeedPlace(NamedTuple):
-    """Where some gradients that are given are added.
-
-    Attributes:
-        group: see `Backward`; chosen: which of the group.
-        window, rows: to which rows of a window of gradients.
-    """
-
-    group: int
-    chosen: np.ndarray | slice
-    window: int
-    rows: np.ndarray | slice
-
-
-def places_of(roots: np.ndarray, seeds: Sequence[np.ndarray], graph: Evaluation) -> list[SeedPlace]:
-    """Where the gradients that are given go; none if it is one, of a whole node."""
-    found, stops, end = list[SeedPlace](), stopping_views()[roots >> NODE_BITS], 0
-    for number, some in enumerate(seeds if len(roots) > 1 or roots[0] > NODE_MASK else ()):
-        begin, end = end, end + len(some)
-        for chosen, window, rows in graph.table.by_window(roots[begin:end], graph.nodes):
-            if not stops[begin + chosen[0]]:
-                found.append(SeedPlace(number, _as_slice(chosen), window, _as_slice(rows)))
-    return found
-
-
-def _as_slice(places: np.ndarray) -> np.ndarray | slice:
-    """Places that follow one another as a slice, which takes a quarter of the time."""
-    first, n = int(places[0]), len(places)
-    return slice(first, first + n) if (places == np.arange(first, first + n)).all() else places
-
-
-def give_seeds(
-    roots: Sequence[int], seeds: Sequence[np.ndarray], places: Sequence[SeedPlace], graph: Evaluation,
-    gradients: GradientRows,
-) -> None:  # fmt: skip
+def give_seeds(roots: list[int], seeds: Sequence[np.ndarray], graph: Evaluation, gradients: GradientRows) -> None:
     """Put the given gradients where the backward pass begins; several may be of one node."""
     backend, table, nodes = graph.table.backend, graph.table, graph.nodes
-    if not places:
+    if len(roots) == 1 and roots[0] <= NODE_MASK:
         seed, root = seeds[0][0], roots[0]
         # One number goes along with a kernel that fills in; several would be copied to a GPU.
         given = backend.from_host(seed, "C").reshape(-1) if seed.ndim else seed
-        arena = table.arenas.item(nodes.types.item(root)) + GRADIENT
+        arena = table.facts.arenas.item(nodes.types.item(root)) + GRADIENT
         gradients.flat(arena, nodes.row.item(root), 1)[...] = given
-    for number, chosen, window, rows in places:
-        given, array = backend.from_host(seeds[number][chosen], "C"), gradients.of(window)
-        if isinstance(rows, np.ndarray):
-            found, total = backend.sum_equal(rows, given.reshape(len(given), given[0].size))
-            rows, given = backend.from_host(found), total.reshape(len(found), *array.shape[1:])
-        array[rows] += given
+        return
+    ids, end = np.array(roots, np.int64), 0
+    stops = stopping_views()[ids >> NODE_BITS]
+    for some in seeds:
+        begin, end = end, end + len(some)
+        for chosen, window, rows in table.by_window(ids[begin:end], nodes):
+            if stops[begin + chosen[0]]:
+                continue
+            given, array = backend.from_host(some[chosen], "C"), gradients.of(window)
+            first, n = int(rows[0]), len(rows)
+            if (rows == np.arange(first, first + n)).all():  # takes a quarter of the time
+                array[first : first + n] += given
+                continue
+            found, total = backend.sum_equal(rows, given.reshape(n, given[0].size))
+            array[backend.from_host(found)] += total.reshape(len(found), *array.shape[1:])

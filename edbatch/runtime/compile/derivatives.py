@@ -21,10 +21,8 @@ from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.cell.type_body import body_of_type
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.spec import ParameterSpec, Spec
-from edbatch.runtime.compile.lengths import made_for
-from edbatch.runtime.compile.program import SAVING, Program
+from edbatch.runtime.compile.program import SAVING, Computed, Program
 from edbatch.runtime.compile.side_by_side import gathered
-from edbatch.runtime.compile.tables import Tables
 from edbatch.runtime.type_columns import BoundType
 
 
@@ -110,10 +108,16 @@ def _each_by_itself(found: Derivative, lists: Sequence[bool]) -> Derivative:
 
 def saving(type: BoundType) -> Saving | None:
     """How nodes of a type run when a backward run will follow; None if nothing is worth saving."""
-    if "saving" not in type.derivatives:
-        type.derivatives["saving"] = _saving(type) if has_body(type.type) else None
-    found: Saving | None = type.derivatives["saving"]
-    return found
+    if SAVING not in type.derivatives:
+        found = None
+        if has_body(type.type):
+            program = Program(type.type, SAVING, _saving_body, type.backend, type.plain)
+            places, width = program.made()[0]
+            if places:
+                found = Saving(program, places, type.windows.own(width, type.type.out.dtype))
+        type.derivatives[SAVING] = found
+    known: Saving | None = type.derivatives[SAVING]
+    return known
 
 
 def compiled_outputs(type: BoundType, live: frozenset[int]) -> CompiledDerivative:
@@ -163,49 +167,26 @@ def _compiled(type: BoundType, key: Hashable, make: Callable[[NodeType], Derivat
     known: CompiledDerivative | None = type.derivatives.get(key)
     if known is not None:
         return known
-    what = key, type.plain
-    program = Program(type.type, what, lambda of: make(of).body, type.backend, type.plain)
 
-    def both(of: NodeType) -> tuple[CompiledDerivative, Tables | None]:
+    def computed(of: NodeType) -> Computed:
         found = make(of)
         reads = frozenset([spec for node in found.body.nodes for spec in node.type.parameters])
         how = CompiledDerivative(found.width, found.given, found.operands, found.terms, reads)
-        return how, program.compiled(of, found.body) if found.body.outputs else None
+        return how, found.body
 
-    family = "derivative", what, type.backend
-    how, program.known = made_for(type.type, family, both, lambda found: found[1] is None or found[1].is_right())
-    how = type.derivatives[key] = how if program.known is None else how._replace(program=program)
+    program = Program(type.type, key, computed, type.backend, type.plain)
+    how, tables = program.made()
+    how = type.derivatives[key] = how if tables is None else how._replace(program=program)
     return how
 
 
-def _saving(type: BoundType) -> Saving | None:
-    program = Program(type.type, SAVING, _saving_body, type.backend, type.plain)
-
-    def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Tables | None]:
-        places, width = _places(of)
-        return places, width, program.made(of) if places else None
-
-    family = SAVING, type.plain, type.backend
-    places, width, program.known = made_for(
-        type.type, family, all_of, lambda found: found[2] is None or found[2].is_right()
-    )
-    if program.known is None:
-        return None
-    return Saving(program, places, type.windows.own(width, type.type.out.dtype))
-
-
-def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:
-    """Where saved nodes lie in a row, and its width."""
-    body, width = body_of_type(type), 0
-    places = {}
+def _saving_body(type: NodeType) -> Computed:
+    """Where saved nodes lie in a row, and its width; what computes them beside the result."""
+    body, places, width = body_of_type(type), dict[int, tuple[int, Spec]](), 0
     for number in _saved(type)[0]:
         spec = body.nodes[number].type.out
         places[number] = width, spec
         width += spec.size
-    return places, width
-
-
-def _saving_body(type: NodeType) -> Body:
-    body, (places, _) = body_of_type(type), _places(type)
-    columns = (*body.columns, *(type.out.size + column for column, _ in places.values()))
-    return body._replace(outputs=(*body.outputs, *map(Value, places)), columns=columns)
+    outputs = (*body.outputs, *map(Value, places)) if places else ()
+    columns = *body.columns, *(type.out.size + column for column, _ in places.values())
+    return (places, width), body._replace(outputs=outputs, columns=columns)

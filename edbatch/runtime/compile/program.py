@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import Any
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.body import Body, Value, joined, operands_of, spec_of_value
@@ -36,6 +37,7 @@ LEAST_ROWS, MOST_ROWS = 128, 1024
 
 
 FORWARD, SAVING = "forward", "saving"  # what computes the nodes of a type, and what saves values on the way
+Computed = tuple[Any, Body]  # what is to be known of a program besides, and what it computes
 
 
 class Program:
@@ -46,48 +48,47 @@ class Program:
 
     Args:
         what: it computes of the type: a key, the same for all types.
-        body: given a type, what to compute.
+        computed: of a type; a body without outputs has no tables.
         plain: no pass that only saves time is made.
-
-    Attributes:
-        known: its tables, once they are made.
     """
 
     def __init__(
-        self, type: NodeType, what: Hashable, body: Callable[[NodeType], Body], backend: Backend, plain: bool
+        self, type: NodeType, what: Hashable, computed: Callable[[NodeType], Computed], backend: Backend, plain: bool
     ) -> None:
-        self._type, self._what, self._body, self._backend, self._plain = type, what, body, backend, plain
-        self.known: Tables | None = None
+        self._type, self._what, self._computed, self._backend, self._plain = type, what, computed, backend, plain
+        self._made: tuple[Any, Tables | None] | None = None
 
-    def tables(self) -> Tables:
-        """What the interpreter reads, see `Tables.held`; made anew where the storage of a parameter has changed.
+    def made(self) -> tuple[Any, Tables | None]:
+        """What is to be known of it, and its tables; made anew where the storage of a parameter has changed.
 
         Raises:
             EdBatchError: a parameter is gone.
         """
-        if self.known is None:
-            what = "program", self._what, self._plain, self._backend
-            self.known = made_for(self._type, what, self.made, Tables.is_right)
-        elif not self.known.is_right():
-            self.known = self.made(self._type)
-        return self.known
+        if self._made is None or not _is_right(self._made):
+            self._made = made_for(self._type, (self._what, self._plain, self._backend), self._make, _is_right)
+        return self._made
 
-    def made(self, type: NodeType) -> Tables:
-        """The tables of a type of this structure."""
+    def tables(self) -> Tables:
+        """What the interpreter reads, see `Tables.held`."""
+        tables = self.made()[1]
+        assert tables is not None
+        return tables
+
+    def _make(self, type: NodeType) -> tuple[Any, Tables | None]:
+        """The same of a type of this structure."""
         parts = gathered(type) if self._what == FORWARD else None
         if parts is not None:
             rest = None if parts[0] is None else self._turned(parts[0])
-            return moved([operand.size for operand in type.operands], type.out, rest)
-        return self.compiled(type, self._body(type))
-
-    def compiled(self, type: NodeType, body: Body) -> Tables:
-        """The tables of a body."""
+            return None, moved([operand.size for operand in type.operands], type.out, rest)
+        known, body = self._computed(type)
+        if not body.outputs:
+            return known, None
         if len(body.arguments) == 1 and body.outputs == (Value(0),):
-            return moved([body.arguments[0].size], body.arguments[0])
+            return known, moved([body.arguments[0].size], body.arguments[0])
         last = body.nodes[-1]
         if last.type.op is TRANSPOSE and last.operands == (Value(0),) and body.outputs == (Value(1),):
-            return self._turned(last.type)
-        return self._tables_of(type, body)
+            return known, self._turned(last.type)
+        return known, self._tables_of(type, body)
 
     def _turned(self, type: NodeType) -> Tables:
         """The tables of a transposition, by itself or as a part of this: lengths are found from others."""
@@ -103,6 +104,10 @@ class Program:
         elif self._what != FORWARD and type.lists:  # gradients, which are of nodes, or of elements
             rows = tuple([(f"gradient {number}", column) for number, column in enumerate(body.columns)])
         return tables_of(body, self._backend, plain, rows)
+
+
+def _is_right(made: tuple[Any, Tables | None]) -> bool:
+    return made[1] is None or made[1].is_right()
 
 
 def tables_of(body: Body, backend: Backend, plain: bool, rows: tuple[tuple[Row, int], ...]) -> Tables:
@@ -131,7 +136,7 @@ def tables_of(body: Body, backend: Backend, plain: bool, rows: tuple[tuple[Row, 
     width = sum(sizes.values())
     parts = parts_of(body, in_result, rows)
     steps = _steps_of(body, plain, parts)
-    steps += [copy_step(value, spec_of_value(body, value).size, None, column) for column, value in copied]
+    steps += [copy_step(value, spec_of_value(body, value).size, column) for column, value in copied]
     begins, widths = place_values(body, steps, parts)
     weights = [
         operand.size

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -13,7 +13,6 @@ from edbatch.base.records import records, words_of
 from edbatch.compiling.array_table import ArrayTable, HasTables
 from edbatch.compiling.compiled import compiled
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.backend import Backend
 from edbatch.kernels.program import (
     ARGUMENT_OF,
     DISPATCH,
@@ -28,8 +27,12 @@ from edbatch.kernels.program import (
 from edbatch.kernels.tables import Programs, plan_in, programs_in
 from edbatch.memory.plan.format import Plan
 from edbatch.memory.plan.growing import GrowingTables
+from edbatch.runtime.compile.derivatives import saving
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.tables import Tables, arrays_of
+
+if TYPE_CHECKING:
+    from edbatch.runtime.type_table import TypeTable
 
 _versions = itertools.count()
 
@@ -99,8 +102,8 @@ class ProgramTable:
     """Programs of types.
 
     Args:
-        program: what computes a type, by its number, if it is compiled.
-        backend: of the device.
+        table: of the types.
+        saves: whether what saves values on the way computes them.
 
     Attributes:
         directory: of the tables, as compiled loops read them.
@@ -110,18 +113,15 @@ class ProgramTable:
     directory: ArrayTable[Programs]
     version: int
 
-    def __init__(self, program: Callable[[int], Program | None], backend: Backend) -> None:
-        self._program, self._backend = program, backend
-        self._programs: dict[int, Program | None] = {}  # of types that have run
+    def __init__(self, table: TypeTable, saves: bool) -> None:
+        self._table, self._saves = table, saves
         self._joined: dict[int, Tables] = {}  # that compiled loops read
         self._prepared: dict[frozenset[int], Ready] = {}  # sets of types that have run at this version
         self._tables = Joined()
         self._publish()
 
-    def prepare(
-        self, kinds: Iterable[int], table: Any, plan: HasTables[Plan], first: int, stop: int
-    ) -> tuple[Ready, list[Any]]:
-        """Have the programs of these types, of a table with `count` and `task`, ready for some batches of a plan.
+    def prepare(self, kinds: Iterable[int], plan: HasTables[Plan], first: int, stop: int) -> tuple[Ready, list[Any]]:
+        """Have the programs of these types ready for some batches of a plan.
 
         Returns:
             What finds them when the same batches come again; and arrays of parameters, to be held while the programs
@@ -133,15 +133,15 @@ class ProgramTable:
         prepared = frozenset(kinds)
         ready = self._prepared.get(prepared)
         if ready is None or (held := ready.held(self)) is None:
-            ready, held = self._prepare(prepared, table)
+            ready, held = self._prepare(prepared)
         return ready._replace(scratch=_scratch(first, stop, plan.entries, self.directory.entries)), held
 
-    def _prepare(self, prepared: frozenset[int], table: Any) -> tuple[Ready, list[Any]]:
+    def _prepare(self, prepared: frozenset[int]) -> tuple[Ready, list[Any]]:
         held, new = list[Any](), dict[int, Tables]()
         for kind in prepared:
-            if kind not in self._programs:
-                self._programs[kind] = self._program(kind)
-            program = self._programs[kind]
+            bound = self._table.bound[kind]
+            how = saving(bound) if self._saves else None
+            program: Program | None = bound.program() if how is None else how.program
             if program is None:
                 continue
             tables = program.tables()
@@ -150,8 +150,8 @@ class ProgramTable:
             held += arrays
             if self._joined.get(kind) is not tables:
                 new[kind] = tables
-        if new or len(self.directory.tables.tasks) < table.count:
-            self._join(new, table)
+        if new or len(self.directory.tables.tasks) < self._table.count:
+            self._join(new)
         if len(self._prepared) >= MOST_SETS:
             self._prepared.clear()
         found = [self._joined[kind] for kind in prepared if kind in self._joined]
@@ -167,13 +167,13 @@ class ProgramTable:
         n, calls = batches["n"][is_own], tables.extents["calls"][programs[is_own]]
         return bool(((n <= calls) & (calls < ONE_BLOCK)).all())
 
-    def _join(self, new: dict[int, Tables], table: Any) -> None:
+    def _join(self, new: dict[int, Tables]) -> None:
         """Append the tables of programs that are new, or have others than before."""
         if self._tables.counts[1] + len(new) > MOST_GONE + 2 * len(self._joined | new):  # most are of what is gone
             new, self._joined = self._joined | new, {}
             self._tables = Joined()
-        known = self._tables.counts.item(0)
-        self._tables.append(0, [[records([table.task(kind) for kind in range(known, table.count)], DISPATCH)]])
+        added = self._table.bound[self._tables.counts.item(0) :]
+        self._tables.append(0, [[records([bound.dispatch for bound in added], DISPATCH)]])
         if new:
             self._append([*new], [*new.values()])
         self._publish()
@@ -188,7 +188,7 @@ class ProgramTable:
         ends = np.cumsum(counts, axis=0) + self._tables.counts[2:]
         extents = np.empty((len(new), len(ProgramRange._fields)), np.int64)
         extents[:, _BEGINS], extents[:, _ENDS] = ends - counts, ends[:, : len(_ENDS)]
-        extents[:, _OTHERS] = [one.range_fields(self._backend) for one in new]
+        extents[:, _OTHERS] = [one.range_fields(self._table.backend) for one in new]
         first = self._tables.counts.item(1)
         self._tables.append(1, [[extents], *zip(*parts, strict=True)])
         words_of(self._tables.tables.tasks)[kinds, _PROGRAM] = np.arange(first, first + len(new))

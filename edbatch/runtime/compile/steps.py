@@ -31,15 +31,13 @@ def is_row(body: Body, operand: Operand) -> bool:
     return is_contiguous(body.nodes, operand)
 
 
-def copy_step(operand: Operand, width: int, node: int | None, column: int) -> CellStep:
-    """A copy to a column of a node's value, or (None) of the cell's result."""
+def copy_step(value: Value, width: int, column: int) -> CellStep:
+    """A copy to a column of the cell's result."""
 
     def encode(link: Any) -> Step:
-        out, at = link.result(column) if node is None else link.at(Value(node))
-        places = [link.at(operand), (out, at if node is None else at + column)]
-        return link.kernel_step(copy_rows(link.dtype), [width], places, [])
+        return link.kernel_step(copy_rows(link.dtype), [width], [link.at(value), link.result(column)], [])
 
-    return CellStep(encode, (operand,), () if node is None else (node,))
+    return CellStep(encode, (value,), ())
 
 
 def product_steps(body: Body, number: int) -> list[CellStep]:
