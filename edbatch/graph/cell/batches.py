@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
 
-from edbatch.graph.cell.body import Body, Node, Value, operands_of
+from edbatch.graph.cell.body import Body, Node, Value, parameter_in
 from edbatch.graph.cell.stacking import space_of
 from edbatch.graph.op import Kind
-from edbatch.graph.spec import ParameterSpec
 
 
 def computing(body: Body) -> list[int]:
@@ -43,28 +42,28 @@ def batch_kind(body: Body, number: int) -> Hashable:
     """
     node = body.nodes[number]
     type = node.type
-    if is_product(node):
-        weight = type.operands[0]
-        assert isinstance(weight, ParameterSpec)
-        return "product", node.operands[0], space_of(weight)
+    parameters = [parameter_in(body.nodes, value) for value in node.operands]
+    if is_product(body, node):
+        assert parameters[0] is not None
+        return "product", node.operands[1], space_of(parameters[0])
     if type.op.elementwise:
-        spaces = tuple(space_of(spec) if isinstance(spec, ParameterSpec) else None for spec in type.operands)
-        products = [value.node for value in node.operands if any(spaces) and is_product(body.nodes[value.node])]
+        spaces = tuple(space_of(spec) if spec is not None else None for spec in parameters)
+        products = [value.node for value in node.operands if any(spaces) and is_product(body, body.nodes[value.node])]
         return (
             (type.op.name, type.attributes, type.out, tuple(operand.shape for operand in type.operands)),
             spaces,
             tuple(batch_kind(body, product) for product in products),
         )
-    return type, len(node.operands)
+    return type, *parameters
 
 
-def is_product(node: Node) -> bool:
+def is_product(body: Body, node: Node) -> bool:
     """Whether it is a matrix that is a parameter times a vector."""
     return (
         node.type.op.name == "matmul"
-        and len(node.operands) == 1
-        and len(node.type.out.shape) == 1
-        and isinstance(node.type.operands[0], ParameterSpec)
+        and [len(spec.shape) for spec in node.type.operands] == [2, 1]
+        and parameter_in(body.nodes, node.operands[0]) is not None
+        and parameter_in(body.nodes, node.operands[1]) is None
     )
 
 
@@ -72,9 +71,6 @@ def partly_read(body: Body) -> set[int]:
     """The nodes of which some reader sees a part: to it they are one value, wherever what they are made of lies."""
     read = [value for node in body.nodes for value in node.operands] + list(body.outputs)
     return {value.node for value in read if value.view is not None and value.view.out.size < value.view.root.size}
-
-
-Key = Value | ParameterSpec
 
 
 def split_repeats(body: Body, batches: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -96,16 +92,16 @@ def split_clashing(body: Body, batches: Sequence[Sequence[int]], clashing: Colle
     """Take the batches at positions `clashing` apart, but for products: one kernel for k nodes takes k copies."""
     found: list[list[int]] = []
     for at, batch in enumerate(batches):
-        apart = at in clashing and not is_product(body.nodes[batch[0]])
+        apart = at in clashing and not is_product(body, body.nodes[batch[0]])
         found += [[number] for number in batch] if apart else [list(batch)]
     return found
 
 
 def _without_repeats(body: Body, batch: Sequence[int]) -> list[int]:
     """The first of a batch, and what can join it."""
-    rows = {number: operands_of(body.nodes[number]) for number in batch}
+    rows = {number: body.nodes[number].operands for number in batch}
     shared = [len(set(column)) == 1 for column in zip(*rows.values(), strict=True)]
-    seen: list[set[Key]] = [set() for _ in shared]
+    seen: list[set[Value]] = [set() for _ in shared]
     part = []
     for number, row in rows.items():
         if not any(key in before for key, before, one in zip(row, seen, shared, strict=True) if not one):

@@ -42,9 +42,9 @@ class Node(NamedTuple):
 
     Args:
         type: its type.
-        operands: one per operand that is no parameter.
+        operands: one per operand; a parameter is a node, too.
         payload: integers; -1 - k stands for the cell's k-th integer argument.
-        value: of a constant: what fills it (a number, an array or a parameter's spec).
+        value: of a constant: what fills it (a number or an array).
         cuts: if several nodes were merged, as products of stacked weights are: where in its vector those but the first
             begin.
     """
@@ -71,15 +71,26 @@ class Nodes(list[Node]):
     def made(
         self,
         op: Op,
-        operands: Sequence[Value | ParameterSpec],
+        operands: Sequence[Value],
         attributes: Attributes = (),
-        payload: tuple[int, ...] = (),
         cuts: tuple[int, ...] = (),
     ) -> Value:
-        """The value of a new node of an op, of values and parameters."""
-        specs = tuple([x if isinstance(x, ParameterSpec) else self.spec(x) for x in operands])
-        values = tuple([x for x in operands if isinstance(x, Value)])
-        return self.add(Node(node_type(op, attributes, specs), values, payload, cuts=cuts))
+        """The value of a new node of an op."""
+        type = node_type(op, attributes, tuple(map(self.spec, operands)))
+        return self.add(Node(type, tuple(operands), cuts=cuts))
+
+    def of_type(self, type: NodeType, values: Iterable[Value], payload: tuple[int, ...], value: Any = None) -> Value:
+        """The value of a new node of a type of nodes of graphs, of which parameters are part.
+
+        Args:
+            values: of the operands that are none.
+        """
+        if any(isinstance(spec, ParameterSpec) for spec in type.operands):
+            given = iter(values)
+            values = [self.parameter(x) if isinstance(x, ParameterSpec) else next(given) for x in type.operands]
+            specs = tuple([spec_of(spec.shape, spec.dtype, spec.each) for spec in type.operands])
+            type = intern(type.op, type.attributes, specs, type.out)
+        return self.add(Node(type, tuple(values), payload, value))
 
     def parameter(self, spec: ParameterSpec, cuts: tuple[int, ...] = ()) -> Value:
         """The value of a new node that is a parameter."""
@@ -131,15 +142,13 @@ class Body(NamedTuple):
         return self.nodes[0].type.out.dtype
 
 
-def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:
-    """Values and parameters in the order of the op's operands."""
-    if node.type.op.variadic:
-        return node.operands
-    specs = node.type.operands
-    if len(node.operands) == len(specs):
-        return node.operands
-    values = iter(node.operands)
-    return tuple([spec if spec.__class__ is ParameterSpec else next(values) for spec in specs])
+def parameter_in(nodes: Sequence[Node], value: Value) -> ParameterSpec | None:
+    """The parameter that a value is, as it is; None: it is something else."""
+    node = nodes[value.node]
+    found: ParameterSpec | None = None
+    if value.view is None and node.type.op is PARAMETER:
+        found = node.type.attributes[0][1]
+    return found
 
 
 def with_nodes(body: Body, numbers: Sequence[int]) -> Body:
@@ -235,13 +244,13 @@ def _interval(body: Body, value: Value) -> tuple[int, int] | None:
 
 def body_of(trace: Trace, arguments: tuple[Spec, ...], outputs: list[int], payloads: int) -> Body:
     """What a trace has recorded; `outputs` are ids of its expressions."""
-    nodes = []
-    for type, operands, integers in nodes_of(trace.types, trace.operands, trace.integers):
+    nodes, new = Nodes(), dict[int, Value]()
+    for number, (type, operands, integers) in enumerate(nodes_of(trace.types, trace.operands, trace.integers)):
         value: Any = None
         if type.op.name == "input":
             value, integers = trace.inputs[integers[0]], []
-        nodes.append(Node(type, tuple(map(to_value, operands)), tuple(integers), value))
-    return Body(arguments, tuple(nodes), tuple(map(to_value, outputs)), payloads)
+        new[number] = nodes.of_type(type, nodes.moved(map(to_value, operands), new), tuple(integers), value)
+    return Body(arguments, tuple(nodes), nodes.moved(map(to_value, outputs), new), payloads)
 
 
 def to_value(id: int) -> Value:

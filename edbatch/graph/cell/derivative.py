@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.cell.body import Body, Node, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
+from edbatch.graph.cell.body import Body, Node, Value, body_of, joined, origin, parameter_in, spec_of_value, step_to
 from edbatch.graph.cell.derivative_row import Place, row_of_gradients, without_unread
 from edbatch.graph.cell.flow import every, reached
 from edbatch.graph.cell.gradient_sum import fit, only, stops, total
@@ -30,7 +30,7 @@ from edbatch.graph.ops.matrix import MATMUL, OUTER
 from edbatch.graph.ops.shape import INDEX, TRANSPOSE
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import ParameterSpec, Spec
-from edbatch.graph.views import NODE_MASK, View, look_through, view_of
+from edbatch.graph.views import View, look_through, view_of
 
 _TURNED = (("axes", (1, 0)),)
 
@@ -202,8 +202,7 @@ class _Sweep:
             if op is ARGUMENT:
                 requires.append(needed[number])
                 continue
-            found = op is PARAMETER or any(isinstance(operand, ParameterSpec) for operand in node.type.operands)
-            found = found or any(requires[value.node] and not stops(value.view) for value in node.operands)
+            found = op is PARAMETER or any(requires[value.node] and not stops(value.view) for value in node.operands)
             requires.append(found and op.gradient is not no_gradient)
         return requires
 
@@ -231,7 +230,7 @@ class _Sweep:
     def _step_back(self, number: int, gradient: Expression, requires: list[bool]) -> None:
         """Let a node's gradient flow on to its operands."""
         node, out = self.body.nodes[number], self.values[number]
-        operands = operands_of(node)
+        operands = [parameter_in(self.body.nodes, x) or x for x in node.operands]
         values: Mapping[int, Expression] = self.values
         if node.type.op.chooses and not all(x.node in self.told for x in node.operands):
             values = self._as_one(number)
@@ -304,8 +303,6 @@ class _Sweep:
         parts = [(view, x) for view, x in flows if view is not None and all(op in in_place for op, _ in view.steps)]
         if 2 * sum(x.spec.size for _, x in parts) > spec.size:
             parts = []
-        unpicked = [x for view, x in flows if view is None and x.id <= NODE_MASK]
-        parts += [(None, x) for x in unpicked if self.trace.type_of(x).op is UNPICK]
         for view, x in parts:
             flows[:] = [flow for flow in flows if flow[0] is not view or flow[1] is not x]  # == is no question to ask
             self.terms.append((spec, view, x))
@@ -350,7 +347,8 @@ def _summed(body: Body, value: Value) -> tuple[list[Value], int | None]:
     """How a sum over calls is best computed: the values it needs of each call, and the integer that names a row."""
     node = body.nodes[value.node]
     turned = value.steps == ((TRANSPOSE, _TURNED),)
-    if (value.view is None or turned) and len(node.operands) == 2 and node.type.op in (OUTER, MATMUL):
+    of_calls = all(body.nodes[x.node].type.op is not PARAMETER for x in node.operands)
+    if (value.view is None or turned) and of_calls and node.type.op in (OUTER, MATMUL):
         left, right = node.operands
         if node.type.op is MATMUL and len(node.type.out.shape) == 2:
             view = view_of(node.type.operands[0], left.code, TRANSPOSE, _TURNED)

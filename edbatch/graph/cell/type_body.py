@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from edbatch.graph.cell.body import Body, Node, Value, steps_to_outputs
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, steps_to_outputs
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.passes import body_over_lists, prepare_for_kernels
 from edbatch.graph.cell.trace import argument_type
@@ -29,9 +29,10 @@ def body_of_type(type: NodeType) -> Body:
         body = type.body = prepare_for_kernels(body_over_lists(type), named=True)._replace(columns=(0,))
         return body
     specs = tuple([operand for operand in type.operands if not isinstance(operand, ParameterSpec)])
-    arguments = [Node(argument_type(at, spec), ()) for at, spec in enumerate(specs)]
-    node = Node(type, tuple(map(Value, range(len(specs)))), tuple([-1 - at for at in range(type.op.payload)]))
-    body = Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload, (0,))
+    nodes = Nodes(Node(argument_type(at, spec), ()) for at, spec in enumerate(specs))
+    integers = tuple([-1 - at for at in range(type.op.payload)])
+    result = nodes.of_type(type, map(Value, range(len(specs))), integers)
+    body = Body(specs, tuple(nodes), (result,), type.op.payload, (0,))
     if type.op.composite is not None:
         body = type.body = prepare_for_kernels(body, named=True)
     return body

@@ -8,23 +8,22 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from edbatch.graph.cell.body import Body, Value, operands_of
+from edbatch.graph.cell.body import Body, Value
 from edbatch.graph.cell.passes.entries import Strides, along
 from edbatch.graph.cell.passes.fuse import Run, reads
 from edbatch.graph.cell.passes.goes_through import LENGTH, GoesThrough, goes_through
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
-from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import NEXT, SAME, Count, Index, Integer, Kernel, Load, Place, Store, Whole
 from edbatch.kernels.program import Step
 from edbatch.runtime.compile.placed_steps import kinds
 from edbatch.runtime.compile.places import Parts, Row
-from edbatch.runtime.compile.steps import CellStep, Operand
+from edbatch.runtime.compile.steps import CellStep
 
-# Whose rows a kernel reads or writes: those of a node's value, of the cell, or of a parameter; or the one row of
-# numbers that are the same for all.
-Whose = int | ParameterSpec | Row | Literal["numbers"]
+# Whose rows a kernel reads or writes: those of a node's value, or of the cell; or the one row of numbers that are the
+# same for all.
+Whose = int | Row | Literal["numbers"]
 NUMBERS: Literal["numbers"] = "numbers"
 
 
@@ -94,14 +93,14 @@ class _Making:
         computed: dict[int, int] = {}
         for node in run.nodes:
             operands: list[int] = []
-            for slot, operand in reversed([*enumerate(operands_of(body.nodes[node]))]):  # an index before what it picks
+            for slot, operand in reversed([*enumerate(body.nodes[node].operands)]):  # an index before what it picks
                 access = loads.get((node, slot))
                 if access is not None and (access.entries or access.picked is not None):
                     at, kind = self._index(make, access, operands), kinds((access.more,))[0]
                     operands.insert(0, make.add(Load(*of(access), index=at, along=kind)))
                 elif access is not None:
                     operands.insert(0, make.add(Load(*of(access))))
-                elif isinstance(operand, Value) and operand.node in computed:
+                elif operand.node in computed:
                     operands.insert(0, computed[operand.node])
                 else:
                     number = _number(body, operand)
@@ -189,18 +188,18 @@ class _Making:
             return self.link.numbers(map(float.fromhex, self.numbers))
         if isinstance(whose, str):
             return self.link.row(whose), 0
-        return self.link.at(Value(whose) if isinstance(whose, int) else whose)
+        return self.link.at(Value(whose))
 
     def _load(self, number: int, slot: int) -> _Access | None:
         """What a node reads from memory; None of a number."""
         node = self.body.nodes[number]
-        operand = operands_of(node)[slot]
+        operand = node.operands[slot]
         if _number(self.body, operand) is not None:
             return None
         through = self._through(number)
         strides = self._along_all(through.size, through.shape, through.strides[slot])
-        whose, column = (operand, 0) if isinstance(operand, ParameterSpec) else self.parts.whole(operand.node)
-        each = isinstance(operand, Value) and self.body.nodes[operand.node].type.out.each
+        whose, column = self.parts.whole(operand.node)
+        each = self.body.nodes[operand.node].type.out.each
         found = _Access(whose, column + through.firsts[slot], strides, each=each)
         if slot or not node.type.op.picks:
             return found
@@ -216,9 +215,7 @@ class _Making:
         """How a node goes through its operands, as parameters lie."""
         if number not in self.through:
             node, through = self.body.nodes[number], self.run.through[number]
-            reads = node.type.parameters or any(
-                self.body.nodes[value.node].type.op is PARAMETER for value in node.operands
-            )
+            reads = any(self.body.nodes[value.node].type.op is PARAMETER for value in node.operands)
             self.through[number] = goes_through(self.body, node, self.link.strides) if reads else through
         return self.through[number]
 
@@ -256,14 +253,11 @@ class _Making:
         return found
 
 
-def _number(body: Body, operand: Operand) -> float | None:
+def _number(body: Body, operand: Value) -> float | None:
     """The number that a constant operand is, None if it is none."""
-    if isinstance(operand, Value):
-        node = body.nodes[operand.node]
-        if node.type.op.kind is not Kind.SOURCE:
-            return None
-        if node.type.op.name in ("zeros", "ones"):
-            return float(node.type.op.name == "ones")
-        if node.value is not None and np.ndim(node.value) == 0:
-            return float(node.value)
-    return None
+    node = body.nodes[operand.node]
+    if node.type.op.kind is not Kind.SOURCE:
+        return None
+    if node.type.op.name in ("zeros", "ones"):
+        return float(node.type.op.name == "ones")
+    return float(node.value) if node.value is not None and np.ndim(node.value) == 0 else None

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from edbatch.graph.cell.batches import is_product, partly_read
-from edbatch.graph.cell.body import Body, Value, operands_of
+from edbatch.graph.cell.body import Body, Value, parameter_in
 from edbatch.graph.cell.stacking import space_of
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.op import Kind
+from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import columns_of
 from edbatch.memory.layout import BatchedOp, Variable
@@ -66,26 +67,29 @@ def describe(body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[s
     nodes = _add_nodes(model, body, arguments)
     views = _add_views(model, body, nodes)
     for node in body.nodes:
-        for spec in node.type.operands:
-            if isinstance(spec, ParameterSpec) and spec not in model.parameters:
+        for value in node.operands:
+            spec = parameter_in(body.nodes, value)
+            if spec is not None and spec not in model.parameters:
                 model.parameters[spec] = model.add(spec.name, spec.size, space_of(spec), "parameter")
 
-    def variable(operand: Value | ParameterSpec) -> int:
-        if isinstance(operand, ParameterSpec):
-            return model.parameters[operand]
+    def variable(operand: Value) -> int:
+        spec = parameter_in(body.nodes, operand)
+        if spec is not None:
+            return model.parameters[spec]
         return nodes[operand.node] if operand.view is None else views[operand]
 
     for batch in batches:
         members = [body.nodes[number] for number in batch]
         name = members[0].type.op.name + (f" x{len(batch)}" if len(batch) > 1 else "")
-        operands = tuple(tuple(map(variable, column)) for column in zip(*map(operands_of, members), strict=True))
-        cost = PRODUCT if is_product(members[0]) else ELEMENTWISE
+        columns = zip(*[node.operands for node in members], strict=True)
+        operands = tuple([tuple(map(variable, column)) for column in columns])
+        cost = PRODUCT if is_product(body, members[0]) else ELEMENTWISE
         model.ops.append(BatchedOp(name, tuple(nodes[number] for number in batch), operands, cost=cost))
     partly = partly_read(body)
     for number, node in enumerate(body.nodes):
         if node.type.op.places is None:
             continue
-        whole, placed = nodes[number], tuple(map(variable, operands_of(node)))
+        whole, placed = nodes[number], tuple(map(variable, node.operands))
         name = model.variables[whole].name
         if dict(node.type.attributes).get("axis") != 0:
             model.copied[whole] = list(placed), "its parts alternate in memory"
@@ -105,13 +109,18 @@ def describe(body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[s
 
 
 def _add_nodes(model: Model, body: Body, arguments: Sequence[str]) -> list[int]:
-    """A variable for every node, named after its op."""
+    """A variable for every node, named after its op; -1 for parameters that are read as they are."""
     returned = {value.node for value in body.outputs}
-    uses = Counter(node.type.op.name for node in body.nodes)
+    looked_at = returned | {value.node for node in body.nodes for value in node.operands if value.view is not None}
+    others = [node.type.op is PARAMETER and number not in looked_at for number, node in enumerate(body.nodes)]
+    uses = Counter(node.type.op.name for node, other in zip(body.nodes, others, strict=True) if not other)
     seen: Counter[str] = Counter()
     names = iter(arguments)
     numbers = []
-    for number, node in enumerate(body.nodes):
+    for number, (node, other) in enumerate(zip(body.nodes, others, strict=True)):
+        if other:
+            numbers.append(-1)
+            continue
         op = node.type.op
         seen[op.name] += 1
         name = op.name + (str(seen[op.name]) if uses[op.name] > 1 else "")

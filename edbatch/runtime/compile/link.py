@@ -10,12 +10,11 @@ from weakref import WeakValueDictionary, ref
 import numpy as np
 
 from edbatch.base.records import records
-from edbatch.graph.cell.body import Body, Value, spec_of_value
+from edbatch.graph.cell.body import Body, Value, parameter_in, spec_of_value
 from edbatch.graph.cell.passes.entries import by_rows
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.node_type import parameter_array
 from edbatch.graph.op import Kind
-from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, name_of
 from edbatch.kernels import program
 from edbatch.kernels.backend import Backend
@@ -23,7 +22,7 @@ from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import ARGUMENT_OF, POSITION, RIGHT, SLOT, STEP, TRANSPOSED, Argument, Slot, Step
 from edbatch.runtime.compile.places import RESULT, SAVED, Parts, Row
-from edbatch.runtime.compile.steps import CellStep, Operand
+from edbatch.runtime.compile.steps import CellStep
 from edbatch.runtime.compile.tables import Fixed, Tables
 
 _ROWS = {RESULT: program.RESULT, SAVED: program.SAVED}
@@ -77,7 +76,7 @@ class Link:
         read_as_rows = {value.node for value in body.outputs}
         used = set(homes)
         for step, record in zip(steps, encoded, strict=True):
-            read = {operand.node for operand in step.operands if isinstance(operand, Value)}
+            read = {operand.node for operand in step.operands}
             used |= read
             if record.code != program.KERNEL:
                 read_as_rows |= read
@@ -97,10 +96,8 @@ class Link:
                 arguments.append(Argument(self.row(row), spec.size, program.UNLESS_FOLLOWED, int(spec.each)))
         return arguments
 
-    def at(self, operand: Operand) -> tuple[int, int]:
-        """Slot and column of a value or a vector of parameters."""
-        if isinstance(operand, ParameterSpec):
-            return self._fixed_slot(operand), 0
+    def at(self, operand: Value) -> tuple[int, int]:
+        """Slot and column of a value."""
         column = 0
         if operand.view is not None:
             column = operand.view.first if operand.view.contiguous else 0
@@ -173,12 +170,11 @@ class Link:
         self._place_list += [*places, (0, id(call))]
         return Step(program.CALL, place=first, places=len(places), words=1)
 
-    def strides(self, operand: Operand) -> tuple[int, ...]:
-        """How the node that an operand shows, or a parameter, is stored: entries between neighbours on each axis."""
-        of = operand.node if isinstance(operand, Value) else operand
-        if isinstance(of, int) and not self._is_fixed(of):
-            return by_rows(self._body.nodes[of].type.out.shape)
-        array = self._array(of)
+    def strides(self, operand: Value) -> tuple[int, ...]:
+        """How the node that an operand shows is stored: entries between neighbours on each axis."""
+        if not self._is_fixed(operand.node):
+            return by_rows(self._body.nodes[operand.node].type.out.shape)
+        array = self._array(self._owner(operand.node))
         return tuple(stride // array.itemsize for stride in array.strides[1:])
 
     def _is_fixed(self, node: int) -> bool:
@@ -187,7 +183,7 @@ class Link:
 
     def _slot(self, node: int) -> int:
         if self._is_fixed(node):
-            return self._fixed_slot(node)
+            return self._fixed_slot(self._owner(node))
         if node not in self._slot_of:
             whole, column = self._parts.whole(node)
             if isinstance(whole, str):
@@ -200,6 +196,10 @@ class Link:
             self._add(node, slot)
         return self._slot_of[node]
 
+    def _owner(self, node: int) -> Any:
+        """Whose array a constant's node has: a parameter's, or its own."""
+        return parameter_in(self._body.nodes, Value(node)) or node
+
     def _fixed_slot(self, of: Any) -> int:
         if of not in self._slot_of:
             self._add(of, Slot(program.FIXED, len(self._fixed), 0, 0))
@@ -211,17 +211,15 @@ class Link:
         self._slots.append(slot)
 
     def _array(self, of: Any) -> Any:
-        """The array of a parameter, of a node that is one, or of a constant."""
+        """The array of a parameter, or of a constant's node."""
         if of not in self._arrays:
-            node = None if isinstance(of, ParameterSpec) else self._body.nodes[of]
-            if node is not None and node.type.op is not PARAMETER:
-                self._arrays[of] = self.backend.from_host(_constant(node), "C")
-                self._constants.append(self._arrays[of])
-            else:
-                spec = of if node is None else node.type.attributes[0][1]
-                array = parameter_array(spec)
-                self._parameters.append((spec, ref(array)))
+            if isinstance(of, ParameterSpec):
+                array = parameter_array(of)
+                self._parameters.append((of, ref(array)))
                 self._arrays[of] = array[None]
+            else:
+                self._arrays[of] = self.backend.from_host(_constant(self._body.nodes[of]), "C")
+                self._constants.append(self._arrays[of])
         return self._arrays[of]
 
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from edbatch.graph.cell.body import Body, Value, operands_of
+from edbatch.graph.cell.body import Body, Value
 from edbatch.graph.cell.passes.entries import Strides, along, breaks, by_rows, divided, parts_shown, seen, shown
 from edbatch.graph.cell.passes.goes_through import LENGTH
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.ops.shape import INDEX
-from edbatch.graph.spec import ParameterSpec, Shape
+from edbatch.graph.spec import Shape
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import (
     NEXT,
@@ -26,7 +26,7 @@ from edbatch.kernels.language.ir import (
     Whole,
 )  # fmt: skip
 from edbatch.kernels.program import Step
-from edbatch.runtime.compile.steps import CellStep, Operand
+from edbatch.runtime.compile.steps import CellStep
 
 
 def placed_steps(body: Body, number: int, homes: Mapping[int, tuple[int, int]]) -> list[CellStep] | None:
@@ -43,15 +43,15 @@ def placed_steps(body: Body, number: int, homes: Mapping[int, tuple[int, int]]) 
         return [_largest(body, number)]
     if op.name == "embed":
         place = shown(lambda x: INDEX.forward(x, attributes["index"]), out.shape, by_rows(out.shape))
-        return [_filled(body, number, attributes["fill"]), _copy(body, operands_of(node)[0], number, place)]
+        return [_filled(body, number, attributes["fill"]), _copy(body, node.operands[0], number, place)]
     parts = places_of(node.type)
     if parts is None:
         return None
     places = parts_shown(parts, out.shape, by_rows(out.shape))
     return [
         _copy(body, operand, number, place)
-        for operand, place in zip(operands_of(node), places, strict=True)
-        if not (isinstance(operand, Value) and homes.get(operand.node) == (number, place[2]))
+        for operand, place in zip(node.operands, places, strict=True)
+        if homes.get(operand.node) != (number, place[2])
     ]
 
 
@@ -74,21 +74,16 @@ def _filled(body: Body, number: int, fill: float) -> CellStep:
     return CellStep(encode, (), (number,))
 
 
-def _lies_at(body: Body, operand: Operand, link: Any) -> tuple[Operand, Strides, int]:
+def _lies_at(body: Body, operand: Value, link: Any) -> tuple[Value, Strides, int]:
     """Of what an operand is seen, and where its entries lie there: strides along its axes, and the first."""
-    root: Operand = operand
-    view = None
-    if isinstance(operand, Value):
-        root, view = Value(operand.node), operand.view
-    spec = root if isinstance(root, ParameterSpec) else body.nodes[root.node].type.out
-    _, lies, first = seen(view, spec.shape, link.strides(operand))
-    return root, lies, first
+    _, lies, first = seen(operand.view, body.nodes[operand.node].type.out.shape, link.strides(operand))
+    return Value(operand.node), lies, first
 
 
-def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, int]) -> CellStep:
+def _copy(body: Body, operand: Value, number: int, to: tuple[Shape, Strides, int]) -> CellStep:
     """Copy an operand to a part of a node's value: to strides along the operand's axes, from a first entry on."""
     shape, strides, begin = to
-    each = [isinstance(x, Value) and body.nodes[x.node].type.out.each for x in (operand, Value(number))]
+    each = [body.nodes[x].type.out.each for x in (operand.node, number)]
 
     def encode(link: Any) -> Step:
         root, lies, first = _lies_at(body, operand, link)
@@ -111,7 +106,7 @@ def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, i
 def _at_index(body: Body, number: int) -> CellStep:
     """Go through the entries of the index along its axis, for each place along the others."""
     node = body.nodes[number]
-    operands, out, attributes = operands_of(node), node.type.out, dict(node.type.attributes)
+    operands, out, attributes = node.operands, node.type.out, dict(node.type.attributes)
     shape, axis = node.type.operands[0].shape, attributes["axis"]
     axes = [at for at, size in enumerate(shape) if at != axis and size != 1] + [axis]
     into = by_rows(out.shape)
@@ -143,7 +138,7 @@ def _at_index(body: Body, number: int) -> CellStep:
 def _largest(body: Body, number: int) -> CellStep:
     """Number the largest entries along an axis."""
     node = body.nodes[number]
-    (operand,), attributes = operands_of(node), dict(node.type.attributes)
+    (operand,), attributes = node.operands, dict(node.type.attributes)
     shape, axis = node.type.operands[0].shape, attributes["axis"]
     axes = [at for at, size in enumerate(shape) if at != axis and size != 1] + [axis]
     into = by_rows(node.type.out.shape)

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.graph.cell.body import Body, Node, Value, operands_of
-from edbatch.graph.cell.passes.fuse import is_fusible
+from edbatch.graph.cell.body import Body, Node
+from edbatch.graph.cell.passes.fuse import is_contiguous, is_fusible
 from edbatch.graph.cell.passes.rows_for_steps import PRODUCTS
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.op import Kind
 from edbatch.memory.plan.windows import contiguous_columns
-from edbatch.runtime.compile.steps import CellStep, is_row
+from edbatch.runtime.compile.steps import CellStep
 
 Row = str  # of a call: of its result, of what it saves, or the gradient of an operand
 RESULT, SAVED = "result", "saved"
@@ -59,8 +59,8 @@ def parts_of(body: Body, in_result: dict[int, int], rows: tuple[tuple[Row, int],
         if node.type.op.kind is Kind.SOURCE:
             continue
         columns = _columns_of(body, node) or []
-        for operand, (column, _) in zip(operands_of(node), columns, strict=bool(columns)):
-            if not isinstance(operand, Value) or operand.view is not None or operand.node in in_result:
+        for operand, (column, _) in zip(node.operands, columns, strict=bool(columns)):
+            if operand.view is not None or operand.node in in_result:
                 continue
             type = body.nodes[operand.node].type
             computed = type.op is ARGUMENT or type.op.name in PRODUCTS or is_fusible(body.nodes[operand.node])
@@ -76,7 +76,7 @@ def _columns_of(body: Body, node: Node) -> list[tuple[int, int]] | None:
     a row for each element of a list.
     """
     parts = places_of(node.type)
-    if parts is None or node.type.out.each or not all(is_row(body, operand) for operand in operands_of(node)):
+    if parts is None or node.type.out.each or not all(is_contiguous(body.nodes, operand) for operand in node.operands):
         return None
     whole = np.empty((2, *node.type.out.shape), np.float32)
     columns = [contiguous_columns(whole, part) for part in parts(whole)]
@@ -95,7 +95,7 @@ def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for number, step in enumerate(steps):
-        read = [operand.node for operand in step.operands if isinstance(operand, Value)]
+        read = [operand.node for operand in step.operands]
         for node in (*read, *step.computes):
             op, root = body.nodes[node].type.op, parts.root(node)[0]
             if op is ARGUMENT:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.cell.body import Body, Value, joined, operands_of, spec_of_value
+from edbatch.graph.cell.body import Body, Value, joined, parameter_in, spec_of_value
 from edbatch.graph.cell.passes import open_lists, rows_for_steps, with_own_outputs
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.passes.fuse import Run, alone, fuse, is_fusible
@@ -139,11 +139,11 @@ def tables_of(body: Body, backend: Backend, plain: bool, rows: tuple[tuple[Row, 
     steps += [copy_step(value, spec_of_value(body, value).size, column) for column, value in copied]
     begins, widths = place_values(body, steps, parts)
     weights = [
-        operand.size
+        spec.size
         for node in body.nodes
         if not node.type.op.picks  # which reads a row
-        for operand in operands_of(node)
-        if isinstance(operand, ParameterSpec) and len(operand.shape) == 2 and not is_table(operand)
+        for operand in node.operands
+        if (spec := parameter_in(body.nodes, operand)) is not None and len(spec.shape) == 2 and not is_table(spec)
     ]
     calls = any(node.type.op.call is not None for node in body.nodes)
     least = ONE_BLOCK if calls else min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1

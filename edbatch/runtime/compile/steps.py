@@ -6,29 +6,19 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from edbatch.graph.cell.body import Body, Node, Value, operands_of, spec_of_value
+from edbatch.graph.cell.body import Body, Node, Value, spec_of_value
 from edbatch.graph.cell.passes.fuse import is_contiguous
 from edbatch.graph.cell.passes.rows_for_steps import PRODUCTS, parameter_matrix
-from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import LEFT, MULTIPLY, RIGHT, TRANSPOSED, Step
 from edbatch.kernels.row_kernels import copy_rows
-
-Operand = Value | ParameterSpec
 
 
 class CellStep(NamedTuple):
     """A step that reads operands and computes nodes; `encode`: makes its record, given the `Link` that knows places."""
 
     encode: Callable[[Any], Step]
-    operands: tuple[Operand, ...]
+    operands: tuple[Value, ...]
     computes: tuple[int, ...]
-
-
-def is_row(body: Body, operand: Operand) -> bool:
-    """Whether the interpreter finds an operand's entries side by side."""
-    if isinstance(operand, ParameterSpec):
-        return len(operand.shape) < 2  # a matrix may be stored by columns
-    return is_contiguous(body.nodes, operand)
 
 
 def copy_step(value: Value, width: int, column: int) -> CellStep:
@@ -49,22 +39,15 @@ def product_steps(body: Body, number: int) -> list[CellStep]:
 
 def _of_rows(body: Body, number: int, node: Node) -> list[CellStep] | None:
     """A parameter times a vector, from either side."""
-    operands = operands_of(node)
-    from_left = isinstance(operands[0], ParameterSpec)
-    weight, x = operands if from_left else operands[::-1]
-    if (
-        not isinstance(weight, ParameterSpec)
-        or not isinstance(x, Value)
-        or len(weight.shape) != 2
-        or len(spec_of_value(body, x).shape) != 1
-        or len(node.type.out.shape) != 1
-        or not is_row(body, x)
-    ):
+    from_left = parameter_matrix(body.nodes, node.operands[0]) is not None
+    weight, x = node.operands if from_left else node.operands[::-1]
+    found = parameter_matrix(body.nodes, weight)
+    if found is None or found[1] or len(spec_of_value(body, x).shape) != 1 or not is_contiguous(body.nodes, x):
         return None
     size, out_size = spec_of_value(body, x).size, node.type.out.size
 
     def encode(link: Any) -> Step:
-        slot, distance, transposed = link.matrix(weight, from_left)
+        slot, distance, transposed = link.matrix(found[0], from_left)
         (row, column), (out, out_column) = link.at(x), link.at(Value(number))
         places = row, column, slot, 0, out, out_column
         return Step(MULTIPLY, *places, 1, size, out_size, distance, RIGHT | transposed)
@@ -74,11 +57,12 @@ def _of_rows(body: Body, number: int, node: Node) -> list[CellStep] | None:
 
 def _of_each(body: Body, number: int, node: Node) -> list[CellStep]:
     """A product per call, or several, at most one operand a parameter: `rows_for_steps` has seen to that."""
-    a, b = operands_of(node)
+    a, b = node.operands
     is_stack = node.type.op.name == "matmul_stack"
     matrices = [None if is_stack else parameter_matrix(body.nodes, x) for x in (a, b)]
     assert not all(matrices)
-    assert is_stack or all(matrix or is_row(body, x) for matrix, x in zip(matrices, (a, b), strict=True))
+    rows = [x for matrix, x in zip(matrices, (a, b), strict=True) if matrix is None]
+    assert is_stack or all(is_contiguous(body.nodes, x) for x in rows)
     left, right = (spec.shape for spec in node.type.operands)
     count, x_step, w_step = 1, 0, 0
     if is_stack:
@@ -93,8 +77,7 @@ def _of_each(body: Body, number: int, node: Node) -> list[CellStep]:
             if matrix is not None:
                 _, distance, turned = link.matrix(matrix[0], from_left=False)
                 flags = side + (turned ^ (TRANSPOSED * matrix[1]))
-        places = *link.at(read[0]), *link.at(read[1]), *link.at(Value(number))
+        places = *link.at(a), *link.at(b), *link.at(Value(number))
         return Step(MULTIPLY, *places, m, k, n, distance, flags, count, x_step, w_step)
 
-    read = tuple(matrix[0] if matrix else x for matrix, x in zip(matrices, (a, b), strict=True))
-    return [CellStep(encode, read, (number,))]
+    return [CellStep(encode, (a, b), (number,))]

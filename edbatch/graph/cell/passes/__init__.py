@@ -3,7 +3,7 @@
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.passes.open_composites import body_over_lists, open_affines, open_composites, open_lists
 from edbatch.graph.cell.passes.rows_for_steps import rows_for_steps, with_own_outputs
-from edbatch.graph.cell.passes.simplify import drop_dead, merge_equal, parameters_as_values
+from edbatch.graph.cell.passes.simplify import drop_dead, merge_equal
 from edbatch.graph.cell.passes.sink_views import sink_views
 
 __all__ = [
@@ -36,4 +36,4 @@ def prepare_for_kernels(body: Body, plain: bool = False, named: bool = False) ->
         body, plain, named: as of `prepare_for_batching`.
     """
     body = open_composites(body)
-    return drop_dead(body if plain else sink_views(parameters_as_values(body), named))
+    return drop_dead(body if plain else sink_views(body, named))

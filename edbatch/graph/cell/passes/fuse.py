@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from edbatch.graph.cell.body import Body, Node, Value, operands_of
+from edbatch.graph.cell.body import Body, Node, Value
 from edbatch.graph.cell.passes.entries import along, by_rows, divided
 from edbatch.graph.cell.passes.goes_through import LENGTH, GoesThrough, goes_through
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
-from edbatch.graph.spec import ParameterSpec, Shape
+from edbatch.graph.spec import Shape
 
 #: Words that a run's kernel may be given: CUDA before 12.1 passes 4,096 bytes.
 MOST_WORDS = 512
@@ -131,11 +131,11 @@ class _Growing:
             if inside is None or (any(reduced) and inside != reduced):
                 return False
             reduced = inside
-        if node.type.op.picks and any(value.node in self.nodes for slot, value in through.values(node) if not slot):
+        if node.type.op.picks and any(value.node in self.nodes for slot, value in enumerate(node.operands) if not slot):
             return False  # what is at another entry is not there yet
         if not all(
             self._in_registers(value.node, through, slot, sizes, reduced)
-            for slot, value in through.values(node)
+            for slot, value in enumerate(node.operands)
             if value.node in self.nodes
         ):
             return False
@@ -231,13 +231,13 @@ def is_contiguous(nodes: Sequence[Node], value: Value) -> bool:
     return value.view is None or value.view.contiguous
 
 
-def reads(body: Body, run: Run) -> tuple[list[Value | ParameterSpec], dict[tuple[int, int], int]]:
+def reads(body: Body, run: Run) -> tuple[list[Value], dict[tuple[int, int], int]]:
     """What a run reads from outside, each once; and (node, operand slot) -> position in that list."""
-    found: dict[Value | ParameterSpec, int] = {}
+    found: dict[Value, int] = {}
     places: dict[tuple[int, int], int] = {}
     inside = set(run.nodes)
     for number in run.nodes:
-        for slot, operand in enumerate(operands_of(body.nodes[number])):
-            if not (isinstance(operand, Value) and operand.node in inside):
+        for slot, operand in enumerate(body.nodes[number].operands):
+            if operand.node not in inside:
                 places[number, slot] = found.setdefault(operand, len(found))
     return list(found), places

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from edbatch.graph.cell.body import Body, Node, Value, operands_of
+from edbatch.graph.cell.body import Body, Node, Value
 from edbatch.graph.cell.passes.entries import Strides, along, breaks, broadcast, by_rows, seen, shown, with_gaps
 from edbatch.graph.op import Kind
 from edbatch.graph.ops.shape import RESHAPE
 from edbatch.graph.sources import PARAMETER
-from edbatch.graph.spec import ParameterSpec, Shape, Spec
-
-Operand = Value | ParameterSpec
+from edbatch.graph.spec import Shape, Spec
 
 #: Stands for the length of lists: a prime, larger than the entries of any value.
 LENGTH = 2**61 - 1
@@ -81,25 +79,19 @@ class GoesThrough:
         shape, over = (LENGTH, *self.shape), (reduced, *self.reduced)
         return GoesThrough(shape, over, strides, self.firsts, numbers, self.along)
 
-    @staticmethod
-    def values(node: Node) -> Iterator[tuple[int, Value]]:
-        """The operands that are values, and their positions among all."""
-        return ((slot, operand) for slot, operand in enumerate(operands_of(node)) if isinstance(operand, Value))
 
-
-def goes_through(body: Body, node: Node, strides_of: Callable[[Operand], Strides] | None = None) -> GoesThrough:
+def goes_through(body: Body, node: Node, strides_of: Callable[[Value], Strides] | None = None) -> GoesThrough:
     """How a node of a run goes through its operands.
 
     Args:
-        strides_of: how the value that an operand is seen of, or a parameter, lies; by default as if nothing were known
-            of parameters that are stored by columns, but which axes they have.
+        strides_of: how the value that an operand is seen of lies; by default as if nothing were known of parameters
+            that are stored by columns, but which axes they have.
     """
     type = node.type
     if type.op.scalar and not type.op.payload and _is_plain(body, node):
         rows, count = by_rows(type.out.shape), len(node.operands)
         return GoesThrough(type.out.shape, (False,) * len(rows), (rows,) * count, (0,) * count, {}, is_plain=True)
-    operands = operands_of(node)
-    roots = [x if isinstance(x, ParameterSpec) else body.nodes[x.node].type.out for x in operands]
+    roots = [body.nodes[x.node].type.out for x in node.operands]
     through = _through(body, node, roots, strides_of)
     if any(spec.each for spec in roots):
         return through.of_each([spec.size if spec.each else 0 for spec in roots], type.op.segments)
@@ -107,7 +99,7 @@ def goes_through(body: Body, node: Node, strides_of: Callable[[Operand], Strides
 
 
 def _through(
-    body: Body, node: Node, roots: Sequence[Spec], strides_of: Callable[[Operand], Strides] | None
+    body: Body, node: Node, roots: Sequence[Spec], strides_of: Callable[[Value], Strides] | None
 ) -> GoesThrough:
     """The same, of one element.
 
@@ -115,7 +107,7 @@ def _through(
         roots: per operand, the spec of what it is seen of.
     """
     found = []
-    for operand, spec in zip(operands_of(node), roots, strict=True):
+    for operand, spec in zip(node.operands, roots, strict=True):
         lies = _guess(body, operand, spec.shape) if strides_of is None else strides_of(operand)
         found.append(_seen(operand, node, spec.shape, lies))
     type, op = node.type, node.type.op
@@ -134,7 +126,7 @@ def _through(
 
 def _is_plain(body: Body, node: Node) -> bool:
     """Whether all operands are values of the result's shape, as they were computed."""
-    if len(node.operands) < len(node.type.operands) or any(view is not None for _, view in node.operands):
+    if any(view is not None for _, view in node.operands):
         return False
     types = [body.nodes[number].type for number, _ in node.operands]
     out = node.type.out  # of which elements do not lie evenly
@@ -158,16 +150,15 @@ def _numbers(scalar: str, shape: Shape) -> dict[str, Strides]:
     return {name: strides for name, strides in found.items() if name in scalar}
 
 
-def _seen(operand: Operand, node: Node, shape: Shape, strides: Strides) -> tuple[Shape, Strides, int]:
+def _seen(operand: Value, node: Node, shape: Shape, strides: Strides) -> tuple[Shape, Strides, int]:
     """What is seen of an operand; by the copy of a view, as the view shows it."""
-    view = operand.view if isinstance(operand, Value) else None
-    op = node.type.op
+    view, op = operand.view, node.type.op
     if op.kind is not Kind.VIEW or op is RESHAPE:
         return seen(view, shape, strides)
     attributes = dict(node.type.attributes)
     return shown(lambda x: op.forward(x if view is None else view.look(x), **attributes), shape, strides)
 
 
-def _guess(body: Body, operand: Operand, shape: Shape) -> Strides:
-    is_parameter = isinstance(operand, ParameterSpec) or body.nodes[operand.node].type.op is PARAMETER
+def _guess(body: Body, operand: Value, shape: Shape) -> Strides:
+    is_parameter = body.nodes[operand.node].type.op is PARAMETER
     return with_gaps(shape) if is_parameter and len(shape) > 1 else by_rows(shape)

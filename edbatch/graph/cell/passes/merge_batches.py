@@ -12,7 +12,7 @@ from operator import add
 import numpy as np
 
 from edbatch.graph.cell.batches import is_product, partly_read
-from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, parameter_in
 from edbatch.graph.cell.gradient_sum import stops
 from edbatch.graph.cell.stacking import can_stack, stacked
 from edbatch.graph.op import OPS, Kind
@@ -59,7 +59,7 @@ class _Merging:
         nodes = [self.old.nodes[number] for number in batch]
         merged = None
         if len(batch) > 1:
-            if is_product(nodes[0]):
+            if is_product(self.old, nodes[0]):
                 merged = self._product(nodes)
             elif nodes[0].type.op.elementwise and self.returned.isdisjoint(batch):
                 merged = self._elementwise(nodes)
@@ -97,24 +97,24 @@ class _Merging:
         return self._alone(number)
 
     def _product(self, nodes: Sequence[Node]) -> Value | None:
-        weights = [spec for node in nodes for spec in node.type.operands if isinstance(spec, ParameterSpec)]
+        weights = [spec for node in nodes if (spec := parameter_in(self.old.nodes, node.operands[0])) is not None]
         whole = stacked(weights)
         if whole is None:
             return None
         cuts = np.cumsum([spec.shape[0] for spec in weights])[:-1].tolist()
-        return self.nodes.made(OPS["matmul"], (whole, self.value(nodes[0].operands[0])), cuts=tuple(cuts))
+        factors = self.nodes.parameter(whole), self.value(nodes[0].operands[1])
+        return self.nodes.made(OPS["matmul"], factors, cuts=tuple(cuts))
 
     def _elementwise(self, nodes: Sequence[Node]) -> Value | None:
         """One node for vectors of one size; an operand is single numbers, the same for all, or all lie side by side."""
         type = nodes[0].type
         if len(type.out.shape) != 1:
             return None
-        columns = list(zip(*map(operands_of, nodes), strict=True))
         operands: list[Value | list[ParameterSpec]] = []  # parameters are not stacked in vain
-        for column in columns:
-            specs = [x for x in column if isinstance(x, ParameterSpec)]
-            values = [self.value(x) for x in column if isinstance(x, Value)]
-            if specs:
+        for column in zip(*[node.operands for node in nodes], strict=True):
+            specs = [known for x in column if (known := parameter_in(self.old.nodes, x)) is not None]
+            values = list(map(self.value, column))
+            if len(specs) == len(column):
                 one = specs[0].size == 1 and len(set(specs)) == 1
                 if not one and (specs[0].shape != type.out.shape or not can_stack(specs)):
                     return None
@@ -130,9 +130,13 @@ class _Merging:
         sizes = [sum(spec.size for spec in x) if isinstance(x, list) else self.nodes.spec(x).size for x in operands]
         if max(sizes) != size:  # all operands are single numbers: equal nodes, not merged
             return None
-        given = [(stacked(x) or x[0]) if isinstance(x, list) else x for x in operands]
         cuts = tuple(range(type.out.size, size, type.out.size))
+        given = [self._parameter(x, cuts) if isinstance(x, list) else x for x in operands]
         return self.nodes.made(type.op, given, type.attributes, cuts=cuts)
+
+    def _parameter(self, specs: list[ParameterSpec], cuts: tuple[int, ...]) -> Value:
+        whole = stacked(specs)
+        return self.nodes.parameter(specs[0]) if whole is None else self.nodes.parameter(whole, cuts)
 
     def _joined(self, values: Sequence[Value]) -> Value | None:
         """What values that lie side by side, in this order, are together: a vector. None if they do not.

@@ -10,11 +10,11 @@ from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, body_of, origin, rewritten
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.expression import Expression
-from edbatch.graph.node_type import NodeType, intern, node_type, parameter_of
+from edbatch.graph.node_type import NodeType, intern, node_type
 from edbatch.graph.op import OPS
 from edbatch.graph.ops.shape import EMBED
 from edbatch.graph.sources import ONES
-from edbatch.graph.spec import ParameterSpec, Spec, spec_of
+from edbatch.graph.spec import Spec, spec_of
 from edbatch.graph.views import look_through
 
 
@@ -96,13 +96,11 @@ def _body_of(type: NodeType, function: Callable[..., Any], specs: Sequence[Spec]
     """What nodes of a type compute: a function, traced on operands of these specs.
 
     Raises:
-        EdBatchError: a parameter among them is gone, or what is recorded has another shape than the type says.
+        EdBatchError: what is recorded has another shape than the type says.
     """
     op = type.op
     trace = Trace(op.name, type.out.dtype)
-    given: list[Any] = [
-        parameter_of(spec) if isinstance(spec, ParameterSpec) else trace.argument(spec) for spec in specs
-    ]
+    given: list[Any] = [trace.argument(spec) for spec in specs]
     given += [trace.payload() for _ in range(op.payload)]
     result = traced(trace, partial(function, *given, **dict(type.attributes)))
     if not isinstance(result, Expression) or result.graph is not trace:
@@ -111,8 +109,7 @@ def _body_of(type: NodeType, function: Callable[..., Any], specs: Sequence[Spec]
         raise EdBatchError(f"{type}: its shape rule gives {type.out!r}, but what it is made of is {result.spec!r}")
     if result.spec.each and not type.out.each:
         raise EdBatchError(f"{type}: what it is made of is a value for each element of a list: expected one for all")
-    arguments = tuple(spec for spec in specs if not isinstance(spec, ParameterSpec))
-    return body_of(trace, arguments, [result.id], op.payload)
+    return body_of(trace, tuple(specs), [result.id], op.payload)
 
 
 def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of, rewritten
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, rewritten
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.passes.fuse import is_contiguous
 from edbatch.graph.cell.trace import ARGUMENT
@@ -18,7 +18,6 @@ from edbatch.graph.ops.shape import INDEX, RESHAPE, TRANSPOSE
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 
-Operand = Value | ParameterSpec
 PRODUCTS = ("matmul", "matmul_stack")
 
 
@@ -28,16 +27,12 @@ def rows_for_steps(body: Body) -> Body:
 
     def change(nodes: Nodes, _: int, node: Node) -> Value | None:
         made = _Rows(nodes, copies)
-        name = node.type.op.name
-        operands: list[Operand] = [x if isinstance(x, ParameterSpec) else made.readable(x) for x in operands_of(node)]
-        if name == "matmul":
-            return nodes.made(node.type.op, made.factors(operands), cuts=node.cuts)
-        if name == "matmul_stack":
-            return nodes.made(node.type.op, [made.rows(x) for x in operands])
-        if node.type.op.call is not None:
-            return nodes.add(node.of(tuple([made.rows(x) for x in operands])))
-        given = tuple(x for x in operands if isinstance(x, Value))
-        return nodes.add(node.of(given) if given else node)
+        operands = list(map(made.readable, node.operands))
+        if node.type.op.name == "matmul":
+            operands = made.factors(operands)
+        elif node.type.op.name == "matmul_stack" or node.type.op.call is not None:
+            operands = list(map(made.row, operands))
+        return nodes.add(node.of(tuple(operands)))
 
     found = rewritten(body, change)
     nodes = Nodes(found.nodes)
@@ -61,10 +56,8 @@ def _copied(nodes: Nodes, value: Value) -> Value:
     return nodes.made(INDEX, (value,), (("index", all),))
 
 
-def parameter_matrix(nodes: Sequence[Node], operand: Operand) -> tuple[ParameterSpec, bool] | None:
+def parameter_matrix(nodes: Sequence[Node], operand: Value) -> tuple[ParameterSpec, bool] | None:
     """The parameter that an operand is, if it is a matrix, and whether it is transposed; None: it is something else."""
-    if isinstance(operand, ParameterSpec):
-        return (operand, False) if len(operand.shape) == 2 else None
     node = nodes[operand.node]
     if node.type.op is not PARAMETER or len(node.type.out.shape) != 2:
         return None
@@ -79,21 +72,17 @@ class _Rows:
     def __init__(self, nodes: Nodes, copies: dict[Value, Value]) -> None:
         self.nodes, self._copies = nodes, copies
 
-    def factors(self, operands: Sequence[Operand]) -> list[Operand]:
+    def factors(self, operands: Sequence[Value]) -> list[Value]:
         """Of a product: one matrix that is a parameter, the others as rows."""
-        found: list[Operand] = []
+        found: list[Value] = []
         has_matrix = False
         for operand in operands:
             if not has_matrix and parameter_matrix(self.nodes, operand) is not None:
                 has_matrix = True
                 found.append(operand)
             else:
-                found.append(self.rows(operand, fixed=True))
+                found.append(self.row(operand, fixed=True))
         return found
-
-    def rows(self, operand: Operand, fixed: bool = False) -> Value:
-        """A value, row by row; `fixed`: as of `row`."""
-        return self.row(self.nodes.parameter(operand) if isinstance(operand, ParameterSpec) else operand, fixed)
 
     def readable(self, value: Value) -> Value:
         """A value where runs can read it."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, spec_of_value
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.node_type import node_type
-from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.spec import Spec
 from edbatch.graph.views import View, columns_of, view_of
 
 
@@ -68,7 +68,6 @@ def _is_aligned(body: Body, node: Node) -> bool:
     return (
         op.elementwise
         and bool(node.operands)
-        and not any(isinstance(operand, ParameterSpec) for operand in node.type.operands)
         and all(spec_of_value(body, value).shape == node.type.out.shape for value in node.operands)
     )
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence, Set
 from itertools import groupby
 
 from edbatch.graph.cell.batches import is_product
-from edbatch.graph.cell.body import Body, Node, Nodes, Value, rewritten
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, parameter_in, rewritten
 from edbatch.graph.cell.stacking import column_range
 from edbatch.graph.op import OPS
-from edbatch.graph.spec import ParameterSpec
 
 
 def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) -> Body:
@@ -24,15 +23,16 @@ def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) ->
         vectors = concatenated(body, body.nodes[number]) if number in chosen else ()
         if len({ready[value.node] for value in vectors}) < 2:
             return None
-        moved = iter(nodes[node.operands[0].node].operands)
-        weight = node.type.operands[0]
-        assert isinstance(weight, ParameterSpec)
+        moved = iter(nodes[node.operands[1].node].operands)
+        weight = parameter_in(nodes, node.operands[0])
+        assert weight is not None
         begin, total = 0, None
         for _, run in groupby(vectors, lambda value: ready[value.node]):
             values = [next(moved) for _ in run]
             x = values[0] if len(values) == 1 else nodes.made(OPS["concatenate"], values, (("axis", 0),))
             end = begin + nodes.spec(x).size
-            product = nodes.made(OPS["matmul"], (column_range(weight, begin, end), x), cuts=node.cuts)
+            factors = nodes.parameter(column_range(weight, begin, end)), x
+            product = nodes.made(OPS["matmul"], factors, cuts=node.cuts)
             total = product if total is None else nodes.made(OPS["add"], (total, product), cuts=node.cuts)
             begin = end
         return total
@@ -42,9 +42,9 @@ def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) ->
 
 def concatenated(body: Body, node: Node) -> tuple[Value, ...]:
     """The vectors whose concatenation is multiplied with a parameter; none if the node is something else."""
-    if not is_product(node):
+    if not is_product(body, node):
         return ()
-    (value,) = node.operands
+    _, value = node.operands
     below = body.nodes[value.node]
     if value.view is not None or below.type.op.name != "concatenate" or len(below.type.out.shape) != 1:
         return ()

@@ -22,7 +22,7 @@ from edbatch.graph.cell.body import (
 )
 from edbatch.graph.cell.passes.split_concatenations import concatenated, split_concatenations
 from edbatch.graph.cell.trace import ARGUMENT, argument_type
-from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, VIEWS
 
 EARLY, CORE, LATE = range(3)
@@ -170,11 +170,8 @@ def _is_product(body: Body, free: list[bool], node: Node) -> bool:
     """Whether a matrix that is a parameter (or computed from parameters) is multiplied with something that is not."""
     if node.type.op.name != "matmul" or all(free[value.node] for value in node.operands):
         return False
-    values = iter(node.operands)
-    return any(
-        len(spec.shape) == 2 and (isinstance(spec, ParameterSpec) or free[next(values).node])
-        for spec in node.type.operands
-    )
+    pairs = zip(node.type.operands, node.operands, strict=True)
+    return any(len(spec.shape) == 2 and free[value.node] for spec, value in pairs)
 
 
 def _reads(body: Body, stage: list[int], s: int, wanted: list[Value]) -> list[Value]:
