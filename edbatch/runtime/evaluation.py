@@ -72,7 +72,6 @@ class Evaluation:
         integers: those of its nodes, in the order of recording, and room for more (int32).
         policy: that was used last; fallbacks: steps at which one did not know the state.
         ran: what has run, and when.
-        in_rounds: whether what runs are rounds of programs.
         clock: what takes how long.
         is_scheduling: whether a policy is asked, which may ask for values.
         foreign: whether foreign ops may be called, which may ask for values, and what they keep.
@@ -112,7 +111,7 @@ class Evaluation:
         self.ran: list[Ran] = []
         self.foreign = ForeignRun()
         self.done = self.fallbacks = self._n_sources = self._n_integers = 0
-        self.is_scheduling = self.in_rounds = False
+        self.is_scheduling = False
         self.key = self.policy = None
         self._backward: Backward | None = None
         if known is None:
@@ -214,13 +213,14 @@ class Evaluation:
         graph.ends = tuple(dict.fromkeys(end for end in ends if 0 < end < len(graph)))
         return graph
 
-    def run(self, policy: Policy | None, inputs: list[Any], saving: bool) -> None:
+    def run(self, policy: Policy | None, inputs: list[Any], saving: bool, in_rounds: bool) -> None:
         """Run the nodes that were taken over last.
 
         Args:
             policy: decides which type runs next; None: the rule `critical-path`, or what was learned.
             inputs: arrays of the input nodes, found by payload.
             saving: keep what a backward run will read.
+            in_rounds: whether they are a round of programs.
         """
         known, clock = self.known, self.clock
         if known is not None:
@@ -228,7 +228,7 @@ class Evaluation:
             self.arenas.put(known.used)
         else:
             begin = self.ran[-1].end if self.ran else NOTHING
-            n_sources = self._planned(policy)
+            n_sources = self._planned(policy, in_rounds)
             end = self.plan.used
         clock.stop("planning")
         self._execute(begin, end, n_sources, inputs, saving)
@@ -236,7 +236,7 @@ class Evaluation:
         clock.stop("execution")
         self.done = self.nodes.n
 
-    def _planned(self, policy: Policy | None) -> int:
+    def _planned(self, policy: Policy | None, in_rounds: bool) -> int:
         """Plan what is pending; how many batches are of sources."""
         first, nodes, plan = self.done, self.nodes, self.plan
         n_sources, has_room, key = -1, True, self.key
@@ -244,7 +244,7 @@ class Evaluation:
             plan.reserve(nodes.n, nodes.n_args)
             n_sources, has_room = plan_few(self._splits, first, *self._tables())
         if n_sources < 0:
-            chosen, order, offsets = self._scheduled(policy)
+            chosen, order, offsets = self._scheduled(policy, in_rounds)
             plan.reserve(nodes.n, nodes.n_args)
             n_sources, has_room = plan_batches(chosen, order, offsets, first, *self._tables())
         if not has_room:
@@ -262,7 +262,7 @@ class Evaluation:
         self.arenas.see_layouts()
         return len(table.windows.windows), self.nodes.directory, table.directory, self.plan.entries, self.arenas.rows
 
-    def _scheduled(self, policy: Policy | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _scheduled(self, policy: Policy | None, in_rounds: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The pending nodes that have to be scheduled, and the batches that a policy makes of them."""
         clock = self.clock
         self._split(self.nodes)
@@ -270,14 +270,14 @@ class Evaluation:
         clock.stop("lowering")
         if not len(graph):
             return chosen, chosen, np.zeros(1, np.int64)
-        if policy is None and not self.in_rounds:  # what is new may have types that the last policy does not know
+        if policy is None and not in_rounds:  # what is new may have types that the last policy does not know
             policy = default_policy(graph)
             clock.stop("learning")
         self.policy = policy or get_policy(RULE)  # in rounds, each of which may have types of its own
         before = getattr(policy, "fallbacks", 0)
         self.is_scheduling = True
         try:
-            schedule = schedule_of_round(policy, graph) if self.in_rounds else schedule_of(self.policy, graph)
+            schedule = schedule_of_round(policy, graph) if in_rounds else schedule_of(self.policy, graph)
         finally:
             self.is_scheduling = False
         self.fallbacks += getattr(policy, "fallbacks", 0) - before

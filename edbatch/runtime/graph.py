@@ -621,9 +621,8 @@ class Graph(Columns, metaclass=ShownByName):
                 if self._writes or self._outdated:
                     self._outdated |= outdated(evaluation, self._writes, self._outdated)
                     self._writes.clear()
-                evaluation.in_rounds = self.in_rounds
                 recorded = self.n
-                evaluation.run(self._policy, self.inputs, saving)
+                evaluation.run(self._policy, self.inputs, saving, self.in_rounds)
                 if self.n != recorded:
                     raise EdBatchError(
                         "a signal's handler, a finalizer, a policy or a foreign op recorded nodes in it meanwhile"
