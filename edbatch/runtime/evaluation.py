@@ -160,11 +160,11 @@ class Evaluation:
             grown[:begin] = self.integers[:begin]
             self.integers = grown
         given = first, base, begin, types, operands, integers, self.integers
-        read = decode(*given, nodes.directory, table.directory)
+        read = decode(*given, nodes.directory, table.facts.entries)
         while read == UNKNOWN:
             table.number(types)
             table.see(operands)
-            read = decode(*given, nodes.directory, table.directory)
+            read = decode(*given, nodes.directory, table.facts.entries)
         if read != len(operands):
             raise EdBatchError(DAMAGED)
         self._n_integers = end
@@ -200,7 +200,7 @@ class Evaluation:
         """
         table = self.table
         end = nodes.n if end is None else end
-        present, chosen, kinds, indptr, operands, *more = contract(first, end, nodes.directory, table.directory)
+        present, chosen, kinds, indptr, operands, *more = contract(first, end, nodes.directory, table.facts.entries)
         graph = TypedGraph(kinds, indptr, operands, table.names(present))
         graph.topological, *users = more
         graph.successors = Successors(*users)
@@ -249,7 +249,7 @@ class Evaluation:
             n_sources, has_room = plan_batches(chosen, order, offsets, first, *self._tables())
         if not has_room:
             self.arenas.make_room()
-        if key is not None and first == 0 and plans.has_seen(key):
+        if key is not None and first == 0:
             planned = ref(self.table), nodes, plan, self.arenas.rows["used"], n_sources
             told = self.policy, self.fallbacks, self.fixes_device, self._n_integers
             plans.keep(key, CachedPlan(*planned, *told))
@@ -260,7 +260,13 @@ class Evaluation:
         """What a plan is made of, see `planner.extend_plan`."""
         table = self.table
         self.arenas.see_layouts()
-        return len(table.windows.windows), self.nodes.directory, table.directory, self.plan.entries, self.arenas.rows
+        return (
+            len(table.windows.windows),
+            self.nodes.directory,
+            table.facts.entries,
+            self.plan.entries,
+            self.arenas.rows,
+        )
 
     def _scheduled(self, policy: Policy | None, in_rounds: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The pending nodes that have to be scheduled, and the batches that a policy makes of them."""
@@ -289,7 +295,7 @@ class Evaluation:
         saved = dict[int, Saved]()
         if saving or table.any_calls:
             batches = self.plan.batches[begin.batches : end.batches]
-            if saving or table.facts.has_calls[batches["type"]].any():  # a backward pass calls nothing once more
+            if saving or table.facts.tables.has_calls[batches["type"]].any():  # a backward pass calls nothing once more
                 saved = claim_saved(self, batches)
         with self.foreign, self._computing():
             run_plan(self, begin, end, n_sources, inputs, bool(saved))
@@ -325,11 +331,11 @@ class Evaluation:
         """The value of an expression with this id, that has run."""
         node, code, table, nodes = id & NODE_MASK, id >> NODE_BITS, self.table, self.nodes
         if not code:
-            window = table.facts.windows.item(nodes.types.item(node))
+            window = table.facts.tables.windows.item(nodes.types.item(node))
         else:
-            if code >= len(table.facts.view_windows) or table.facts.view_windows.item(code) < 0:
+            if code >= len(table.facts.tables.view_windows) or table.facts.tables.view_windows.item(code) < 0:
                 table.see(np.array([id], np.int64))
-            window = table.facts.view_windows.item(code)
+            window = table.facts.tables.view_windows.item(code)
         found = table.backend.to_host(self.arenas.array(window)[nodes.row.item(node)])
         return found.copy() if found.shape else found[()]
 
@@ -395,7 +401,7 @@ class Evaluation:
         """Whether the last backward pass led to no parameter, though some have run."""
         assert self._backward is not None
         has_run = self.nodes.types[: self.done]
-        return not self._backward.has_flowed and bool(self.table.facts.holds_parameters[has_run].any())
+        return not self._backward.has_flowed and bool(self.table.facts.tables.holds_parameters[has_run].any())
 
     def _forget_backward(self) -> None:
         before, self._backward = self._backward, None

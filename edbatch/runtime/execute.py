@@ -105,11 +105,13 @@ def run_batches(
 def memory_of(graph: Evaluation, adds: bool) -> ArrayTable[Memory]:
     """Where values are; rows of all arenas are reserved: they stay where they are. See `run_batches`."""
     table, known = graph.table, graph.memory
-    if len(graph.saving) != table.count:
-        graph.saving = np.zeros(table.count, SAVING)
+    columns = table.windows.columns()
+    if known is None or known.tables.windows is not columns:
+        graph.arenas.see_layouts()
+    if len(graph.saving) != len(table.bound):
+        graph.saving = np.zeros(len(table.bound), SAVING)
     scattered = table.scattered.tables(adds)
-    graph.arenas.see_layouts()
-    memory = Memory(table.windows.columns(), graph.arenas.rows, table.facts.windows, graph.saving, *scattered)
+    memory = Memory(columns, graph.arenas.rows, table.facts.tables.windows, graph.saving, *scattered)
     if known is None or not all(map(is_, known.tables, memory)):
         known = graph.memory = ArrayTable(memory)
     return known

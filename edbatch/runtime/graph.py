@@ -646,7 +646,9 @@ class Graph(Columns, metaclass=ShownByName):
         key = known = None
         if plans and n == 0 and self.n:
             key = caching.key_of(taken, self._policy, self.options.split, plain, self._device)
-            known = None if key is None else caching.plans.find(key)
+            if key is not None:
+                known, comes_again = caching.plans.find(key)
+                key = key if comes_again else None
             if known is not None and len(integers) != known.n_integers:
                 raise EdBatchError(DAMAGED)
         if evaluation is None or n == 0:

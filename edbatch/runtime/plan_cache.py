@@ -89,32 +89,27 @@ class PlanCache:
         self._plans: OrderedDict[Hashable, CachedPlan] = OrderedDict()
         self._seen: dict[int, None] = {}
 
-    def find(self, key: Hashable) -> CachedPlan | None:
-        """The plan of a structure, if types are still numbered as they were."""
+    def find(self, key: Hashable) -> tuple[CachedPlan | None, bool]:
+        """The plan of a structure, if types are still numbered as they were; else whether it came before."""
         with lock:
             found = self._plans.get(key)
             if found is None:
-                return None
+                number = hash(key)
+                is_known = number in self._seen
+                if len(self._seen) >= MOST_SEEN:
+                    self._seen.clear()
+                self._seen[number] = None
+                return None, is_known
             table = found.table()
             is_current = table is not None and shared_table(table.device, table.plain) is table
             if table is not None and not found.fixes_device:
                 is_current = is_current and table.device is current_device()
             if not is_current:
                 self._forget(key)
-                return None
+                return None, True
             self._plans.move_to_end(key)
             self.hits += 1
-            return found
-
-    def has_seen(self, key: Hashable) -> bool:
-        """Whether this was asked before, or about as lately as it would be kept."""
-        number = hash(key)
-        with lock:
-            is_known = number in self._seen
-            if len(self._seen) >= MOST_SEEN:
-                self._seen.clear()
-            self._seen[number] = None
-        return is_known
+            return found, True
 
     def keep(self, key: Hashable, made: CachedPlan) -> None:
         """Keep a plan."""

@@ -102,7 +102,7 @@ def _uses(evaluation: Evaluation) -> dict[str, Use]:
             backward[of_kinds[timed.type].kind] += timed.seconds
         else:
             forward[timed.type] += timed.seconds
-    batches = batches[~table.facts.is_source[batches["type"]]]
+    batches = batches[~table.facts.tables.is_source[batches["type"]]]
     found: dict[str, Use] = {}
     for kind in dict.fromkeys(batches["type"].tolist()):
         of_kind = batches[batches["type"] == kind]
@@ -187,7 +187,7 @@ def diagram_of(evaluation: Evaluation, policy: str) -> Diagram:
 
 def _batches(evaluation: Evaluation) -> np.ndarray:
     """Per node the number of its batch, without those of sources; `PENDING`: none yet."""
-    batches, sources = evaluation.plan.tables.batches, evaluation.table.facts.is_source
+    batches, sources = evaluation.plan.tables.batches, evaluation.table.facts.tables.is_source
     computed = ~sources[batches["type"]]
     numbers = np.where(computed, np.cumsum(computed) - 1, PENDING)
     found = np.full(evaluation.nodes.n, PENDING)

@@ -147,11 +147,11 @@ def _shared_parts(shared: np.ndarray, integers: np.ndarray) -> np.ndarray:
 
 def split_nodes(nodes: Nodes, integers: np.ndarray, first: int, table: TypeTable) -> None:
     """Split the nodes from `first` on whose cells stand in a recurrence; the parts' nodes are added after the last."""
-    if not table.facts.may_split.any():
+    if not table.any_split:
         return
     n, n_args = nodes.n, nodes.n_args
     candidates, times, recurrent, read, looking = found_out(
-        first, integers, nodes.directory, table.directory, MOST_DISTINCT
+        first, integers, nodes.directory, table.facts.entries, MOST_DISTINCT
     )
     if not len(candidates):
         return
@@ -177,7 +177,7 @@ def _new_splits(
         type = table.bound[kind].type
         eager = frozenset(np.flatnonzero(~recurrent[number, : len(type.operands)]).tolist())
         needed = frozenset(range(len(type.op.body.outputs)))
-        if table.facts.has_late[kind]:
+        if table.facts.tables.has_late[kind]:
             codes = np.flatnonzero(read[number] > 1).tolist()
             needed = frozenset(output for code in codes for output in outputs_seen(type, code))
         if looking[number]:
@@ -212,7 +212,8 @@ def _new_splits(
             SplitColumns(
                 split=split_of,
                 width=np.array(
-                    [table.facts.n_operands[kind] + table.facts.n_integers[kind] for kind in chosen], np.int32
+                    [table.facts.tables.n_operands[kind] + table.facts.tables.n_integers[kind] for kind in chosen],
+                    np.int32,
                 ),
                 parts=np.cumsum([0] + [len(split.parts) for split in found.values()]).astype(np.int32),
                 kinds=kinds,

@@ -22,7 +22,7 @@ from edbatch.runtime.backward.rules import GradientRules
 from edbatch.runtime.compile.program_table import ProgramTable
 from edbatch.runtime.compile.scattered import ScatteredKernels
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.type_columns import BoundType, DerivedType, TypeFacts, no_facts
+from edbatch.runtime.type_columns import BoundType, DerivedType, no_facts
 
 
 class TypeTable:
@@ -41,7 +41,8 @@ class TypeTable:
         live_outputs: of the types' outputs, those that gradients flow into; rules: by which gradients flow, see
             `backward.rules`.
         splits: how cells have been split, see `runtime.split`.
-        any_calls: whether any type calls functions of the user's.
+        facts: columns over all types.
+        any_split, any_calls: whether any type may be split, and calls functions of the user's.
     """
 
     def __init__(self, device: Device, plain: bool) -> None:
@@ -60,18 +61,8 @@ class TypeTable:
         self.rules = GradientRules(self)
         self.programs = ProgramTable(self, saves=False)
         self.saving_programs = ProgramTable(self, saves=True)
-        self.any_calls = False
-        self._facts = ArrayTable(no_facts())
-
-    @property
-    def facts(self) -> TypeFacts:
-        """Columns over all types."""
-        return self._facts.tables
-
-    @property
-    def directory(self) -> np.ndarray:
-        """Of these, as compiled code is given it."""
-        return self._facts.entries
+        self.any_split = self.any_calls = False
+        self.facts = ArrayTable(no_facts())
 
     @property
     def count(self) -> int:
@@ -94,10 +85,10 @@ class TypeTable:
             return self._number(types)
 
     def _number(self, types: np.ndarray) -> np.ndarray:
-        if len(types) and int(types.max()) >= len(self.facts.numbers):
-            more = np.append(self.facts.numbers, np.full(TYPES.made, -1, np.int32))
-            self._facts = ArrayTable(self.facts._replace(numbers=more))
-        numbers = self.facts.numbers
+        if len(types) and int(types.max()) >= len(self.facts.tables.numbers):
+            more = np.append(self.facts.tables.numbers, np.full(TYPES.made, -1, np.int32))
+            self.facts = ArrayTable(self.facts.tables._replace(numbers=more))
+        numbers = self.facts.tables.numbers
         local = numbers[types]
         if len(local) and local.min() < 0:
             new = sorted(set(types[local < 0].tolist()))
@@ -110,10 +101,10 @@ class TypeTable:
 
     def _append(self, bound: list[Any]) -> None:
         self.bound = self.bound + bound
-        new = self.bound[len(self.facts.windows) :]  # with those that an interrupt kept out before
-        facts = self.facts.extended(new, self.windows)
-        self.any_calls = bool(facts.has_calls.any())
-        self._facts = ArrayTable(facts)
+        new = self.bound[len(self.facts.tables.windows) :]  # with those that an interrupt kept out before
+        facts = self.facts.tables.extended(new, self.windows)
+        self.any_split, self.any_calls = bool(facts.may_split.any()), bool(facts.has_calls.any())
+        self.facts = ArrayTable(facts)
 
     def _bind(self, type: NodeType) -> BoundType:
         if type.device not in (None, self.device):
@@ -125,13 +116,13 @@ class TypeTable:
     def see(self, args: np.ndarray) -> None:
         """Have a window ready for every view among these operand ids."""
         codes = args >> NODE_BITS
-        known = self.facts.view_windows
+        known = self.facts.tables.view_windows
         if len(codes) and (int(codes.max()) >= len(known) or known[codes].min() < 0):
             with lock:
-                known = self.facts.view_windows
+                known = self.facts.tables.view_windows
                 if int(codes.max()) >= len(known):
                     known = np.append(known, np.full(len(VIEWS), -1, np.int32))
-                    self._facts = ArrayTable(self.facts._replace(view_windows=known))
+                    self.facts = ArrayTable(self.facts.tables._replace(view_windows=known))
                 for code in np.unique(codes[known[codes] < 0]).tolist():
                     view = VIEWS[code]
                     assert view is not None
@@ -141,7 +132,9 @@ class TypeTable:
         """The positions of expressions that are seen through one window, that window, and their rows in it."""
         self.see(ids)
         which, codes = ids & NODE_MASK, ids >> NODE_BITS
-        windows = np.where(codes > 0, self.facts.view_windows[codes], self.facts.windows[nodes.types[which]])
+        windows = np.where(
+            codes > 0, self.facts.tables.view_windows[codes], self.facts.tables.windows[nodes.types[which]]
+        )
         for window in np.unique(windows).tolist():
             chosen = np.flatnonzero(windows == window)
             yield chosen, window, nodes.row[which[chosen]]

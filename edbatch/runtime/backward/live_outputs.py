@@ -62,7 +62,7 @@ class LiveOutputs:
     def tables(self) -> np.ndarray:
         """Directory of the `FlowTables` of all types and views that there are."""
         table, known, view_stops = self._table, self._directory, stopping_views()
-        facts = table.facts
+        facts = table.facts.tables
         if (
             known is None
             or known.tables.holds is not facts.holds_parameters

@@ -85,7 +85,7 @@ def plan_backward(
     graph.arenas.see_layouts()
     used = graph.arenas.used
     rows = np.zeros(len(used), np.int64)
-    at_roots = table.facts.arenas[nodes.types[roots & NODE_MASK]]
+    at_roots = table.facts.tables.arenas[nodes.types[roots & NODE_MASK]]
     rows[at_roots + GRADIENT] = used[at_roots]
     saved = _NONE
     if stretch.saved:

@@ -124,7 +124,7 @@ class GradientRules:
         """Directory of the `RuleTables`."""
         columns, known = self._table.windows.columns(), self._tables
         if known is None or known.tables.windows is not columns or len(known.tables.rules) < len(self._records):
-            view_stops, of_views = stopping_views(), self._table.facts.view_windows
+            view_stops, of_views = stopping_views(), self._table.facts.tables.view_windows
             stopping = view_stops[: len(of_views)] & (of_views[: len(view_stops)] >= 0)
             stopped = np.zeros(len(columns), np.bool_)
             stopped[of_views[: len(stopping)][stopping]] = True
@@ -164,7 +164,7 @@ class GradientRules:
         type: BoundType = table.bound[kind]
         op = type.type.op
         how, own, runs, given, computed = None, -1, -1, list[Slot](), list[Slot]()
-        if not table.facts.is_source[kind]:
+        if not table.facts.tables.is_source[kind]:
             slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
             needed = [bool(bits >> min(slot, MOST_SLOTS) & 1) for slot in range(slots)]
             how = compiled(type, needed, saved is not None, live)

@@ -78,7 +78,7 @@ def give_seeds(roots: list[int], seeds: Sequence[np.ndarray], graph: Evaluation,
         seed, root = seeds[0][0], roots[0]
         # One number goes along with a kernel that fills in; several would be copied to a GPU.
         given = backend.from_host(seed, "C").reshape(-1) if seed.ndim else seed
-        arena = table.facts.arenas.item(nodes.types.item(root)) + GRADIENT
+        arena = table.facts.tables.arenas.item(nodes.types.item(root)) + GRADIENT
         gradients.flat(arena, nodes.row.item(root), 1)[...] = given
         return
     ids, end = np.array(roots, np.int64), 0

@@ -28,12 +28,11 @@ class ScatteredKernels:
         self._reading = self._adding = 0
 
     def tables(self, adding: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Per scattered window its record `Scattered`, and the words that kernels are given.
+        """Per scattered window that has a number its record `Scattered`, and the words that kernels are given.
 
         Args:
             adding: whether kernels that add are needed.
         """
-        self._windows.columns()  # numbers those that are new
         windows = self._windows.scattered
         if self._reading < len(windows):
             self._records = np.append(self._records, np.zeros(len(windows) - len(self._records), SCATTERED))
