@@ -77,7 +77,7 @@ def _of_each(body: Body, number: int, node: Node) -> list[CellStep]:
             if matrix is not None:
                 _, distance, turned = link.matrix(matrix[0], from_left=False)
                 flags = side + (turned ^ (TRANSPOSED * matrix[1]))
-        places = *link.at(a), *link.at(b), *link.at(Value(number))
-        return Step(MULTIPLY, *places, m, k, n, distance, flags, count, x_step, w_step)
+        (x, at), (w, w_at), (out, out_at) = map(link.at, (a, b, Value(number)))
+        return Step(MULTIPLY, x, at, w, w_at, out, out_at, m, k, n, distance, flags, count, x_step, w_step)
 
     return [CellStep(encode, (a, b), (number,))]
