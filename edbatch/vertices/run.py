@@ -46,16 +46,16 @@ class Run(NamedTuple):
 
     def record(self, stores: Stores) -> tuple[list[VertexRecording], np.ndarray, np.ndarray]:
         """What vertices take, per vertex which of these, and the ids [vertex, result] in the base."""
-        state = stores.find(self.functions, self.names, self.base, self.inputs)
+        states = stores.of(self.functions, self.base, self.inputs)
+        state = None if states is None else states.find(self.functions, self.names)
         found = None
-        if state is not None:
+        if states is not None and state is not None:
             try:
                 found = self._classes(state)
-            except _NotKept:
-                stores.forget(state, for_good=True)
-            except BaseException:
-                stores.forget(state, for_good=False)
-                raise
+            except BaseException as error:
+                states.forget(state)
+                if not isinstance(error, _NotKept):
+                    raise
         if found is None:
             found = self._classes(None)
         return found.recordings, found.of_vertices, self._written(found)

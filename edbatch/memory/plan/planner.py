@@ -121,22 +121,16 @@ def _find_accesses(
             found = operands[operand]
             operand += 1
             found["distance"], found["segments"] = 0, 0
-            operand_id = args[span(starts, counts, head, slot, singles, lists)[0]]
-            shown = _window(operand_id, nodes, types)
-            # Operands of one type and one view are seen through one window, which is all that has to be looked at in
-            # most batches.
-            begin = used
-            view, kind = operand_id >> 32, kinds[operand_id & 0xFFFFFFFF]
-            alike = True
+            shown = _window(args[span(starts, counts, head, slot, singles, lists)[0]], nodes, types)
+            begin, alike = used, True
             for node in of_batch:
                 at, end = span(starts, counts, node, slot, singles, lists)
                 for j in range(at, end):
-                    source = args[j] & 0xFFFFFFFF
-                    indices[used] = nodes.row[source]
+                    indices[used] = nodes.row[args[j] & 0xFFFFFFFF]
                     used += 1
-                    alike &= (args[j] >> 32 == view) & (kinds[source] == kind)
+                    alike &= _window(args[j], nodes, types) == shown
             found["n"] = used - begin
-            if not (alike or _one_window(of_batch, slot, shown, nodes, types)):
+            if not alike:
                 found["first"] = n_segments
                 if len(segment_of) == 0:
                     segment_of = np.full(n_windows, -1, np.int32)
@@ -172,18 +166,6 @@ def _slots(nodes: NodeColumns, types: TypeColumns, node: int) -> int:
     """How many operands a batch of such nodes has."""
     lists = types.lists[nodes.types[node]]
     return types.singles[nodes.types[node]] + lists if lists else nodes.counts[node]
-
-
-@compiled(small=True, inline="always")
-def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: NodeColumns, types: TypeColumns) -> bool:
-    """Whether an operand of a batch is seen through one window."""
-    singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
-    alike = True
-    for node in of_batch:
-        begin, end = span(nodes.starts, nodes.counts, node, slot, singles, lists)
-        for j in range(begin, end):
-            alike &= _window(nodes.args[j], nodes, types) == shown
-    return alike
 
 
 @compiled(small=True)
