@@ -35,7 +35,7 @@ class CellOp(Op):
     """
 
     body: Body = NO_BODY
-    compiled: Compiled = field(default_factory=lambda: Compiled(NO_BODY))
+    compiled: Compiled = field(default_factory=lambda: Compiled(NO_BODY, NO_BODY))
     names: tuple[str, ...] = ()
     has_early: bool = False
     has_late: bool = False

@@ -46,7 +46,6 @@ def split_type(type: NodeType, eager: frozenset[int], needed: frozenset[int]) ->
 
 
 def _split(type: NodeType, op: CellOp, eager: frozenset[int], needed: frozenset[int]) -> Split | None:
-    assert op.compiled.splittable is not None
     plain = "passes" in op.compiled.without
     whole = op.compiled.splittable._replace(columns=op.body.columns)
     parts = split_stages(whole, type.out, eager, needed)

@@ -29,7 +29,7 @@ class Compiled:
     """
 
     body: Body
-    splittable: Body | None = None
+    splittable: Body
     layout: Any = None
     storage: tuple[Row, ...] = ()
     operands: tuple[Row, ...] = ()

@@ -123,13 +123,12 @@ def _compiled(
     arguments = given.chosen(is_expression)
     compiled = graph.compile(body, arguments)
     body, row = in_a_row(compiled.body)
-    splits = (False,) * 3 if compiled.splittable is None else may_split(compiled.splittable)
     op = cell_op(
         name + "".join(f" {key}={value!r}" for key, value in sorted(given.static.items())),
         body,
         compiled=compiled,
         names=(*arguments, *given.chosen(is_integer), *["mask"] * draws),
-        **dict(zip(("has_early", "has_late", "looks_up"), splits, strict=True)),
+        **dict(zip(("has_early", "has_late", "looks_up"), may_split(compiled.splittable), strict=True)),
     )
     return intern(op, (), body.arguments, row), steps_to_outputs(body, row)
 
