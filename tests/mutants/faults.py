@@ -70,7 +70,7 @@ FAULTS = (
     Fault(
         "stop-in-batches", "gradients leak through stopped edges", "runtime/backward/plan_writer.py",
         "an operand that some nodes of a batch read stopped gets gradients from all",
-        "if access != GATHER_MANY and shown.stopped[window]:", "if False:",
+        "if access != GATHER_MANY and tables.stopped[window]:", "if False:",
         "tests/runtime/backward/test_backward.py::test_an_operand_that_is_stopped_in_one_of_two_batches",
     ),
     Fault(
@@ -115,8 +115,8 @@ FAULTS = (
     # Plans and memory.
     Fault(
         "views-confused", "wrong rows gathered", "memory/plan/planner.py",
-        "operands of one type that are seen through several views are all read through the first one",
-        "alike &= (args[j] >> 32 == view) & (kinds[source] == kind)", "alike &= kinds[source] == kind",
+        "operands that are seen through several windows are all read through the first one",
+        "alike &= _window(args[j], nodes, types) == shown", "alike &= args[j] >= 0",
         FUZZ,
     ),
     Fault(
