@@ -8,6 +8,8 @@ import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from edbatch.base.context_stack import ContextStack, OpenContext
 from edbatch.base.lazy import LazyModule
 from edbatch.errors import EdBatchError, shown
@@ -58,7 +60,9 @@ class Device:
             >>> import edbatch as eb
             >>> eb.device("cpu").synchronize()
         """
-        self.backend.synchronize()
+        backend = self.backend
+        with backend.active():
+            backend.to_host(backend.allocate((1,), np.dtype(np.float32)))  # waits for all that was begun before
 
     @_blocks.entering
     def __enter__(self, block: OpenContext[Device]) -> Device:

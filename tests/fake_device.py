@@ -16,7 +16,7 @@ from edbatch.compiling import compiled
 from edbatch.kernels.backend import Lists
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.language.given import INTEGER, PLACE, given_of
-from edbatch.kernels.tables import Rows, adding, at_index, operand_rows, placed
+from edbatch.kernels.tables import Listed, Rows, adding, at_index, operand_rows
 from tests.kernels.language import interpreter as language
 
 FIRST = 64  # NumPy takes an array that begins at address 0 for none
@@ -115,10 +115,9 @@ def add_groups(device, task, one, sources, rows):
     """All rows are added to one."""
     operand = sources.operands[one["operand"]]
     offsets = np.array([0, one["n"]], np.int32)
-    kernel, axes, _, given = adding(task, sources.memory, operand["window"], rows.width, True)
-    given[1 + axes] = offsets.ctypes.data
-    placed(given, 2 + axes, rows, at_index(sources.indices, one["offsets"]))
-    placed(given, 2 + axes + PLACE, Rows(operand_rows(operand, 0, sources.memory).address, 0, 0), 0)
+    source = Listed(rows, at_index(sources.indices, one["offsets"]))
+    target = Listed(Rows(operand_rows(operand, 0, sources.memory).address, 0, 0), 0)
+    kernel, _, given = adding(task, sources.memory, operand["window"], 1, source, target, offsets.ctypes.data)
     run(kernel, given[1:], 1)
 
 
@@ -129,11 +128,17 @@ class FakeBackend:
     """See `edbatch.kernels.backend.Backend`."""
 
     adds_in_groups, block_bytes = False, 200  # blocks are of a few calls
-    empty, zeros, to_host = map(staticmethod, (np.empty, np.zeros, np.copy))
+    to_host = staticmethod(np.copy)
     address = staticmethod(lambda array: array.ctypes.data)
-    threads = staticmethod(lambda asked: "")
-    active = computing = synchronize = staticmethod(lambda *options: nullcontext())  # all is done at once
-    from_host = staticmethod(lambda array, order="C": np.array(array, order=order))
+    active = staticmethod(lambda options=None: nullcontext())
+    allocate = staticmethod(lambda shape, dtype, order="C", zeros=True: np.full(shape, 0 if zeros else 7, dtype, order))
+
+    @staticmethod
+    def from_host(array, order="C", out=None):
+        if out is None:
+            return np.array(array, order=order)
+        out[...] = array
+        return out
 
     @staticmethod
     def array_at(address, shape, strides, dtype):
@@ -142,21 +147,13 @@ class FakeBackend:
     def shared(self, array):
         return np.asarray(array)
 
-    def stage(self, out, values):
-        out[...] = values
-
     def handles(self, wanted):
         KERNELS.extend(wanted)
         return list(range(len(KERNELS) - len(wanted), len(KERNELS)))
 
-    def prepared(self, several):
-        handles = self.handles([one.kernel for one in several])
-
-        def run_all(rows):
-            for handle, one, n in zip(handles, several, rows, strict=True):
-                run(handle, one.given, n)
-
-        return run_all
+    @staticmethod
+    def call(handle, n, size, given):
+        run(handle, given, n)
 
     def squares(self, arrays):
         return lambda: np.array([np.square(x, dtype=np.float64).sum() for x in arrays])

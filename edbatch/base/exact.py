@@ -61,12 +61,6 @@ class Identity:
         return repr(self.held())
 
 
-def is_told(value: Any) -> bool:
-    """Return whether only its equal is of its class, entry by entry: not so of zeros, NaN and nested tuples."""
-    parts = value if value.__class__ is tuple else (value,)
-    return all(x.__class__ in _EQUAL_IF_SAME or (x.__class__ is float and x != 0 and x == x) for x in parts)
-
-
 _EQUAL_IF_SAME = frozenset((int, bool, str, type(None), type(...)))  # among values of one class
 _bits_of = struct.Struct("<d").pack
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.exact import is_told
+from edbatch.base.exact import literal
 from edbatch.errors import EdBatchError
 from edbatch.graph.block import one_node
 from edbatch.graph.expression import Expression
@@ -54,28 +54,26 @@ def over(
 ) -> Callable[..., Expression]:
     """The caller of ops of two lists of one length, of an operand before them, if the op has one, and of arguments.
 
-    What is called takes the operand, or None, the lists, the arguments in a tuple and their `kinds`.
+    What is called takes the operand, or None, the lists, and the arguments in a tuple.
 
     Args:
         attributes_of: (operand before the lists, arguments) -> the op's attributes.
     """
     known: dict[Any, NodeType] = {}
 
-    def call(single: Any, one: Any, other: Any, argument: tuple[Any, ...] = (), kinds: Any = ()) -> Expression:
+    def call(single: Any, one: Any, other: Any, argument: tuple[Any, ...] = ()) -> Expression:
         if one.__class__ is not ExpressionList or other.__class__ is not ExpressionList:
             first = listed(op.name, one, single.graph if isinstance(single, Expression) else None)
             one, other = first, first if other is one else listed(op.name, other, first.graph)
         graph = one.graph
-        key = argument, kinds, getattr(single, "spec", None), one.spec_of_each, other.spec_of_each
-        try:
-            type = known[key]
-        except (KeyError, TypeError):
-            type = None
+        told = literal(argument) if argument else ()
+        key = told, getattr(single, "spec", None), one.spec_of_each, other.spec_of_each
+        type = known.get(key)
         is_of_graph = other.graph is graph and (not op.singles or getattr(single, "graph", None) is graph)
         if type is None or not is_of_graph or len(one) != len(other):
             attributes = tuple(attributes_of(single, argument).items())
             found = over_lists(op, (single,) * op.singles, (one, other), attributes)
-            if is_told(argument) and (not op.singles or isinstance(single, Expression)):
+            if told is not None and (not op.singles or isinstance(single, Expression)):
                 known[key] = found.graph.type_of(found)
             return found
         before = [single.id] if op.singles else []

@@ -38,20 +38,6 @@ class Lists(NamedTuple):
     held: Any
 
 
-class KernelCall(NamedTuple):
-    """A kernel without reductions, and what it computes.
-
-    Attributes:
-        kernel: the kernel.
-        size: of its rows, in entries.
-        given: see `language.given`; read each time, and kept by the caller.
-    """
-
-    kernel: Kernel
-    size: int
-    given: np.ndarray
-
-
 class ProgramTables(Protocol):
     """The programs of a plan's types.
 
@@ -80,11 +66,8 @@ class Backend(Protocol):
 
     # Memory
 
-    def empty(self, entries: int, dtype: np.dtype) -> Array:
-        """An array [entries] with unspecified contents."""
-
-    def zeros(self, shape: tuple[int, ...], dtype: np.dtype, order: Order = "C") -> Array:
-        """An array of zeros, stored by rows (order "C") or by columns ("F")."""
+    def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype, order: Order = "C", zeros: bool = True) -> Array:
+        """An array of zeros, or with unspecified contents, stored by rows (order "C") or by columns ("F")."""
 
     def address(self, array: Array) -> int:
         """Where an array's entries begin: windows and arenas compute with it."""
@@ -95,14 +78,11 @@ class Backend(Protocol):
     def shared(self, array: Any) -> Array:
         """An array of the device; also of another library there, which shares it by DLPack."""
 
-    def from_host(self, array: Any, order: Order = "C") -> Array:
-        """The device's array of a host's; may be that."""
+    def from_host(self, array: Any, order: Order = "C", out: Array | None = None) -> Array:
+        """The device's array of a host's, may be that; or `out`, given its rows, which are copied there."""
 
     def to_host(self, array: Array) -> np.ndarray:
-        """A device's array on the host; a copy or not. Waits until it is computed."""
-
-    def stage(self, out: Array, values: list[np.ndarray]) -> None:
-        """Copy an array of the host into each row."""
+        """A device's array on the host; a copy or not. Waits until it is computed, and all that was begun before."""
 
     def lists(self, plan: HasTables[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """A plan's index buffer, and the integers (int32) that its batches read, on the device: those from there on."""
@@ -112,8 +92,8 @@ class Backend(Protocol):
     def handles(self, wanted: Sequence[Kernel]) -> list[int]:
         """What programs know kernels by: addresses, or whatever the device takes."""
 
-    def prepared(self, several: Sequence[KernelCall]) -> Callable[[Sequence[int]], None]:
-        """What computes, given of each of these calls how many rows it has, all of them, one after the other."""
+    def call(self, kernel: int, n: int, size: int, given: np.ndarray) -> None:
+        """Compute n rows of a kernel without reductions, by its handle; `size`: entries of a row, `language.given`."""
 
     def squares(self, arrays: Sequence[Array]) -> Callable[[], Array]:
         """What computes the sums of squares, float64, of these arrays [entries], or of parts of each."""
@@ -135,14 +115,9 @@ class Backend(Protocol):
     def sum_equal(self, indices: np.ndarray, rows: Array) -> tuple[np.ndarray, Array]:
         """Each index once, ascending (int64), and its rows [n, *entry] added up in their order."""
 
-    def active(self) -> AbstractContextManager[Any]:
-        """In its block, arrays of this device are computed with there."""
+    def active(self, options: Any = None) -> AbstractContextManager[Any]:
+        """In its block, arrays of this device are computed with there.
 
-    def computing(self, record: bool, precision: str, threads: int) -> AbstractContextManager[Any]:
-        """The same for a run, of which there is one at a time, under these options; see `graph.options.Options`."""
-
-    def threads(self, asked: int) -> str:
-        """How many threads of the host compute, for a report; empty: it is not the host that does."""
-
-    def synchronize(self) -> None:
-        """Wait until everything that was begun is done."""
+        Args:
+            options: `graph.options.Options` of a run, of which there is one at a time; None: nothing runs.
+        """

@@ -37,12 +37,9 @@ from edbatch.kernels.tables import (
     Sources,
     adding,
     at_index,
-    block_rows,
-    elements_of,
     fill,
     first_from,
     given_from,
-    given_words,
     longest,
     memory_in,
     most_slots,
@@ -138,10 +135,11 @@ def _adder(emitter: Emitter) -> Callable[..., None]:
         if access in (SHARED, GATHER_MANY):
             add_groups(device, task, one, sources, rows)
             return
-        kernel, axes, entries, given = adding(task, memory, operand["window"], rows.width, False)
-        given[0], listed = n, at_index(indices, operand["first"]) if access == GATHER else 0
-        placed(given, 1 + axes, rows, at_index(indices, one["offsets"]))
-        placed(given, 1 + axes + PLACE, operand_rows(operand, 0, memory), listed)
+        source = Listed(rows, at_index(indices, one["offsets"]))
+        target = Listed(
+            operand_rows(operand, 0, memory), at_index(indices, operand["first"]) if access == GATHER else 0
+        )
+        kernel, entries, given = adding(task, memory, operand["window"], n, source, target, 0)
         each_entry(device, kernel, n, entries, given)
 
     return add
@@ -156,8 +154,8 @@ def _scattered_reader(emitter: Emitter) -> Callable[..., None]:
         of = memory.scattered[memory.windows[window]["scattered"]]
         given, axes = given_from(memory, of["read_given"], of["read_end"]), of["axes"]
         given[0] = n
-        placed(given, 1 + axes, there.rows, there.list)
-        placed(given, 1 + axes + PLACE, here.rows, here.list)
+        placed(given, 1 + axes, there)
+        placed(given, 1 + axes + PLACE, here)
         each_entry(device, of["read"], n, of["entries"], given)
 
     return read_scattered
@@ -211,8 +209,10 @@ def _program_runner(emitter: Emitter, gather_segments: Callable, read_scattered:
         kind, n = one["type"], one["n"]
         result = result_rows(kind, one["row"], sources.memory)
         saved = saved_rows(sources.memory.saving[kind], n)
-        block = block_rows(n, programs.extents[number]["calls"])
-        elements = elements_of(one, programs.extents[number], sources.operands)
+        extent, elements = programs.extents[number], 0
+        block = -(-n // -(-n // extent["calls"]))  # in parts of equal size
+        if extent["lists"] >= 0:
+            elements = sources.operands[one["operand"] + extent["lists"]]["n"]
         for begin in range(0, n, block):
             m = min(block, n - begin)
             here = Rows(result.address + begin * result.stride, result.stride, result.width)
@@ -247,7 +247,8 @@ def _step_runner(emitter: Emitter) -> Callable[..., bool]:
             step = steps[at]
             code, flags, distance = step["code"], step["flags"], step["distance"]
             if code >= KERNEL:
-                given = np.empty(1 + given_words(step), np.int64)
+                words = step["axes"] + PLACE * step["places"] + step["words"] + 2 * step["integers"]
+                given = np.empty(1 + words, np.int64)
                 given[0] = m
                 fill(given[1:], step, places, slots, itemsize, integers.first, integers.stride, integers.offsets)
                 if code == KERNEL:

@@ -182,9 +182,9 @@ def most_slots(extents: np.ndarray) -> int:
 
 
 @compiled(small=True)
-def placed(given: np.ndarray, at: int, rows: Rows, listed: int) -> None:
-    """Write a place among what a kernel is given, from `at` on; `listed`: the address of the list of its rows, or 0."""
-    given[at], given[at + 1], given[at + 2] = rows.address, rows.stride, listed
+def placed(given: np.ndarray, at: int, place: Listed) -> None:
+    """Write a place among what a kernel is given, from `at` on."""
+    given[at], given[at + 1], given[at + 2] = place.rows.address, place.rows.stride, place.list
 
 
 @compiled(small=True, error_model="numpy", inline="always")
@@ -267,36 +267,36 @@ def given_from(memory: Memory, begin: int, end: int) -> np.ndarray:
 
 
 @compiled(small=True)
-def adding(task: np.void, memory: Memory, window: int, width: int, lists: bool) -> tuple[int, int, int, np.ndarray]:
-    """The kernel that adds rows to those of a window, or (`lists`) lists of them to each; its axes and their entries.
+def adding(
+    task: np.void, memory: Memory, window: int, n: int, source: Listed, target: Listed, offsets: int
+) -> tuple[int, int, np.ndarray]:
+    """What adds rows to n rows of a window, the target.
 
     Args:
         task: of `ADD_ROWS`.
-        width: of a row.
+        offsets: the address of the offsets of the lists of source rows that are added to one each; 0: each is to one.
 
     Returns:
-        These, and room for the number of rows, the offsets of lists, and two places, with what else it is given.
+        The kernel, entries of a row, and what it is given, behind the number of rows.
     """
-    scattered = memory.windows[window]["scattered"]
+    scattered, lists = memory.windows[window]["scattered"], int(offsets != 0)
     if scattered < 0:
-        given = np.zeros(2 + int(lists) + 2 * PLACE, np.int64)
-        given[1] = width // task["itemsize"]
-        return int(task["to_groups"] if lists else task["kernel"]), 1, given[1], given
-    of = memory.scattered[scattered]
+        kernel, axes, entries = task["to_groups"] if lists else task["kernel"], 1, source.rows.width // task["itemsize"]
+        given = np.zeros(2 + lists + 2 * PLACE, np.int64)
+        given[1] = entries
+    else:
+        of = memory.scattered[scattered]
+        kernel, axes, entries = of["add_lists"] if lists else of["add"], of["axes"], of["entries"]
+        begin, end = of["lists_given"], of["lists_end"]
+        if not lists:
+            begin, end = of["add_given"], of["add_end"]
+        given = given_from(memory, begin, end)
+    given[0] = n
     if lists:
-        return (
-            int(of["add_lists"]),
-            int(of["axes"]),
-            int(of["entries"]),
-            given_from(memory, of["lists_given"], of["lists_end"]),
-        )
-    return int(of["add"]), int(of["axes"]), int(of["entries"]), given_from(memory, of["add_given"], of["add_end"])
-
-
-@compiled(small=True)
-def given_words(step: np.void) -> int:
-    """Of what the kernel of a step is given; see `language.given`."""
-    return int(step["axes"] + 3 * step["places"] + step["words"] + 2 * step["integers"])
+        given[1 + axes] = offsets
+    placed(given, 1 + axes + lists, source)
+    placed(given, 1 + axes + lists + PLACE, target)
+    return int(kernel), int(entries), given
 
 
 @compiled(small=True, inline="always")
@@ -333,22 +333,6 @@ def fill(
         given[at] = payload + INTEGER_BYTES * int(positions[numbers + number]["column"]) * int(payload_stride)
         given[at + 1] = INTEGER_BYTES
         at += 2
-
-
-@compiled(small=True)
-def block_rows(n: int, most: int) -> int:
-    """How many calls to compute at a time: n in parts of equal size, none of more than `most`."""
-    return -(-n // -(-n // most))
-
-
-@compiled(small=True)
-def elements_of(one: np.void, extent: np.void, operands: np.ndarray) -> int:
-    """Of all lists of a batch of a program, how many elements there are.
-
-    Args:
-        operands: of the plan.
-    """
-    return int(operands[one["operand"] + extent["lists"]]["n"]) if extent["lists"] >= 0 else 0
 
 
 @compiled(small=True)

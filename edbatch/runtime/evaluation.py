@@ -410,8 +410,7 @@ class Evaluation:
 
     def _computing(self) -> AbstractContextManager[Any]:
         """In its block, what is computed is computed on the device, under the options in force."""
-        options = current_options()
-        return self.table.backend.computing(options.record, options.precision, options.threads)
+        return self.table.backend.active(current_options())
 
     @property
     def value_bytes(self) -> int:

@@ -92,7 +92,7 @@ def run_batches(
         started = perf_counter()
         backend.run_batches(at, at + 1, *tables, programs, scratch)
         if profile is not None:
-            backend.synchronize()
+            graph.table.device.synchronize()
             seconds, of = perf_counter() - started, plan.tables
             batch, begins = of.batch(at), of.batches["operand"][at + 1 : at + 2].tolist()
             access = of.operands["access"][batch.operand : begins[0] if begins else None]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.drawing import Arrow, Box, Diagram
+from edbatch.base.lazy import LazyModule
 from edbatch.base.stopwatch import Passed
 from edbatch.graph.cell.tracing import difference
 from edbatch.graph.options import current_options
@@ -20,6 +21,8 @@ from edbatch.runtime.report import Report, Use, short
 from edbatch.runtime.type_columns import BoundType
 from edbatch.runtime.type_table import TypeTable
 
+_thread_pool = LazyModule("edbatch.kernels.cpu.thread_pool")
+
 
 def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
     """What has run so far; `policy`: of the graph."""
@@ -27,7 +30,7 @@ def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
     device = evaluation.table.device
     report = Report(
         device=device.name,
-        threads=device.backend.threads(current_options().threads),
+        threads=_thread_pool.said(current_options().threads) if device.kind == "cpu" else "",
         seconds=evaluation.clock.seconds,
         fallbacks=evaluation.fallbacks,
     )

@@ -66,7 +66,7 @@ def is_finite(parameter: Parameter) -> bool:
 
 def _on_host(backend: Backend, numbers: Sequence[Any]) -> np.ndarray:
     """Numbers of a device, each an array without axes, together on the host."""
-    found = backend.empty(len(numbers), np.dtype(np.float64))
+    found = backend.allocate(len(numbers), np.dtype(np.float64))
     for at, number in enumerate(numbers):
         found[at] = number
     return backend.to_host(found)

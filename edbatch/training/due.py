@@ -42,7 +42,7 @@ class Due:
             self.applied += [(owner, x, one_of[ways[member]]) for x, member in chosen]
         self._backend = parameters[0].device.backend
         calls = [storage(owner).call(x) for owner, x, _ in self.applied]
-        self._calls, self._run = calls, self._backend.prepared([call.of_kernel for call in calls])
+        self._calls, self._handles = calls, self._backend.handles([call.kernel for call in calls])
         self._sent: dict[Parameter, tuple[list[float], Any]] = {}  # the constants of the last update
         # All but tables keep their gradients where they are.
         self._tables = [x for x in measured if isinstance(x, LookupParameters)]
@@ -93,6 +93,7 @@ class Due:
         for at, call in self._of_tables:
             self._rows[at], kept = call.give_gradient()
             held.append(kept)
-        self._run(self._rows)
+        for handle, call, n in zip(self._handles, self._calls, self._rows, strict=True):
+            self._backend.call(handle, n, call.width, call.given)
         for parameter in self.parameters:
             parameter.note_cleared()

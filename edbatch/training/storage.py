@@ -9,7 +9,6 @@ from weakref import ref
 import numpy as np
 
 from edbatch.graph.model.parameters import LookupParameters, Parameter
-from edbatch.kernels.backend import KernelCall
 from edbatch.kernels.language.given import PLACE, filled, given_of
 from edbatch.training.arrays import as_stored, in_rows
 from edbatch.training.rule import CONSTANTS, GRADIENT, PARAMETER, Rule, kernel_of
@@ -28,7 +27,7 @@ class Storage:
         array = owner.array
         self._array = ref(array)
         rows = len(array) if isinstance(owner, LookupParameters) else 1
-        state = owner.device.backend.zeros((rows, len(rule.slots), array.size // rows), owner.dtype)
+        state = owner.device.backend.allocate((rows, len(rule.slots), array.size // rows), owner.dtype)
         self.slots = [as_stored(state[:, number], array) for number in range(len(rule.slots))]
         self._rule = rule
         self._calls: dict[Parameter, Call] = {}  # of the owner and its parts
@@ -60,7 +59,7 @@ class Call:
     """A rule's kernel for a parameter, whose array and slots stay where they are, and what it is given in all updates.
 
     Attributes:
-        of_kernel: the kernel's call.
+        kernel, width, given: see `Backend.call`.
         table: the parameter, if it is a table, of which the rows that have a gradient are updated.
     """
 
@@ -73,20 +72,19 @@ class Call:
         places = [(0, 0, 0), (0, lines[0].strides[0], 0)]
         places += [(backend.address(array), array.strides[0], 0) for array in lines]
         begins = [backend.address(slot) // slot.itemsize for slot in slots]
-        kernel = kernel_of(rule, parameter.dtype.name, long=self.table is None)
-        given = filled(kernel, [width], places, columns=[begin - begins[0] for begin in begins])
-        self.of_kernel = KernelCall(kernel, width, given)
-        first = given_of(kernel).places
+        self.kernel = kernel_of(rule, parameter.dtype.name, long=self.table is None)
+        self.given = filled(self.kernel, [width], places, columns=[begin - begins[0] for begin in begins])
+        self.width, first = width, given_of(self.kernel).places
         self._constants, self._gradient = first + PLACE * CONSTANTS, first + PLACE * GRADIENT
         self._lists = slice(first + PLACE * PARAMETER + PLACE - 1, first + PLACE * len(places), PLACE)
 
     def give_constants(self, constants: Any) -> None:
         """Have the rule's constants, an array of the parameter's dtype that is kept by the caller."""
-        self.of_kernel.given[self._constants] = self._parameter.device.backend.address(constants)
+        self.given[self._constants] = self._parameter.device.backend.address(constants)
 
     def give_gradient(self) -> tuple[int, Any]:
         """Have the gradient where it is now; how many rows are updated, and what is to be kept meanwhile."""
-        given, address = self.of_kernel.given, self._parameter.device.backend.address
+        given, address = self.given, self._parameter.device.backend.address
         if self.table is None:
             gradient = self._parameter.gradient_array()
             given[self._gradient] = address(gradient)

@@ -188,8 +188,7 @@ class Trainer:
         group_of = self._group_of()
         optimizers = self._checked()
         rates = [x.lr if x.lr.__class__ is float else x.learning_rate for x in optimizers]
-        options = current_options()
-        with next(iter(group_of)).device.backend.computing(options.record, options.precision, options.threads):
+        with next(iter(group_of)).device.backend.active(current_options()):
             due = self._due_of(group_of)
             self.gradient_norm = due.norm()
             if not math.isfinite(self.gradient_norm):

@@ -31,7 +31,7 @@ def epochs(task: Task, device: str, batch: int, hidden: int, n: int) -> list[dic
             with eb.options(record=record):
                 for samples in batches:
                     own.step(samples)
-            backend.synchronize()
+            device.synchronize()
             ms = 1e3 * (perf_counter() - start) / n
             if not record:
                 rows.append({**place, "epoch": epoch + 1, "ms, no graphs": ms})

@@ -47,8 +47,7 @@ class EmulatedDriver:
         number: of the GPU.
 
     Attributes:
-        uploads, downloads, allocations, synchronizations: how often these were called; a download is no
-            synchronization.
+        uploads, downloads, allocations: how often these were called.
         launches, products, recorded, replayed: kernels, matrix products (calls), both in recordings, and recordings.
     """
 
@@ -65,7 +64,7 @@ class EmulatedDriver:
             ctypes.cast(core()[name], ctypes.c_void_p).value
             for name in ("emulated_launch", "emulated_gemm", "emulated_gemm_strided")
         )
-        self.uploads = self.downloads = self.allocations = self.synchronizations = 0
+        self.uploads = self.downloads = self.allocations = 0
         self._counts, self._recorded_counts = map(Counts.from_address, (self.stream, self._recorded))
         self._mine = threading.local()
         self._process = os.getpid()
@@ -148,11 +147,6 @@ class EmulatedDriver:
         self.downloads += 1
         self.check_memory()
         return plain(array).copy()
-
-    def synchronize(self):
-        self._not_recording("the host waited")
-        self.synchronizations += 1
-        self.check_memory()
 
     @contextlib.contextmanager
     def active(self):

@@ -358,7 +358,7 @@ class Parameter(Operand):
 
     def _zeros(self) -> Any:
         with self.device.backend.active():
-            return self.device.backend.zeros(self.shape, self.dtype, self._stored)
+            return self.device.backend.allocate(self.shape, self.dtype, self._stored)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are parameters of their own: with an array, and so types, of their own."""
@@ -467,7 +467,7 @@ class LookupParameters(Parameter):
         with lock, backend.active():
             if len(self._came) > 1:
                 rows = np.concatenate([found for found, _ in self._came])
-                values = backend.zeros((len(rows), *self.shape[1:]), self.dtype)
+                values = backend.allocate((len(rows), *self.shape[1:]), self.dtype)
                 end = 0
                 for found, came in self._came:
                     begin, end = end, end + len(found)
@@ -478,7 +478,7 @@ class LookupParameters(Parameter):
 
 def shareable(array: Any, device: Device, dtype: np.dtype, by_rows: bool, place: str) -> Any:
     """An array of a device's in memory that somebody else owns; errors as of `ParameterCollection.share`."""
-    own = type(device.backend.zeros((1,), FLOATS[0]))
+    own = type(device.backend.allocate((1,), FLOATS[0]))
     found = array if isinstance(array, own) or own is not np.ndarray else from_dlpack(array, place)
     if not isinstance(found, own):
         raise EdBatchError(f"{place}: expected an array of {device.name} ({own.__module__}), got {shown(array)}")

@@ -138,7 +138,7 @@ def attention(
         >>> y.value()
         array([1.], dtype=float32)
     """
-    return _attention_call(query, keys, values, (scale, heads), (scale.__class__, heads.__class__))
+    return _attention_call(query, keys, values, (scale, heads))
 
 
 def _attention_attributes(query: Any, given: tuple[Any, Any]) -> dict[str, Any]:

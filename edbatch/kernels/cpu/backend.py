@@ -6,14 +6,13 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from ctypes import addressof, c_char
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edbatch.base.lazy import LazyModule
 from edbatch.kernels import row_kernels
-from edbatch.kernels.backend import Backend, KernelCall, Lists, Order, ProgramTables
+from edbatch.kernels.backend import Backend, Lists, Order, ProgramTables
 from edbatch.kernels.language.ir import Kernel
 from edbatch.memory.plan.format import Plan
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 _emitter = LazyModule("edbatch.kernels.cpu.emitter")
 _partitions = LazyModule("edbatch.kernels.cpu.partitions")
 _machine_code = LazyModule("edbatch.kernels.cpu.machine_code")
-_pointers = LazyModule("edbatch.kernels.cpu.pointers")
 _thread_pool = LazyModule("edbatch.kernels.cpu.thread_pool")
 _products = LazyModule("edbatch.kernels.cpu.products")
 _tables = LazyModule("edbatch.kernels.tables")
@@ -46,11 +44,8 @@ class NumPyBackend:
     adds_in_groups = False
     block_bytes = 1 << 20  # which stay in a core's second-level cache
 
-    def empty(self, entries: int, dtype: np.dtype) -> Any:
-        return np.empty(entries, dtype)
-
-    def zeros(self, shape: tuple[int, ...], dtype: np.dtype, order: Order = "C") -> Any:
-        return np.zeros(shape, dtype, order)
+    def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype, order: Order = "C", zeros: bool = True) -> Any:
+        return (np.zeros if zeros else np.empty)(shape, dtype, order)
 
     @staticmethod
     def address(array: Any) -> int:
@@ -65,17 +60,17 @@ class NumPyBackend:
     def shared(self, array: Any) -> Any:
         return array if isinstance(array, np.ndarray) else np.from_dlpack(array)
 
-    def from_host(self, array: Any, order: Order = "C") -> Any:
+    def from_host(self, array: Any, order: Order = "C", out: Any = None) -> Any:
         """The array itself, if it is in this order."""
-        return np.asarray(array, order=order)
+        if out is None:
+            return np.asarray(array, order=order)
+        for row, value in enumerate(array):  # takes half the time of `np.stack`, or less
+            out[row] = value
+        return out
 
     def to_host(self, array: Any) -> np.ndarray:
         """The array itself."""
         return array
-
-    def stage(self, out: Any, values: list[np.ndarray]) -> None:
-        for row, value in enumerate(values):  # takes half the time of `np.stack`, or less
-            out[row] = value
 
     def lists(self, plan: HasTables[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """Those of the host."""
@@ -86,17 +81,8 @@ class NumPyBackend:
         """The addresses of kernels."""
         return [_machine_code.address_of(kernel) for kernel in wanted]
 
-    def prepared(self, several: Sequence[KernelCall]) -> Callable[[Sequence[int]], None]:
-        kernels = {id(one.kernel): one.kernel for one in several}  # to find one by all that it is made of takes 5 us
-        at = {number: _machine_code.address_of(kernel) for number, kernel in kernels.items()}
-        found = [(at[id(one.kernel)], 0, NumPyBackend.address(one.given)) for one in several]
-        calls = np.array(found, np.int64).reshape(-1, 3)
-
-        def run(rows: Sequence[int]) -> None:
-            calls[:, 1] = rows
-            _products.call_kernels(calls)
-
-        return run
+    def call(self, kernel: int, n: int, size: int, given: np.ndarray) -> None:
+        _products.call(kernel, n, given)
 
     def squares(self, arrays: Sequence[Any]) -> Callable[[], Any]:
         found = [(NumPyBackend.address(x), len(x), x.itemsize) for x in arrays]
@@ -122,7 +108,7 @@ class NumPyBackend:
         elif _by_address(rows) and whole.flags.c_contiguous:
             address, offsets = self.address, np.array([0, len(rows)], np.int32)
             given = [whole.size, address(offsets), address(rows), rows.strides[0], 0, address(whole), 0, 0]
-            _call(_adding_lists(rows.dtype), 1, given)
+            self._compute(row_kernels.add_lists(rows.dtype.name), 1, given)
         else:
             whole += rows.sum(axis=0, dtype=np.float64)
 
@@ -160,36 +146,17 @@ class NumPyBackend:
         total = np.empty((len(found), *rows.shape[1:]), rows.dtype)
         width, listed = total[0].size, (address(rows), rows.strides[0], address(order))
         given = [width, address(offsets), *listed, address(total), total.itemsize * width, 0]
-        _call(_machine_code.address_of(row_kernels.sum_lists(rows.dtype.name)), len(found), given)
+        self._compute(row_kernels.sum_lists(rows.dtype.name), len(found), given)
         return found.astype(np.int64), total
 
-    def active(self) -> AbstractContextManager[Any]:
-        return nullcontext()
+    def _compute(self, kernel: Kernel, n: int, given: list[int]) -> None:
+        _products.call(_machine_code.address_of(kernel), n, np.array(given, np.int64))
 
-    def computing(self, record: bool, precision: str, threads: int) -> AbstractContextManager[Any]:
-        """See `Backend`; the others are of GPUs."""
-        return _thread_pool.Computing(threads)
-
-    def threads(self, asked: int) -> str:
-        return _thread_pool.said(asked)
-
-    def synchronize(self) -> None:
-        """What has been called is done."""
+    def active(self, options: Any = None) -> AbstractContextManager[Any]:
+        return nullcontext() if options is None else _thread_pool.Computing(options.threads)
 
 
 _ONE = np.ones(1, bool)
-
-
-@cache
-def _adding_lists(dtype: np.dtype) -> int:
-    """The address of `row_kernels.add_lists`: kernels are found by all that they are made of, which takes 5 us."""
-    found: int = _machine_code.address_of(row_kernels.add_lists(dtype.name))
-    return found
-
-
-def _call(kernel: int, n: int, words: list[int]) -> None:
-    given = np.array(words, np.int64)
-    _pointers.call_kernel(kernel, 0, n, NumPyBackend.address(given), 0)
 
 
 def _by_rows(matrix: Any) -> tuple[Any, tuple[int, int, int]]:

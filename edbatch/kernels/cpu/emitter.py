@@ -27,7 +27,6 @@ from edbatch.kernels.cpu.shared_jobs import SMALL, share
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.program import OVER_CALLS, OVER_LISTS
 from edbatch.kernels.tables import (
-    PLACE,
     Integers,
     Listed,
     Matrix,
@@ -37,7 +36,6 @@ from edbatch.kernels.tables import (
     adding,
     at_index,
     operand_rows,
-    placed,
 )
 
 
@@ -96,10 +94,10 @@ def _each_entry(device: np.ndarray, kernel: int, n: int, entries: int, given: np
 def _add_groups(device: np.ndarray, task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
     """All rows are added to one."""
     operand, offsets = sources.operands[one["operand"]], np.array([0, one["n"]], np.int32)
-    kernel, axes, entries, given = adding(task, sources.memory, operand["window"], rows.width, True)
-    given[0], given[1 + axes] = 1, int64_address(offsets)
-    placed(given, 2 + axes, rows, at_index(sources.indices, one["offsets"]))
-    placed(given, 2 + axes + PLACE, Rows(operand_rows(operand, 0, sources.memory).address, 0, 0), 0)
+    source = Listed(rows, at_index(sources.indices, one["offsets"]))
+    target = Listed(Rows(operand_rows(operand, 0, sources.memory).address, 0, 0), 0)
+    window, begin = operand["window"], int64_address(offsets)
+    kernel, entries, given = adding(task, sources.memory, window, 1, source, target, begin)
     _each_entry(device, kernel, 1, entries, given)
     offsets[0] = 0  # or it would be freed before the call
 

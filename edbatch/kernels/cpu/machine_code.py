@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
-import re
-import sys
 import threading
 from functools import cache
 from typing import Any
@@ -67,25 +64,6 @@ def optimized(text: str) -> Any:
     return module
 
 
-def _object_of(text: str, name: str) -> bytes:
-    found: bytes = _machine().emit_object(optimized(text.replace("@kernel", f"@{name}")))
-    return found
-
-
-@cache
-def _c_library() -> Any:
-    """Where the functions for float64 are."""
-    return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
-
-
-@cache
-def _known(function: str) -> None:
-    import llvmlite.binding as llvm
-
-    address = ctypes.cast(getattr(_c_library(), function), ctypes.c_void_p).value
-    llvm.add_symbol(function, address)
-
-
 @cache
 def address_of(kernel: Kernel) -> int:
     """The address of a kernel, compiled once for all processes.
@@ -103,11 +81,9 @@ def address_of_text(text: str) -> int:
         made_of = (environment(), repr(_processor()).encode(), b"kernel", text.encode())
         key = hashlib.blake2b(b"".join(made_of), digest_size=20).digest()
         name = f"kernel_{key.hex()}"
-        for function in re.findall(r"^declare double @(\w+)\(", text, re.MULTILINE):
-            _known(function)
         found = kept(key)
         if found is None:
-            found = _object_of(text, name)
+            found = _machine().emit_object(optimized(text.replace("@kernel", f"@{name}")))
             keep(key, found)
         engine = _engine()
         engine.add_object_file(llvm.ObjectFileRef.from_data(found))

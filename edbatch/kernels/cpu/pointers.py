@@ -9,6 +9,7 @@ after it.
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any
 
 import llvmlite.ir as ir
@@ -44,11 +45,14 @@ def c_function(kinds: str, result: str = "") -> Any:
         result: "" none, "i" an int, "f" a float, "d" a double.
     """
 
+    @cache  # making one takes 30 us
+    def known() -> Any:
+        return ctypes.PYFUNCTYPE(_C_TYPES.get(result), *map(_C_TYPES.__getitem__, kinds))
+
     def in_python(function: int, *given: int) -> Any:
-        known = ctypes.PYFUNCTYPE(_C_TYPES.get(result), *map(_C_TYPES.__getitem__, kinds))
         words = [ctypes.c_int64(int(value)) for value in given]
         pairs = zip(kinds, words, strict=True)
-        return known(int(function))(*(ctypes.addressof(word) if kind == "p" else word.value for kind, word in pairs))
+        return known()(int(function))(*(ctypes.addressof(word) if kind == "p" else word.value for kind, word in pairs))
 
     @intrinsic(python=in_python)
     def call(context, function, *given):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cpu.pointers import c_function, call_kernel
+from edbatch.kernels.cpu.pointers import c_function, call_kernel, int64_address
 from edbatch.kernels.tables import Matrices, Matrix, Sizes
 
 # Where OpenBLAS has kernels for small matrices, it multiplies up to a million numbers as they lie in memory; what is
@@ -150,11 +150,10 @@ def _of(matrices: Matrices, call: int) -> Matrix:
 
 
 @compiled(small=True)
-def call_kernels(calls: np.ndarray) -> None:
-    """Call kernels, one after the other; `calls` [n, 3]: the kernel's address, rows, address of what else is given."""
-    for at in range(len(calls)):
-        if calls[at, 1]:
-            call_kernel(calls[at, 0], 0, calls[at, 1], calls[at, 2], 0)
+def call(kernel: int, n: int, given: np.ndarray) -> None:
+    """Call a kernel without scratch for n rows, by its address."""
+    call_kernel(kernel, 0, n, int64_address(given), 0)
+    given[0] = given[0]  # or it would be freed before the call: Numba does not know that it reads it
 
 
 @compiled(small=True)

@@ -26,29 +26,30 @@ class CudaArrays:
 
     def __init__(self, driver: CuPyDriver) -> None:
         self._driver = driver
-        self.empty, self.zeros = driver.empty, driver.xp.zeros
-        self.address, self.array_at = driver.address, driver.array_at
-        self.to_host, self.active, self.synchronize = driver.download, driver.active, driver.synchronize
+        self.address, self.array_at, self.to_host = driver.address, driver.array_at, driver.download
         self._free: dict[int, list[tuple[int, Any]]] = {}  # buffers of lists, by size: heaps by address
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype, order: Order = "C", zeros: bool = True) -> Any:
+        return self._driver.xp.zeros(shape, dtype, order) if zeros else self._driver.empty(shape, dtype)
 
     def shared(self, array: Any) -> Any:
         xp = self._driver.xp
         return array if isinstance(array, xp.ndarray) else xp.from_dlpack(array)
 
-    def from_host(self, array: Any, order: Order = "C") -> Any:
+    def from_host(self, array: Any, order: Order = "C", out: Any = None) -> Any:
         """A copy; what is on the device already is taken as it is."""
+        if out is not None:
+            self._driver.upload(np.stack(array, dtype=out.dtype), out)
+            return out
         if isinstance(array, self._driver.xp.ndarray):
             return array
-        with self.active():
+        with self._driver.active():
             if order == "F":
                 return self.from_host(array.T).T
             flat = self._driver.empty(max(1, array.size), array.dtype)[: array.size]
             if array.size:
                 self._driver.upload(np.ascontiguousarray(array).reshape(-1), flat)
             return flat.reshape(array.shape)
-
-    def stage(self, out: Any, values: list[np.ndarray]) -> None:
-        self._driver.upload(np.stack(values, dtype=out.dtype), out)
 
     def lists(self, plan: HasTables[Plan], integers: np.ndarray, first: int = 0, first_integer: int = 0) -> Lists:
         """See `Backend`; both are uploaded at once."""

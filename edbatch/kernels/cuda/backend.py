@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib.resources import files
 from threading import local
@@ -13,7 +14,7 @@ import numpy as np
 
 from edbatch.base.context_stack import contextmanager
 from edbatch.compiling.array_table import HasTables
-from edbatch.kernels.backend import Backend, KernelCall, Lists, ProgramTables
+from edbatch.kernels.backend import Backend, Lists, ProgramTables
 from edbatch.kernels.cpu.products import ONE_BITS, SINGLE_ONE_BITS
 from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
 from edbatch.kernels.cuda.arrays import CudaArrays
@@ -82,21 +83,20 @@ class CudaBackend(CudaArrays):
     def _gpu(self) -> np.ndarray:
         return self._own.gpu
 
+    def active(self, options: Any = None) -> AbstractContextManager[Any]:
+        return self._driver.active() if options is None else self._running(options)
+
     @contextmanager
-    def computing(self, record: bool, precision: str, threads: int) -> Iterator[None]:
-        """See `Backend`; options hold for what this thread enqueues in the block."""
+    def _running(self, options: Any) -> Iterator[None]:
+        """Options hold for what this thread enqueues in the block."""
         own = self._own
         before = own.record, own.gpu[Gpu.COMPUTE]
-        own.record, own.gpu[Gpu.COMPUTE] = record, PRECISIONS[precision]
+        own.record, own.gpu[Gpu.COMPUTE] = options.record, PRECISIONS[options.precision]
         try:
-            with self.active():
+            with self._driver.active():
                 yield
         finally:
             own.record, own.gpu[Gpu.COMPUTE] = before
-
-    @staticmethod
-    def threads(asked: int) -> str:
-        return ""
 
     def handles(self, wanted: Sequence[Kernel]) -> list[int]:
         """The handles of generated kernels; those that are new are compiled together."""
@@ -154,15 +154,9 @@ class CudaBackend(CudaArrays):
         check(self._gpu)
         return found.astype(np.int64), total
 
-    def prepared(self, several: Sequence[KernelCall]) -> Callable[[Sequence[int]], None]:
-        handles = self.handles([one.kernel for one in several])
-
-        def run(rows: Sequence[int]) -> None:
-            for handle, one, n in zip(handles, several, rows, strict=True):
-                enqueue.each_entry(self._gpu, handle, n, one.size, np.append(n, one.given))
-                check(self._gpu)
-
-        return run
+    def call(self, kernel: int, n: int, size: int, given: np.ndarray) -> None:
+        enqueue.each_entry(self._gpu, kernel, n, size, np.append(n, given))
+        check(self._gpu)
 
     def squares(self, arrays: Sequence[Any]) -> Callable[[], Any]:
         numbers = np.zeros((len(arrays) + enqueue.SOME, 3), np.int64)
@@ -170,7 +164,7 @@ class CudaBackend(CudaArrays):
             numbers[at] = self._driver.address(x), x.size, x.itemsize
 
         def run() -> Any:
-            found = self.empty(enqueue.PARTS * len(arrays), np.dtype(np.float64))
+            found = self._driver.empty(enqueue.PARTS * len(arrays), np.dtype(np.float64))
             enqueue.squares(self._gpu, numbers, len(arrays), self._driver.address(found))
             check(self._gpu)
             return found

@@ -132,8 +132,8 @@ class CuPyDriver:
             except cupy.cuda.driver.CUDADriverError as error:
                 raise EdBatchError(f"{self.name}: not all kernels of {', '.join(names)} are there: {error}") from error
 
-    def empty(self, entries: int, dtype: np.dtype) -> Any:
-        """An array [entries], unspecified; from CuPy's pool, whose blocks begin at multiples of 512 bytes."""
+    def empty(self, entries: int | tuple[int, ...], dtype: np.dtype) -> Any:
+        """An array of so many entries, unspecified; from CuPy's pool, whose blocks begin at multiples of 512 bytes."""
         with self.active():
             return self.xp.empty(entries, dtype)
 
@@ -159,9 +159,6 @@ class CuPyDriver:
         """A copy on the host; waits for all that was enqueued before."""
         with self.active():
             return array.get(stream=self._stream)
-
-    def synchronize(self) -> None:
-        self._stream.synchronize()
 
     def active(self) -> AbstractContextManager[Any]:
         """In its block, this device and stream are those that `xp` uses, in this thread."""

@@ -12,13 +12,12 @@ from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.program import OVER_ELEMENTS, OVER_LISTS
 from edbatch.kernels.tables import INTEGER_BYTES as INDEX
 from edbatch.kernels.tables import (
-    PLACE,
     Integers,
+    Listed,
     Rows,
     Sources,
     adding,
     operand_rows,
-    placed,
     window_rows,
 )
 from edbatch.memory.plan.format import SHARED
@@ -51,10 +50,8 @@ def _add_groups(gpu: np.ndarray, task: np.void, one: np.void, sources: Sources, 
         return
     some, first = int(operand["segments"]), sources.indices + INDEX * operand["first"]
     members = first + INDEX * (some + 1)
-    kernel, axes, entries, given = adding(task, memory, operand["window"], rows.width, True)
-    given[0], given[1 + axes] = some, first
-    placed(given, 2 + axes, rows, members)
-    placed(given, 2 + axes + PLACE, window_rows(operand["window"], memory), members + INDEX * n)
+    target = Listed(window_rows(operand["window"], memory), members + INDEX * n)
+    kernel, entries, given = adding(task, memory, operand["window"], some, Listed(rows, members), target, first)
     groups(gpu, kernel, some * entries, 1, given)
 
 

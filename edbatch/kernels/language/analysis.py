@@ -22,7 +22,6 @@ from edbatch.kernels.language.ir import (
     Reduce,
     Store,
     StoreLargest,
-    made_of,
     operands_of,
 )
 
@@ -81,8 +80,15 @@ class Analysis:
         return found if store.index is None else found | self.inner
 
     def closure(self, values: Iterable[int], known: Iterable[int] = ()) -> set[int]:
-        """See `ir.made_of`."""
-        return made_of(self.kernel.instructions, values, known)
+        """These values and all that they are computed of, except what is known, and what only that is made of."""
+        found: set[int] = set()
+        waiting, stop = [*values], set(known)
+        while waiting:
+            value = waiting.pop()
+            if value not in found and value not in stop:
+                found.add(value)
+                waiting += operands_of(self.kernel.instructions[value])
+        return found
 
     def roots(self, number: int) -> list[int]:
         """The values of an entry that a pass reduces or stores."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edbatch.kernels.language.elementary import DOUBLE, POWER_OF_ANY, polynomial
+from edbatch.kernels.language.elementary import DOUBLE, polynomial
 
 # Of t = e^-|x|, where nothing overflows; divided in two steps, with what the rounding of 1 + t lost.
 SIGMOID = f"""
@@ -40,7 +40,8 @@ _SERIES = polynomial(
 )  # fmt: skip
 _TWO_THIRDS = 2 / 3
 
-# e^(b log |a|). The logarithm, l + l_lost, is in two parts, to 66 bits: so are s, its square and the first two terms of
+# e^(b log |a|), and NumPy's power of any two numbers, given that `power` of a `size` = |a| that is neither 0 nor
+# infinite. The logarithm, l + l_lost, is in two parts, to 66 bits: so are s, its square and the first two terms of
 # the series.
 POWER = f"""
 size = abs(a)
@@ -70,5 +71,12 @@ c = 800.0 if c > 800.0 else c
 {DOUBLE.whole}
 r = fma(l, b, -n * {DOUBLE.log2_high!r}) + (l_lost * b - n * {DOUBLE.log2_low!r}) if c == t else 0.0
 {DOUBLE.scaled(f"{polynomial('r', *DOUBLE.exp)} * (r * r) + r + 1")}
-{POWER_OF_ANY}
+value = (inf if b < 0 else 0.0) if size == 0 else power
+value = (0.0 if b < 0 else inf) if size == inf else value
+value = 1.0 if size == 1 else value
+is_whole = floor(b) == b
+is_odd = is_whole and floor(b * 0.5) * 2 != b
+value = -value if is_odd and bits(a) < 0 else value
+value = nan if a != a or b != b or (a < 0 and size < inf and not is_whole) else value
+1.0 if b == 0 or a == 1 else value
 """

@@ -182,16 +182,3 @@ lost = less - (u - more)
 {of.log_of_f(f"lost * from_bits(({2 * of.bias + 1} - exponent) << {of.mantissa}) * (0.5 * (z - f) + 0.5)")}
 (value if x < inf and x != 0 else x) if x > -1 else (-inf if x == -1 else nan)
 """
-
-
-#: NumPy's power of any two numbers, given the `power` of a `size` = |a| that is neither 0 nor infinite.
-POWER_OF_ANY = """
-value = (inf if b < 0 else 0.0) if size == 0 else power
-value = (0.0 if b < 0 else inf) if size == inf else value
-value = 1.0 if size == 1 else value
-is_whole = floor(b) == b
-is_odd = is_whole and floor(b * 0.5) * 2 != b
-value = -value if is_odd and bits(a) < 0 else value
-value = nan if a != a or b != b or (a < 0 and size < inf and not is_whole) else value
-1.0 if b == 0 or a == 1 else value
-"""

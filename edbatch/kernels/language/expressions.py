@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from edbatch.errors import EdBatchError
 
@@ -39,8 +39,51 @@ def evaluate(text: str, values: Mapping[str, V], number: Callable[[str], V], cal
         >>> evaluate("x + 1", {"x": "a"}, str, lambda function, operands: f"{function}({', '.join(operands)})")
         'add(a, 1)'
     """
+    known = {**values}  # and those that lines assign
+
+    def value_of(node: ast.expr) -> V:
+        match node:
+            case ast.Name(name) if name in known:
+                return known[name]
+            case ast.Name("inf" | "nan" as name):
+                return number(name)
+            case ast.Name(name):
+                raise ValueError(f"no value {name!r}")
+            case ast.Constant(int() | float() as literal) if not isinstance(literal, bool):
+                return number(repr(literal))
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as literal)) if not isinstance(literal, bool):
+                return number(f"-{literal!r}")
+            case ast.UnaryOp(operator, operand) if type(operator) in OPERATORS:
+                return called(OPERATORS[type(operator)], operand)
+            case ast.BinOp(left, operator, right) if type(operator) in OPERATORS:
+                return called(OPERATORS[type(operator)], left, right)
+            case ast.Compare(left, [operator], [right]) if type(operator) in OPERATORS:
+                return called(OPERATORS[type(operator)], left, right)
+            case ast.BoolOp(operator, [first, *others]):
+                value = value_of(first)
+                for other in others:
+                    value = call(OPERATORS[type(operator)], [value, value_of(other)])
+                return value
+            case ast.IfExp(test, then, other):
+                return called("select", test, then, other)
+            case ast.Call(ast.Name(function), arguments, []):
+                return called(function, *arguments)
+        raise ValueError(f"unexpected {ast.unparse(node)!r}")
+
+    def called(function: str, *operands: ast.expr) -> V:
+        return call(function, [value_of(operand) for operand in operands])
+
     try:
-        return _Evaluation({**values}, number, call).value_of(_parsed(text).body)
+        lines = _parsed(text).body
+        for at, statement in enumerate(lines, 1):
+            match statement:
+                case ast.Assign([ast.Name(name)], value) if at < len(lines):
+                    known[name] = value_of(value)
+                case ast.Expr(value) if at == len(lines):
+                    return value_of(value)
+                case _:
+                    raise ValueError(f"unexpected {ast.unparse(statement)!r}")
+        raise ValueError("expected an expression")
     except (EdBatchError, SyntaxError, ValueError) as error:
         raise EdBatchError(f"the scalar expression {text!r}: {error}") from None
 
@@ -48,53 +91,3 @@ def evaluate(text: str, values: Mapping[str, V], number: Callable[[str], V], cal
 @cache
 def _parsed(text: str) -> ast.Module:
     return ast.parse(text.strip())
-
-
-class _Evaluation(Generic[V]):
-    """Of one expression; `values`: of its names, those that its lines assign, too."""
-
-    def __init__(self, values: dict[str, V], number: Callable[[str], V], call: Callable[[str, list[V]], V]) -> None:
-        self._values, self._number, self._call = values, number, call
-
-    def value_of(self, lines: list[ast.stmt]) -> V:
-        for number, statement in enumerate(lines, 1):
-            match statement:
-                case ast.Assign([ast.Name(name)], value) if number < len(lines):
-                    self._values[name] = self._value(value)
-                case ast.Expr(value) if number == len(lines):
-                    return self._value(value)
-                case _:
-                    raise ValueError(f"unexpected {ast.unparse(statement)!r}")
-        raise ValueError("expected an expression")
-
-    def _value(self, node: ast.expr) -> V:
-        match node:
-            case ast.Name(name) if name in self._values:
-                return self._values[name]
-            case ast.Name("inf" | "nan" as name):
-                return self._number(name)
-            case ast.Name(name):
-                raise ValueError(f"no value {name!r}")
-            case ast.Constant(int() | float() as number) if not isinstance(number, bool):
-                return self._number(repr(number))
-            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)) if not isinstance(number, bool):
-                return self._number(f"-{number!r}")
-            case ast.UnaryOp(operator, operand) if type(operator) in OPERATORS:
-                return self._called(OPERATORS[type(operator)], operand)
-            case ast.BinOp(left, operator, right) if type(operator) in OPERATORS:
-                return self._called(OPERATORS[type(operator)], left, right)
-            case ast.Compare(left, [operator], [right]) if type(operator) in OPERATORS:
-                return self._called(OPERATORS[type(operator)], left, right)
-            case ast.BoolOp(operator, [first, *others]):
-                value = self._value(first)
-                for other in others:
-                    value = self._call(OPERATORS[type(operator)], [value, self._value(other)])
-                return value
-            case ast.IfExp(test, then, other):
-                return self._called("select", test, then, other)
-            case ast.Call(ast.Name(function), arguments, []):
-                return self._called(function, *arguments)
-        raise ValueError(f"unexpected {ast.unparse(node)!r}")
-
-    def _called(self, function: str, *operands: ast.expr) -> V:
-        return self._call(function, [self._value(operand) for operand in operands])

@@ -10,7 +10,6 @@ entry, a group or a row is found out (see `analysis`), not declared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -231,15 +230,3 @@ def operands_of(step: Instruction) -> tuple[int, ...]:
         case Reduce(_, value) | Load(index=int(value)):
             return (value,)
     return ()
-
-
-def made_of(instructions: Sequence[Instruction], values: Iterable[int], known: Iterable[int] = ()) -> set[int]:
-    """These values and all that they are computed of, except what is known, and what only that is made of."""
-    found: set[int] = set()
-    waiting, stop = [*values], set(known)
-    while waiting:
-        value = waiting.pop()
-        if value not in found and value not in stop:
-            found.add(value)
-            waiting += operands_of(instructions[value])
-    return found

@@ -34,11 +34,13 @@ class Calling(LLVM):
             return self.operator(name, operands, operands[0].type)
         if name not in FUNCTIONS:
             raise EdBatchError(f"LLVM's language has no function {name!r}")
-        function, symbol = FUNCTIONS[name], f"ed_{name}"
-        kind = "i64" if function.arguments == ("seed", "position") else self.number
-        text = (function.single if self.number == "float" else function.double) or function.meaning
+        function, symbol, number = FUNCTIONS[name], f"ed_{name}", self.number
+        text = (function.single if number == "float" else function.double) or function.meaning
+        if not text and function.double:
+            text, number = function.double, "double"
+        kind = "i64" if function.arguments == ("seed", "position") else number
         if text:
-            self._define(symbol, function.arguments, text, kind)
+            self._define(symbol, function.arguments, text, kind, number)
         elif self.number == "double" and function.library:
             symbol = function.library
             self.definitions[symbol] = f"declare {kind} @{symbol}({', '.join([kind] * len(operands))}) nounwind"
@@ -46,12 +48,12 @@ class Calling(LLVM):
             which = "`single` or `meaning`" if self.number == "float" else "`double`, `meaning` or `library`"
             raise EdBatchError(f"the function {name!r} on the CPU: expected one with {which}")
         given = ", ".join(f"{kind} {self.converted(value, kind).name}" for value in operands)
-        return self.call(self.number, symbol, given)
+        return self.converted(self.call(number, symbol, given), self.number)
 
-    def _define(self, symbol: str, arguments: tuple[str, ...], text: str, kind: str) -> None:
+    def _define(self, symbol: str, arguments: tuple[str, ...], text: str, kind: str, number: str) -> None:
         if symbol in self.definitions:
             return
-        number, code = self.number, Calling(self.number, self.definitions)
+        code = Calling(number, self.definitions)
         values = {argument: Value(kind, f"%{argument}") for argument in arguments}
         result = code.converted(evaluate(text, values, partial(Value, "literal"), code.applied), number)
         head = f"define internal {number} @{symbol}({', '.join(f'{kind} %{argument}' for argument in arguments)})"

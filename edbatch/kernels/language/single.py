@@ -9,7 +9,7 @@ import math
 from fractions import Fraction
 from functools import cache
 
-from edbatch.kernels.language.elementary import DOUBLE, POWER_OF_ANY, SINGLE, polynomial
+from edbatch.kernels.language.elementary import SINGLE, polynomial
 
 # A rational approximation of degree 13 over 6 (Eigen's), constant beyond 7.9, where it is still less than 1; but what
 # rounds to 1 has to be 1, for 1 - tanh(x)² to be 0.
@@ -94,31 +94,6 @@ a = 4.0 if size > 4.0 else size
 s = x * x
 outside = 1 - tail
 x * ({_INSIDE} * s + 1.1283791) if size < 1 else (outside if x >= 0 else -outside)
-"""
-
-# 2^(b log2 |a|) in float64, where no power of two numbers of float32 is too large; log2 from the odd series of
-# (m - 1) / (m + 1).
-_LOG2_SERIES = polynomial(
-    "z", 0.28291008131575957, 0.31990497269194845, 0.41220927092947957, 0.5770779421702548, 0.961796694114055,
-    2.8853900817778504,
-)  # fmt: skip
-_EXP2_SERIES = polynomial(
-    "r", 1.5201896747758856e-05, 0.00015469317305585588, 0.0013333922874092562, 0.009618027172755427,
-    0.05550410352809327, 0.24022651198754907, 0.6931471807287244, 0.9999999999616205,
-)  # fmt: skip
-POWER = f"""
-size = abs(a)
-i = bits(double(size))
-{DOUBLE.split}
-s = f / (m + 1)
-z = s * s
-t = (n + s * {_LOG2_SERIES}) * double(b)
-t = 200.0 if t > 200.0 else t
-t = -200.0 if t < -200.0 else t
-shifted = t + 6755399441055744.0
-r = t - (shifted - 6755399441055744.0)
-power = single(from_bits(bits({_EXP2_SERIES}) + (bits(shifted) << 52)))
-{POWER_OF_ANY}
 """
 
 # SplitMix64; the seed itself goes through one round, so that neighbouring seeds share no stream.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,8 +114,10 @@ _pools: dict[Any, BufferPool] = {}
 
 
 def pool_of(backend: Backend) -> BufferPool:
-    """The one pool of a backend, of which it takes `empty` and `address`."""
+    """The one pool of a backend, of which it takes `allocate` and `address`."""
     found = _pools.get(backend)
     if found is None:
-        found = _pools.setdefault(backend, BufferPool(empty=backend.empty, address=backend.address))
+        found = _pools.setdefault(
+            backend, BufferPool(empty=partial(backend.allocate, zeros=False), address=backend.address)
+        )
     return found

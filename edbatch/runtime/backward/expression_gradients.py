@@ -150,7 +150,7 @@ class ExpressionGradients:
         """What a derivative computes for one node, [1, *shape], at a place of its row; zeros if it computes nothing."""
         nodes, type, backend = self._graph.nodes, self._table.bound[self._graph.nodes.types[node]], self._table.backend
         if place is None or how.program is None:
-            return backend.zeros((1, *spec.shape), spec.dtype)
+            return backend.allocate((1, *spec.shape), spec.dtype)
         expect_unwritten(how.reads, next(ran.time for ran in self._graph.ran if node < ran.end.nodes))
         begin, end = int(nodes.starts[node]), int(nodes.starts[node] + nodes.counts[node])
         given = []
@@ -159,7 +159,7 @@ class ExpressionGradients:
                 given.append(self._row(self._graph.arenas.array, int(nodes.args[begin + number])))
             else:
                 given.append(self._row(self._graph.arenas.array, node) if source is Given.RESULT else gradient)
-        row = backend.empty(how.width, type.type.out.dtype).reshape(1, -1)
+        row = backend.allocate((1, how.width), type.type.out.dtype)
         integers = self._graph.integers[nodes.args[end : end + type.type.n_integers]]
         rows = [x if x.flags.c_contiguous else x.copy() for x in given]
         _run_program(how.program, [*rows, row], integers, self._table)
@@ -203,6 +203,6 @@ def _run_program(program: Program, rows: list[Any], integers: np.ndarray, table:
         np.zeros(0, np.int64),
     )
     ready, _held = programs.prepare([number], plan, 0, 1)
-    scratch = backend.empty(ready.scratch, np.dtype(np.uint8))
+    scratch = backend.allocate(ready.scratch, np.dtype(np.uint8), zeros=False)
     lists = backend.lists(plan, np.ascontiguousarray(integers, np.int32))
     backend.run_batches(0, 1, plan, lists, ArrayTable(memory), programs, backend.address(scratch))

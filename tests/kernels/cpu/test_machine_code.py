@@ -44,7 +44,7 @@ def test_a_kernel_is_compiled_once_for_all_processes(folder, monkeypatch):
     want = run(combined("add", 41), NUMBERS)
     assert len(list(folder.iterdir())) == 1
     forget()
-    monkeypatch.setattr(machine_code, "_object_of", None)
+    monkeypatch.setattr(machine_code, "optimized", None)
     np.testing.assert_array_equal(run(combined("add", 41), NUMBERS), want)
 
 

@@ -10,6 +10,7 @@ import pytest
 import edbatch as eb
 from edbatch.compiling.array_table import ArrayTable
 from edbatch.graph.cell.stacking import stacked
+from edbatch.graph.options import Options
 from edbatch.kernels.backend import Lists
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.program import ARGUMENT_OF, DISPATCH, POSITION, PROGRAM_RANGE, SLOT, STEP, Dispatch
@@ -96,7 +97,7 @@ def recordings(cuda):
     """How many recordings are made and served from here on: call it."""
     found = cuda.backend.recordings
     before = found.recorded, found.replayed
-    with cuda.backend.computing(True, "float32", 0):
+    with cuda.backend.active(Options()):
         yield lambda: (found.recorded - before[0], found.replayed - before[1])
 
 
@@ -227,7 +228,7 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
             *(now[name] for name in ("windows", "arenas", "results")), now["saving"].copy(), now["scattered"],
             now["words"],
         )  # fmt: skip
-        with cuda.backend.computing(True, now["precision"], 0):
+        with cuda.backend.active(Options(precision=now["precision"])):
             cuda.backend.run_batches(0, now["stop"], tables, lists, ArrayTable(memory), table, now["scratch"])
         return keys.pop()
 

@@ -91,6 +91,6 @@ def test_gather(gpu, drawn, geometry, seed):
         wanted.append((target, want.ravel()))
         kept.append((source, rows, positions))
     gpu.driver.run(gpu.kernels["gather"], (x, len(drawn), z), block, parameter)
-    gpu.driver.synchronize()
+    gpu.driver.check_memory()
     for target, want in wanted:
         np.testing.assert_array_equal(target, want)
