@@ -8,7 +8,7 @@ something to the host waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -95,8 +95,8 @@ class Backend(Protocol):
     def call(self, kernel: int, n: int, size: int, given: np.ndarray) -> None:
         """Compute n rows of a kernel without reductions, by its handle; `size`: entries of a row, `language.given`."""
 
-    def squares(self, arrays: Sequence[Array]) -> Callable[[], Array]:
-        """What computes the sums of squares, float64, of these arrays [entries], or of parts of each."""
+    def squares(self, arrays: Sequence[Array]) -> Array:
+        """The sums of squares of these arrays [entries], or of parts of each."""
 
     # Running
 

@@ -7,7 +7,7 @@ Checkpoints, and which rows of a table have a gradient, are the host's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,14 +41,13 @@ def gradient_of(parameter: Parameter) -> Any:
     return one_row(parameter.gradient_array())[0]
 
 
-def norm(backend: Backend, entries: Sequence[Any], squares: Callable[[], Any]) -> float:
+def norm(backend: Backend, entries: Sequence[Any]) -> float:
     """The norm of arrays [entries] together; not a finite number if one of their entries is not.
 
     The sums of each array stay on the device until all are computed, and come to the host together: the only time that
     an update waits for it. Once or twice more, if that norm is not finite: perhaps only squares are too large.
-    `squares` is `backend.squares(entries)`.
     """
-    found = math.sqrt(sum(backend.to_host(squares()).tolist()))
+    found = math.sqrt(sum(backend.to_host(backend.squares(entries)).tolist()))
     if math.isfinite(found):
         return found
     with np.errstate(all="ignore"):

@@ -51,7 +51,6 @@ class Due:
             for owner in by_storage(parameters)
         ]
         self._entries = [gradient_of(x) for x in measured if not isinstance(x, LookupParameters)]
-        self._squares = self._backend.squares(self._entries)
         self._rows = [call.give_gradient()[0] if call.table is None else 0 for call in calls]
         self._of_tables = [(at, call) for at, call in enumerate(calls) if call.table is not None]
 
@@ -69,11 +68,7 @@ class Due:
 
     def norm(self) -> float:
         """See `arrays.norm`: of all gradients."""
-        entries, squares = self._entries, self._squares
-        if self._tables:
-            entries = entries + [gradient_of(table) for table in self._tables]
-            squares = self._backend.squares(entries)
-        return norm(self._backend, entries, squares)
+        return norm(self._backend, self._entries + [gradient_of(table) for table in self._tables])
 
     def give_constants(self, place: str, constants: Mapping[Parameter, list[float]]) -> None:
         """Have the rule's constants for each of those that `alike` names; errors as of `arrays.sent`."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.base.exact import exact, is_told, literal
+from edbatch.base.exact import exact, literal
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import TYPES
 from edbatch.kernels.language.build import Builder
@@ -54,12 +54,6 @@ def test_literals_are_numbers_text_and_lists():
 def test_lists_are_no_keys():
     with pytest.raises(TypeError):
         exact((1, [2]))
-
-
-def test_what_is_told_by_kinds_is_told_apart():
-    values = [x for alike in ALIKE for x in alike if is_told(x)]
-    keys = {(value, tuple(map(type, value)) if isinstance(value, tuple) else type(value)) for value in values}
-    assert len(keys) == len({exact(value) for value in values}) == len(values)
 
 
 def test_an_instruction_is_not_the_number_of_its_position():

@@ -24,8 +24,6 @@ LEAST_PIECE, FEW_ROWS = 12, 100
 # [24, 1024] x [1024, 256] whole 308, in pieces 117; [32, 256] x [256, 64] 15, 10.
 MOST_RESULTS, LEAST_SUM, LEAST_COLUMNS = 1200, 128, 8
 
-MOST = 1 << 30  # entries that BLAS, which counts in 32 bits, is given at a time
-_sdot, _ddot = c_function("plplp", "f"), c_function("plplp", "d")
 _gemm = c_function("ppppp" + "plplp" + "plp")
 TURNED, AS_IT_IS = map(ord, "TN")
 # The bits of 1 as a number of either size, the least significant first.
@@ -62,19 +60,10 @@ def most_small() -> int:
     return SMALL if has_kernels else 0
 
 
-def gemms() -> np.ndarray:
-    """The addresses of `sgemm` and `dgemm`: that of entries of s bytes at s // 8."""
-    return _addresses("sgemm", "dgemm")
-
-
-def dots() -> np.ndarray:
-    """The same of `sdot` and `ddot`."""
-    return _addresses("sdot", "ddot")
-
-
 @cache
-def _addresses(*names: str) -> np.ndarray:
-    """Of NumPy's OpenBLAS, if it is one; else of SciPy's BLAS."""
+def gemms() -> np.ndarray:
+    """The addresses of `sgemm` and `dgemm` (of s bytes: at s // 8): NumPy's OpenBLAS', if it is one; else SciPy's."""
+    names = "sgemm", "dgemm"
     for library, form in product(libraries()[:1], ("scipy_{}_64_", "scipy_{}_", "{}_64_", "{}_")):
         functions = [getattr(library.dynlib, form.format(name), None) for name in names]
         if library.internal_api == "openblas" and all(functions):
@@ -154,23 +143,3 @@ def call(kernel: int, n: int, given: np.ndarray) -> None:
     """Call a kernel without scratch for n rows, by its address."""
     call_kernel(kernel, 0, n, int64_address(given), 0)
     given[0] = given[0]  # or it would be freed before the call: Numba does not know that it reads it
-
-
-@compiled(small=True)
-def sum_squares(dots: np.ndarray, lists: np.ndarray, found: np.ndarray) -> None:
-    """Fill in the sums of the squares of lists of numbers.
-
-    Args:
-        dots: see `products.dots`.
-        lists: [n, 3], of each list the address, how many numbers it has, and their size.
-        found: [n].
-    """
-    for at in range(len(lists)):
-        begin, n, itemsize = lists[at, 0], lists[at, 1], lists[at, 2]
-        found[at] = 0.0
-        for first in range(0, n, MOST):
-            entries, some = begin + itemsize * first, min(n - first, MOST)
-            if itemsize == 8:
-                found[at] += _ddot(dots[1], some, entries, 1, entries, 1)
-            else:
-                found[at] += _sdot(dots[0], some, entries, 1, entries, 1)

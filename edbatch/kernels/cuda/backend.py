@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from importlib.resources import files
@@ -18,7 +18,7 @@ from edbatch.kernels.backend import Backend, Lists, ProgramTables
 from edbatch.kernels.cpu.products import ONE_BITS, SINGLE_ONE_BITS
 from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
 from edbatch.kernels.cuda.arrays import CudaArrays
-from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
+from edbatch.kernels.cuda.calls import PRECISIONS, check
 from edbatch.kernels.cuda.cupy_driver import CuPyDriver, CuPyRecording
 from edbatch.kernels.cuda.geometry import lanes_of_lists
 from edbatch.kernels.cuda.recordings import Recordings
@@ -32,8 +32,8 @@ COMMON = ("common.cu",)  # of written and generated kernels
 BY_HAND = (*COMMON, "rows.cu", "lists.cu")
 #: Those that are written by hand, and where compiled code finds them.
 KERNELS = {
-    "gather": Gpu.GATHER, "add_all_float": Gpu.ADD_ALL_FLOAT, "add_all_double": Gpu.ADD_ALL_DOUBLE,
-    "squares": Gpu.SQUARES,
+    "gather": calls.GATHER, "add_all_float": calls.ADD_ALL_FLOAT, "add_all_double": calls.ADD_ALL_DOUBLE,
+    "squares": calls.SQUARES,
 }  # fmt: skip
 
 
@@ -62,17 +62,17 @@ class CudaBackend(CudaArrays):
             by_hand = driver.load(text_of(BY_HAND), list(KERNELS))
         self.recordings = Recordings(driver)
         self._made: dict[Kernel, int] = {}
-        gpu = np.zeros(len(Gpu), np.int64)
+        gpu = np.zeros(calls.WORDS, np.int64)
         known = {
-            Gpu.LAUNCH: driver.launch,
-            Gpu.GEMM: driver.gemm,
-            Gpu.GEMM_STRIDED: driver.gemm_strided,
-            Gpu.BLAS: driver.blas,
-            Gpu.STREAM: driver.stream,
-            Gpu.PROCESSORS: driver.processors,
-            Gpu.COMPUTE: PRECISIONS["float32"],
-            Gpu.ONE_FLOAT: SINGLE_ONE_BITS,
-            Gpu.ONE_DOUBLE: ONE_BITS,
+            calls.LAUNCH: driver.launch,
+            calls.GEMM: driver.gemm,
+            calls.GEMM_STRIDED: driver.gemm_strided,
+            calls.BLAS: driver.blas,
+            calls.STREAM: driver.stream,
+            calls.PROCESSORS: driver.processors,
+            calls.COMPUTE: PRECISIONS["float32"],
+            calls.ONE_FLOAT: SINGLE_ONE_BITS,
+            calls.ONE_DOUBLE: ONE_BITS,
             **dict(zip(KERNELS.values(), by_hand, strict=True)),
         }
         for position, value in known.items():
@@ -90,13 +90,13 @@ class CudaBackend(CudaArrays):
     def _running(self, options: Any) -> Iterator[None]:
         """Options hold for what this thread enqueues in the block."""
         own = self._own
-        before = own.record, own.gpu[Gpu.COMPUTE]
-        own.record, own.gpu[Gpu.COMPUTE] = options.record, PRECISIONS[options.precision]
+        before = own.record, own.gpu[calls.COMPUTE]
+        own.record, own.gpu[calls.COMPUTE] = options.record, PRECISIONS[options.precision]
         try:
             with self._driver.active():
                 yield
         finally:
-            own.record, own.gpu[Gpu.COMPUTE] = before
+            own.record, own.gpu[calls.COMPUTE] = before
 
     def handles(self, wanted: Sequence[Kernel]) -> list[int]:
         """The handles of generated kernels; those that are new are compiled together."""
@@ -158,18 +158,14 @@ class CudaBackend(CudaArrays):
         enqueue.each_entry(self._gpu, kernel, n, size, np.append(n, given))
         check(self._gpu)
 
-    def squares(self, arrays: Sequence[Any]) -> Callable[[], Any]:
+    def squares(self, arrays: Sequence[Any]) -> Any:
         numbers = np.zeros((len(arrays) + enqueue.SOME, 3), np.int64)
         for at, x in enumerate(arrays):
             numbers[at] = self._driver.address(x), x.size, x.itemsize
-
-        def run() -> Any:
-            found = self._driver.empty(enqueue.PARTS * len(arrays), np.dtype(np.float64))
-            enqueue.squares(self._gpu, numbers, len(arrays), self._driver.address(found))
-            check(self._gpu)
-            return found
-
-        return run
+        found = self._driver.empty(enqueue.PARTS * len(arrays), np.dtype(np.float64))
+        enqueue.squares(self._gpu, numbers, len(arrays), self._driver.address(found))
+        check(self._gpu)
+        return found
 
     def run_batches(
         self, first: int, stop: int, plan: HasTables[Plan], lists: Lists, memory: HasTables[Memory],
@@ -179,7 +175,7 @@ class CudaBackend(CudaArrays):
             gpu = self._gpu
             if recording is not None:
                 gpu = gpu.copy()
-                gpu[Gpu.STREAM], gpu[Gpu.BLAS] = recording.stream, recording.blas
+                gpu[calls.STREAM], gpu[calls.BLAS] = recording.stream, recording.blas
             directory = programs.directory  # held: what is called may run graphs, for which it is replaced
             tables = plan.entries, memory.entries, directory.entries
             emitter.run_batches(gpu, first, stop, lists.indices, lists.integers, scratch, *tables)
@@ -191,7 +187,7 @@ class CudaBackend(CudaArrays):
         if not self._own.record or not programs.runs_whole(batches):
             enqueue_all()
             return
-        words = (lists.indices, lists.integers, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
+        words = (lists.indices, lists.integers, scratch, programs.version, int(self._gpu[calls.COMPUTE]))
         key = hashlib.blake2b(repr(words).encode(), digest_size=16)
         for table in (batches, operands, segments, *memory.tables, programs.directory.tables.tasks):
             key.update(np.ascontiguousarray(table).data)
@@ -203,7 +199,7 @@ class CudaBackend(CudaArrays):
 
 
 class _ThreadsOwn(local):
-    """What each thread has for itself: options, and what went wrong (see `calls.Gpu`)."""
+    """What each thread has for itself: options, and what went wrong (see `calls`)."""
 
     def __init__(self, gpu: np.ndarray) -> None:
         self.gpu = gpu.copy()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
@@ -13,26 +11,23 @@ from edbatch.kernels.cuda.cublas import COMPUTE_FLOAT32, COMPUTE_FLOAT64, DEFAUL
 from edbatch.kernels.cuda.geometry import Grid
 from edbatch.kernels.tables import Matrices, Matrix, Sizes
 
-
-class Gpu(IntEnum):
-    """What compiled code knows of a GPU: positions in an int64 array of handles, addresses and settings."""
-
-    LAUNCH = 0  # addresses of `cuLaunchKernel`, `cublasGemmEx`, `cublasGemmStridedBatchedEx`
-    GEMM = 1
-    GEMM_STRIDED = 2
-    BLAS = 3  # handle of cuBLAS
-    STREAM = 4
-    PROCESSORS = 5  # multiprocessors
-    COMPUTE = 6  # of products of float32, see `PRECISIONS`
-    GATHER = 7  # kernels written by hand, the next two of float32 and of float64
-    ADD_ALL_FLOAT = 8
-    ADD_ALL_DOUBLE = 9
-    STATUS = 10  # the first error of a call; 0: none
-    ZERO = 11  # what products are multiplied by: 0 of either dtype, 1 of float32, 1 of float64
-    ONE_FLOAT = 12
-    ONE_DOUBLE = 13
-    SQUARES = 14  # a kernel written by hand
-
+# What compiled code knows of a GPU: positions in an int64 array of handles, addresses and settings.
+LAUNCH = 0  # addresses of `cuLaunchKernel`, `cublasGemmEx`, `cublasGemmStridedBatchedEx`
+GEMM = 1
+GEMM_STRIDED = 2
+BLAS = 3  # handle of cuBLAS
+STREAM = 4
+PROCESSORS = 5  # multiprocessors
+COMPUTE = 6  # of products of float32, see `PRECISIONS`
+GATHER = 7  # kernels written by hand, the next two of float32 and of float64
+ADD_ALL_FLOAT = 8
+ADD_ALL_DOUBLE = 9
+STATUS = 10  # the first error of a call; 0: none
+ZERO = 11  # what products are multiplied by: 0 of either dtype, 1 of float32, 1 of float64
+ONE_FLOAT = 12
+ONE_DOUBLE = 13
+SQUARES = 14  # a kernel written by hand
+WORDS = 15  # so many there are
 
 #: cuBLAS' compute types: what a product of float32 matrices may be computed in.
 PRECISIONS = {"float32": COMPUTE_FLOAT32, "tf32": 77, "bf16": 75}
@@ -41,12 +36,6 @@ PRECISIONS = {"float32": COMPUTE_FLOAT32, "tf32": 77, "bf16": 75}
 _cu_launch_kernel = c_function("l" + "iiiiiii" + "lll", "i")
 _cublas_gemm = c_function("liiiii" + "l" + "lii" + "lii" + "l" + "lii" + "ii", "i")
 _cublas_gemm_strided_batched = c_function("liiiii" + "l" + "liil" + "liil" + "l" + "liil" + "iii", "i")
-
-# Numba takes plain integers for constants.
-(
-    LAUNCH, GEMM, GEMM_STRIDED, BLAS, STREAM, PROCESSORS, COMPUTE, GATHER_KERNEL, ADD_ALL_FLOAT, ADD_ALL_DOUBLE,
-    STATUS, ZERO, ONE_FLOAT, ONE_DOUBLE, SQUARES,
-) = map(int, Gpu)  # fmt: skip
 
 
 @compiled

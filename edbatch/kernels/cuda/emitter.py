@@ -55,7 +55,7 @@ def _add_groups(gpu: np.ndarray, task: np.void, one: np.void, sources: Sources, 
     groups(gpu, kernel, some * entries, 1, given)
 
 
-#: See `kernels.interpreter`; the table of a GPU is described by `calls.Gpu`.
+#: See `kernels.interpreter`; the table of a GPU is described by `calls`.
 run_batches = interpreter(
     Emitter(
         multiply=multiply,

@@ -10,7 +10,7 @@ from edbatch.kernels.cpu.pointers import int64_address
 from edbatch.kernels.cuda.calls import (
     ADD_ALL_DOUBLE,
     ADD_ALL_FLOAT,
-    GATHER_KERNEL,
+    GATHER,
     PROCESSORS,
     SQUARES,
     launch,
@@ -50,7 +50,7 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
         down = min(down, parts(most, across))
         given = np.empty(1, np.int64)
         given[0] = int64_address(moves) + 8 * MOVE * first
-        launch_given(gpu, gpu[GATHER_KERNEL], Grid(down, some, across, THREADS, 1), given)
+        launch_given(gpu, gpu[GATHER], Grid(down, some, across, THREADS, 1), given)
         given[0] = moves[0, 0]  # or both would be freed before the call: Numba does not know that it reads them
 
 

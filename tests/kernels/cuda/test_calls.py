@@ -6,7 +6,6 @@ import pytest
 import edbatch as eb
 from edbatch.kernels.cuda import calls, enqueue
 from edbatch.kernels.cuda.backend import CudaBackend
-from edbatch.kernels.cuda.calls import Gpu
 from edbatch.kernels.tables import Listed, Rows
 from tests.emulated.driver import EmulatedDriver
 from tests.emulated.libraries import with_cpp
@@ -30,9 +29,9 @@ def copy(backend):
 
 @with_cpp
 def test_a_launch_that_fails_is_said_once(backend):
-    kernel, backend._gpu[Gpu.GATHER] = int(backend._gpu[Gpu.GATHER]), 12345
+    kernel, backend._gpu[calls.GATHER] = int(backend._gpu[calls.GATHER]), 12345
     with pytest.raises(eb.EdBatchError, match=r"^cuLaunchKernel failed with status 400$"):
         copy(backend)
     calls.check(backend._gpu)
-    backend._gpu[Gpu.GATHER] = kernel
+    backend._gpu[calls.GATHER] = kernel
     np.testing.assert_array_equal(copy(backend), np.arange(4))

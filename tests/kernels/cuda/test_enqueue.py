@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edbatch.kernels.cuda import enqueue
-from edbatch.kernels.cuda.calls import Gpu
+from edbatch.kernels.cuda import calls, enqueue
 from edbatch.kernels.tables import Listed, Rows
 
 PROCESSORS = 132
@@ -28,9 +27,9 @@ def launches():
         assert shared == 0
         return 0
 
-    gpu = np.zeros(len(Gpu), np.int64)
-    gpu[Gpu.LAUNCH] = ctypes.cast(launch, ctypes.c_void_p).value
-    gpu[Gpu.PROCESSORS] = PROCESSORS
+    gpu = np.zeros(calls.WORDS, np.int64)
+    gpu[calls.LAUNCH] = ctypes.cast(launch, ctypes.c_void_p).value
+    gpu[calls.PROCESSORS] = PROCESSORS
     yield gpu, found
     assert launch
 
