@@ -93,7 +93,12 @@ class Backend(Protocol):
         """What programs know kernels by: addresses, or whatever the device takes."""
 
     def call(self, kernel: int, n: int, size: int, given: np.ndarray) -> None:
-        """Compute n rows of a kernel without reductions, by its handle; `size`: entries of a row, `language.given`."""
+        """Compute n rows of a kernel without reductions, by its handle.
+
+        Args:
+            size: entries of a row.
+            given: room for n, and then what `language.given` says.
+        """
 
     def squares(self, arrays: Sequence[Array]) -> Array:
         """The sums of squares of these arrays [entries], or of parts of each."""

@@ -73,8 +73,8 @@ class Call:
         places += [(backend.address(array), array.strides[0], 0) for array in lines]
         begins = [backend.address(slot) // slot.itemsize for slot in slots]
         self.kernel = kernel_of(rule, parameter.dtype.name, long=self.table is None)
-        self.given = filled(self.kernel, [width], places, columns=[begin - begins[0] for begin in begins])
-        self.width, first = width, given_of(self.kernel).places
+        self.given = np.append(0, filled(self.kernel, [width], places, columns=[begin - begins[0] for begin in begins]))
+        self.width, first = width, 1 + given_of(self.kernel).places
         self._constants, self._gradient = first + PLACE * CONSTANTS, first + PLACE * GRADIENT
         self._lists = slice(first + PLACE * PARAMETER + PLACE - 1, first + PLACE * len(places), PLACE)
 

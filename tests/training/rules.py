@@ -49,7 +49,7 @@ def updated(backend, rule, p, g, state, rows, constants, long=True):
     places = [(address(numbers), 0, 0), (address(g), row, 0), (address(p), row, at)]
     places += [(address(state), row * len(rule.slots), at)] if rule.slots else []
     given = filled(kernel, [width], places, columns=[width * slot for slot in range(len(rule.slots))])
-    backend.call(*backend.handles([kernel]), len(g), width, given)
+    backend.call(*backend.handles([kernel]), len(g), width, np.append(0, given))
     return np.array(backend.to_host(p)), np.array(backend.to_host(state))
 
 

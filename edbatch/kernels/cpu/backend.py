@@ -25,7 +25,6 @@ _emitter = LazyModule("edbatch.kernels.cpu.emitter")
 _partitions = LazyModule("edbatch.kernels.cpu.partitions")
 _machine_code = LazyModule("edbatch.kernels.cpu.machine_code")
 _thread_pool = LazyModule("edbatch.kernels.cpu.thread_pool")
-_products = LazyModule("edbatch.kernels.cpu.products")
 _tables = LazyModule("edbatch.kernels.tables")
 
 # All memory of the process, as one array; NumPy takes one that begins at address 0 for none.
@@ -82,10 +81,11 @@ class NumPyBackend:
         return [_machine_code.address_of(kernel) for kernel in wanted]
 
     def call(self, kernel: int, n: int, size: int, given: np.ndarray) -> None:
-        _products.call(kernel, n, given)
+        _emitter.each_entry(_thread_pool.device(), kernel, n, size, given)
 
     def squares(self, arrays: Sequence[Any]) -> Any:
-        return np.array([x.dot(x) for x in arrays])
+        with np.errstate(over="ignore"):
+            return np.array([x.dot(x) for x in arrays])
 
     def run_batches(
         self, first: int, stop: int, plan: HasTables[Plan], lists: Lists, memory: HasTables[Memory],
@@ -100,14 +100,12 @@ class NumPyBackend:
             whole += rows[0]
         elif _by_address(rows) and whole.flags.c_contiguous:
             address, offsets = self.address, np.array([0, len(rows)], np.int32)
-            given = [whole.size, address(offsets), address(rows), rows.strides[0], 0, address(whole), 0, 0]
-            self._compute(row_kernels.add_lists(rows.dtype.name), 1, given)
+            given = [1, whole.size, address(offsets), address(rows), rows.strides[0], 0, address(whole), 0, 0]
+            self._compute(row_kernels.add_lists(rows.dtype.name), given)
         else:
             whole += rows.sum(axis=0, dtype=np.float64)
 
     def add_product(self, left: Any, right: Any, whole: Any, fresh: bool) -> None:
-        if whole.strides[1] == whole.itemsize and whole.strides[0] != whole.itemsize:
-            left, right, whole = right, left, whole.T
         # Matrices are stored by columns: the transpose is what lies row by row.
         (k, m), n = left.shape, right.shape[1]
         if k * m * n * left.itemsize >= 4 * _partitions.LEAST_PRODUCT and whole.strides[0] == whole.itemsize:
@@ -138,12 +136,12 @@ class NumPyBackend:
         found = ranked[offsets[:-1]]
         total = np.empty((len(found), *rows.shape[1:]), rows.dtype)
         width, listed = total[0].size, (address(rows), rows.strides[0], address(order))
-        given = [width, address(offsets), *listed, address(total), total.itemsize * width, 0]
-        self._compute(row_kernels.sum_lists(rows.dtype.name), len(found), given)
+        given = [len(found), width, address(offsets), *listed, address(total), total.itemsize * width, 0]
+        self._compute(row_kernels.sum_lists(rows.dtype.name), given)
         return found.astype(np.int64), total
 
-    def _compute(self, kernel: Kernel, n: int, given: list[int]) -> None:
-        _products.call(_machine_code.address_of(kernel), n, np.array(given, np.int64))
+    def _compute(self, kernel: Kernel, given: list[int]) -> None:
+        self.call(_machine_code.address_of(kernel), given[0], 0, np.array(given, np.int64))
 
     def active(self, options: Any = None) -> AbstractContextManager[Any]:
         return nullcontext() if options is None else _thread_pool.Computing(options.threads)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from edbatch.base.context_stack import leaving
 from edbatch.kernels.cpu.products import gemms, libraries
 
 # Per library, names of the functions that tell and set the number of threads. Those of MKL and OpenMP are the thread's.
@@ -57,26 +56,3 @@ def controls() -> list[Control]:
                 found.append(Control(get, set_))
                 break
     return found
-
-
-class OneThread:
-    """In its block, BLAS computes with one thread; then with as many as before. A microsecond.
-
-    Blocks of two threads must not overlap: graphs run one at a time, see `edbatch.base.locking`.
-    """
-
-    __slots__ = ("_before",)
-
-    def __enter__(self) -> None:
-        self._before = [(control, threads) for control in controls() if (threads := control.get()) != 1]
-        try:
-            for control, _ in self._before:
-                control.set(1)
-        except BaseException:
-            self.__exit__()
-            raise
-
-    @leaving
-    def __exit__(self, *_: object) -> None:
-        for control, threads in self._before:
-            control.set(threads)

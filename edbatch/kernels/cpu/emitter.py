@@ -85,7 +85,8 @@ def _flush(device: np.ndarray, moves: np.ndarray, count: int) -> None:
 
 
 @compiled(small=True, error_model="numpy")
-def _each_entry(device: np.ndarray, kernel: int, n: int, entries: int, given: np.ndarray) -> None:
+def each_entry(device: np.ndarray, kernel: int, n: int, entries: int, given: np.ndarray) -> None:
+    """See `Emitter`."""
     call_kernel(kernel, 0, n, int64_address(given) + given.itemsize, 0)
     given[0] = 0  # or it would be freed before the call
 
@@ -98,7 +99,7 @@ def _add_groups(device: np.ndarray, task: np.void, one: np.void, sources: Source
     target = Listed(Rows(operand_rows(operand, 0, sources.memory).address, 0, 0), 0)
     window, begin = operand["window"], int64_address(offsets)
     kernel, entries, given = adding(task, sources.memory, window, 1, source, target, begin)
-    _each_entry(device, kernel, 1, entries, given)
+    each_entry(device, kernel, 1, entries, given)
     offsets[0] = 0  # or it would be freed before the call
 
 
@@ -108,7 +109,7 @@ run_batches = interpreter(
         multiply=multiply_rows,
         multiply_each=multiply_each,
         kernel=_kernel,
-        each_entry=_each_entry,
+        each_entry=each_entry,
         move=_move,
         flush=_flush,
         add_groups=_add_groups,

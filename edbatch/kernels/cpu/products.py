@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cpu.pointers import c_function, call_kernel, int64_address
+from edbatch.kernels.cpu.pointers import c_function
 from edbatch.kernels.tables import Matrices, Matrix, Sizes
 
 # Where OpenBLAS has kernels for small matrices, it multiplies up to a million numbers as they lie in memory; what is
@@ -136,10 +136,3 @@ def multiply_each(
 def _of(matrices: Matrices, call: int) -> Matrix:
     first = matrices.first
     return Matrix(first.address + call * matrices.stride, first.distance, first.turned)
-
-
-@compiled(small=True)
-def call(kernel: int, n: int, given: np.ndarray) -> None:
-    """Call a kernel without scratch for n rows, by its address."""
-    call_kernel(kernel, 0, n, int64_address(given), 0)
-    given[0] = given[0]  # or it would be freed before the call: Numba does not know that it reads it

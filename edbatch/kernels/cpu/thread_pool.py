@@ -18,8 +18,7 @@ import numpy as np
 
 from edbatch.base.context_stack import leaving
 from edbatch.base.locking import signals_deferred
-from edbatch.kernels.cpu import cores
-from edbatch.kernels.cpu.blas_threads import OneThread
+from edbatch.kernels.cpu import blas_threads, cores
 from edbatch.kernels.cpu.products import gemms, most_small
 from edbatch.kernels.cpu.shared_jobs import (
     ACQUIRE,
@@ -187,11 +186,13 @@ def said(threads: int) -> str:
 class Computing:
     """In its block, BLAS computes with one thread, and what is large is shared by the threads of the pool.
 
+    Blocks of two threads must not overlap: graphs run one at a time, see `edbatch.base.locking`.
+
     Args:
         threads: see `number`.
     """
 
-    __slots__ = ("_before", "_blas", "_threads")
+    __slots__ = ("_before", "_changed", "_threads")
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
@@ -199,17 +200,17 @@ class Computing:
     def __enter__(self) -> None:
         table = device()
         self._before = table.item(SHARED)
-        self._blas = OneThread()
-        self._blas.__enter__()
+        self._changed = [(control, n) for control in blas_threads.controls() if (n := control.get()) != 1]
         try:
+            for control, _ in self._changed:
+                control.set(1)
             table[SHARED] = borrowed_threads(self._threads)
         except BaseException:
-            self._blas.__exit__()
+            self.__exit__()
             raise
 
     @leaving
     def __exit__(self, *_: object) -> None:
-        try:
-            device()[SHARED] = self._before
-        finally:
-            self._blas.__exit__()
+        for control, n in self._changed:
+            control.set(n)
+        device()[SHARED] = self._before

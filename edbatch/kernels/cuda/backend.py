@@ -122,8 +122,6 @@ class CudaBackend(CudaArrays):
     def add_product(self, left: Any, right: Any, whole: Any, fresh: bool) -> None:
         xp, address = self._driver.xp, self._driver.address
         size = whole.itemsize
-        if whole.strides[1] == size and whole.strides[0] != size:
-            left, right, whole = right, left, whole.T
         if whole.strides[0] != size or whole.strides[1] < size * len(whole):
             whole += xp.matmul(left.T, right)
             return
@@ -155,7 +153,8 @@ class CudaBackend(CudaArrays):
         return found.astype(np.int64), total
 
     def call(self, kernel: int, n: int, size: int, given: np.ndarray) -> None:
-        enqueue.each_entry(self._gpu, kernel, n, size, np.append(n, given))
+        given[0] = n
+        enqueue.each_entry(self._gpu, kernel, n, size, given)
         check(self._gpu)
 
     def squares(self, arrays: Sequence[Any]) -> Any:

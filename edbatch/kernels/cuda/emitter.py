@@ -45,8 +45,8 @@ def _add_groups(gpu: np.ndarray, task: np.void, one: np.void, sources: Sources, 
     """
     memory, operand, n, itemsize = sources.memory, sources.operands[one["operand"]], int(one["n"]), task["itemsize"]
     if operand["access"] == SHARED:  # by rows that are not scattered, see `backward_out`
-        target = operand_rows(operand, 0, memory).address
-        add_all(gpu, itemsize, n, rows.address, rows.stride // itemsize, target, rows.width // itemsize)
+        whole = operand_rows(operand, 0, memory).address
+        add_all(gpu, itemsize, n, rows.address, rows.stride // itemsize, whole, rows.width // itemsize)
         return
     some, first = int(operand["segments"]), sources.indices + INDEX * operand["first"]
     members = first + INDEX * (some + 1)

@@ -117,7 +117,10 @@ def _add_product(parameter: Parameter, left: Any, right: Any, backend: Backend) 
     for begin in range(0, n, step):
         x, y = left[begin : begin + step], right[begin : begin + step]
         rows, columns = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
-        backend.add_product(rows, columns, *parameter.accumulator())
+        whole, fresh = parameter.accumulator()
+        if whole.strides[1] == whole.itemsize and whole.strides[0] != whole.itemsize:
+            rows, columns, whole = columns, rows, whole.T
+        backend.add_product(rows, columns, whole, fresh)
 
 
 def _is_matrix(part: Any) -> bool:

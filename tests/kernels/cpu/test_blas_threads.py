@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import edbatch as eb
 from edbatch.kernels.cpu import blas_threads, emitter
-from edbatch.kernels.cpu.blas_threads import Control, OneThread, controls
+from edbatch.kernels.cpu.blas_threads import Control, controls
+from edbatch.kernels.cpu.thread_pool import Computing
 
 pytestmark = pytest.mark.cpu
 
@@ -77,7 +78,7 @@ def test_an_interrupt_while_the_number_is_set_back(monkeypatch):
 
     found = [interrupting(control) for control in controls()]
     monkeypatch.setattr(blas_threads, "controls", lambda: found)
-    with pytest.raises(KeyboardInterrupt), OneThread():
+    with pytest.raises(KeyboardInterrupt), Computing(1):
         assert set(counts()) == {1}
     assert set(counts()) == {2}
 
