@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from edbatch.compiling import compiled
 from edbatch.kernels.backend import Lists
 from edbatch.kernels.interpreter import Emitter, interpreter
-from edbatch.kernels.language.given import INTEGER, PLACE, given_of
+from edbatch.kernels.language.given import PLACE, given_of
 from edbatch.kernels.tables import Listed, Rows, adding, at_index, operand_rows
 from tests.kernels.language import interpreter as language
 
@@ -68,8 +68,7 @@ def run(handle, given, n):
     for place, words in zip(kernel.places, given[layout.places : layout.strides].reshape(-1, PLACE), strict=True):
         begins = addresses(Rows(words[0], words[1], 0), words[2], offsets[-1] if place.elements else n, integer)
         places.append(language.Rows(memory(dtype), 0, 1, (begins - FIRST) // dtype.itemsize))
-    pairs = given[layout.integers :].reshape(-1, INTEGER)
-    integers = [[entries(address + i * step, 1, integer)[0] for i in range(n)] for address, step in pairs]
+    integers = [entries(address, n, integer) for address in given[layout.integers :]]
     strides, columns = given[layout.strides : layout.columns], given[layout.columns : layout.integers]
     language.interpret(kernel, language.Call(n, sizes, places, strides.tolist(), integers, columns, offsets))
 

@@ -247,7 +247,7 @@ def _step_runner(emitter: Emitter) -> Callable[..., bool]:
             step = steps[at]
             code, flags, distance = step["code"], step["flags"], step["distance"]
             if code >= KERNEL:
-                words = step["axes"] + PLACE * step["places"] + step["words"] + 2 * step["integers"]
+                words = step["axes"] + PLACE * step["places"] + step["words"] + step["integers"]
                 given = np.empty(1 + words, np.int64)
                 given[0] = m
                 fill(given[1:], step, places, slots, itemsize, integers.first, integers.stride, integers.offsets)

@@ -330,9 +330,7 @@ def fill(
     at += step["words"]
     numbers += step["words"]
     for number in range(step["integers"]):
-        given[at] = payload + INTEGER_BYTES * int(positions[numbers + number]["column"]) * int(payload_stride)
-        given[at + 1] = INTEGER_BYTES
-        at += 2
+        given[at + number] = payload + INTEGER_BYTES * int(positions[numbers + number]["column"]) * int(payload_stride)
 
 
 @compiled(small=True)

@@ -8,7 +8,7 @@ sizes      per axis its size; of the list axis, the address of the offsets of al
 places     per place base (an address), distance between rows (bytes), list (its address, or 0)
 strides    one for each RUN of the instructions, then of the stores, in their order; in entries
 columns    in entries
-integers   per integer the address of the first row's, and the distance to the next row's (bytes; 0: one for all)
+integers   per integer the address of the first row's; those of the others follow
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from edbatch.kernels.language.ir import RUN, Access, Kernel
 
-PLACE, INTEGER = 3, 2  # words of one
+PLACE = 3  # words of one
 
 
 class Given:
@@ -43,7 +43,7 @@ class Given:
         self.strides = self.places + PLACE * len(kernel.places)
         self.columns = self.strides + count
         self.integers = self.columns + kernel.columns
-        self.words = self.integers + INTEGER * kernel.integers
+        self.words = self.integers + kernel.integers
 
     def stride(self, access: Access, axis: int) -> int:
         """Where the stride of an access along an axis is; the axis after the last is that of an index."""
@@ -62,11 +62,10 @@ def filled(
     places: Iterable[tuple[int, int, int]],
     strides: Iterable[int] = (),
     columns: Iterable[int] = (),
-    integers: Iterable[tuple[int, int]] = (),
+    integers: Iterable[int] = (),
 ) -> np.ndarray:
     """The array, filled: what is given in this module's order."""
-    words = [*sizes, *(word for place in places for word in place), *strides, *columns]
-    words += [word for integer in integers for word in integer]
+    words = [*sizes, *(word for place in places for word in place), *strides, *columns, *integers]
     given = np.array(words, np.int64)
     assert len(given) == given_of(kernel).words
     return given

@@ -7,7 +7,7 @@ from typing import Any
 
 from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.code import ZERO, Code, Value, whole
-from edbatch.kernels.language.given import INTEGER, given_of
+from edbatch.kernels.language.given import given_of
 from edbatch.kernels.language.ir import (
     NEXT,
     RUN,
@@ -66,9 +66,8 @@ class Values:
         code = self.code
         for number, step in enumerate(self.kernel.instructions):
             if isinstance(step, Integer):
-                first, distance = self.given[self.words.integers + INTEGER * step.number :][:INTEGER]
-                place = code.at_address("i32", code.add(first, code.multiply(i, distance)))
-                self.known[number] = code.named(self.index_at(place, whole(0)), f"v{number}")
+                first = code.at_address("i32", self.given[self.words.integers + step.number])
+                self.known[number] = code.named(self.index_at(first, i), f"v{number}")
 
     def index_at(self, array: Value, at: Value) -> Value:
         """An entry of a list of integers, as 64 bits."""

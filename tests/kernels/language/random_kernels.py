@@ -239,5 +239,5 @@ def given(kernel, call, address=lambda array: array.ctypes.data):
         (address(p.memory) + size * p.first, size * p.distance, 0 if p.listed is None else address(p.listed))
         for p in call.places
     ]
-    integers = [(address(x), x.itemsize) for x in call.integers]
+    integers = [address(x) for x in call.integers]
     return filled(kernel, sizes, places, call.strides, call.columns, integers)
