@@ -17,7 +17,6 @@ from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
 from edbatch.kernels.cuda.cupy_driver import open_driver
 from edbatch.kernels.cuda.recordings import Recordings
-from edbatch.runtime import learned
 from tests.cuda_fake import install
 from tests.emulated import libraries
 from tests.interrupts import end_blocks
@@ -31,12 +30,6 @@ os.environ.setdefault("EDBATCH_THREADS", "1")
 
 settings.register_profile("edbatch", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("edbatch")
-
-
-@pytest.fixture
-def nothing_learned(monkeypatch):
-    """No policies, and no mini-batches counted on the way to one, of tests before."""
-    monkeypatch.setattr(learned, "_known", {})
 
 
 @pytest.fixture(scope="session")

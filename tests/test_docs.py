@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import edbatch as eb
-from edbatch.runtime import learned, plan_cache
+from edbatch.runtime import plan_cache
 from tests.pages import README, ROOT, blocks_of, run
 
 DOCS = ROOT / "docs"
@@ -22,8 +22,7 @@ pytestmark = pytest.mark.cpu  # reports show the device
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_code_of_a_page_prints_what_it_shows(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(learned, "_known", {})  # policies are learned as in a program of its own
-    for count in ("_missed", "_asked"):  # and plans are looked for
+    for count in ("_missed", "_asked"):  # plans are looked for as in a program of its own
         monkeypatch.setattr(plan_cache.plans, count, 0)
     run(PAGES[name])
 

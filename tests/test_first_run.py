@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,6 @@ import pytest
 
 import edbatch as eb
 from edbatch.compiling import compiled
-from edbatch.policy import qlearning
-from edbatch.runtime import learned, plan_cache
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 FIRST = (
@@ -167,71 +164,6 @@ def chain(n, op=eb.tanh):
     return graph.report().policy
 
 
-@pytest.fixture
-def nothing_learned(nothing_learned, monkeypatch):
-    """As in a new process, which looks at the fourth mini-batch of a set of types whether learning pays."""
-    monkeypatch.setattr(learned, "FIRST_LOOK", 4)
-    monkeypatch.setattr(plan_cache, "plans", plan_cache.PlanCache())
-
-
-KINDS = np.random.default_rng(0).integers(0, 3, (4, 20)).tolist()
-
-
-def of_kind(kind):
-    """A chain of one of four kinds, whose ops come in orders of their own: no rule has the fewest batches."""
-    x = eb.ones(3)
-    for number in KINDS[kind]:
-        x = (eb.tanh, eb.sigmoid, eb.relu)[number](x)
-    return x
-
-
-def chains(n):
-    with eb.Graph() as graph:
-        for chain in range(n // 20):
-            of_kind(chain % 4)
-    graph.run()
-    return graph.report().policy
-
-
-def test_a_rule_decides_unless_learning_pays(nothing_learned, monkeypatch):
-    monkeypatch.setattr(qlearning, "learn", None)
-    assert [chains(2000) for _ in range(6)] == ["critical-path"] * 6
+def test_the_rule_decides_where_no_policy_is_named():
+    assert [chain(1000) for _ in range(80)] == ["critical-path"] * 80
     assert chain(30) == "none needed"
-
-
-def test_a_machine_is_learned_where_that_pays(nothing_learned, monkeypatch, capfd):
-    monkeypatch.setattr(learned, "BATCH_SECONDS", 1.0)
-    monkeypatch.setattr(learned, "_said", threading.Event())
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    assert [chains(400 + 20 * n) for n in range(4)] == ["critical-path"] * 3 + ["fsm-ahead"]
-    assert chains(400) == "fsm-ahead"
-    assert capfd.readouterr().err.count("learning to batch, ") == 1
-
-
-def test_nothing_is_learned_where_the_rule_is_close_to_the_bound(nothing_learned, monkeypatch):
-    monkeypatch.setattr(learned, "BATCH_SECONDS", 1e9)
-    monkeypatch.setattr(qlearning, "learn", None)
-    assert [chain(1000) for _ in range(20)] == ["critical-path"] * 20
-
-
-def trained(folder, samples, batch_size):
-    """The policy that a training run chooses for itself."""
-    model = eb.ParameterCollection(seed=0)
-    w = model.add_parameters(3)
-    run = eb.Run(
-        folder,
-        model,
-        eb.SGD(model),
-        lambda kinds: [w @ of_kind(kind) for kind in kinds],
-        samples,
-        batch_size=batch_size,
-    )
-    list(run.epochs(1))
-    return run.policy.name
-
-
-def test_a_training_run_learns_where_that_pays(tmp_path, monkeypatch):
-    assert trained(tmp_path / "little", [0, 1, 2, 3] * 20, 80) == "critical-path"
-    monkeypatch.setattr(learned, "BATCH_SECONDS", 1.0)
-    assert trained(tmp_path / "much", [0, 1, 2, 3] * 20, 80) == "fsm-ahead"
-    assert trained(tmp_path / "one kind", [0] * 80, 80) == "critical-path"

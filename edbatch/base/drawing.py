@@ -95,7 +95,7 @@ class Diagram:
         places, sizes = self._placed(), [_size(box.text) for box in self.boxes]
         low = min([0.0, *(y - height for (_, y), (_, height) in zip(places, sizes, strict=True))])
         if max([-low, *(x for x, _ in places)]) > MOST_INCHES:
-            raise EdBatchError(f"{name}: {len(self.boxes):,} boxes take more room than a picture has")
+            raise EdBatchError(f"{name}: {len(self.boxes):,} boxes do not fit into one picture")
         figure = figures.Figure(figsize=(1, 1))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()

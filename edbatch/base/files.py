@@ -24,7 +24,7 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     except UnicodeEncodeError:
         encoded = b"\0"
     if b"\0" in encoded:
-        raise EdBatchError(f"{os.fspath(path)!r}: no path (it holds a character that no path can)")
+        raise EdBatchError(f"{os.fspath(path)!r}: not a valid path (it holds a character that paths cannot)")
     return Path(os.fsdecode(encoded))
 
 
@@ -54,7 +54,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
         if os.path.lexists(target):
             found = os.stat(target).st_mode
             if not stat.S_ISREG(found):
-                raise EdBatchError(f"{target}: cannot be written (it is no file, and would be replaced)")
+                raise EdBatchError(f"{target}: cannot be written (it is not a regular file, and would be replaced)")
             mode = stat.S_IMODE(found) if mode is None else mode
         with _new_temporary(target, 0o666 if mode is None else 0o600) as file:
             temporary = file.name

@@ -64,7 +64,7 @@ def synchronized(function: Callable[P, R]) -> Callable[P, R]:
                 if running.locked():
                     raise EdBatchError(
                         "a signal's handler or a finalizer asked for a value, a gradient or an update while EdBatch "
-                        "was computing; expected it to ask later"
+                        "was computing; ask for it later"
                     )
                 with running:
                     return function(*args, **kwargs)

@@ -54,7 +54,9 @@ def cache_folder() -> Path:
     try:
         return Path(root or Path.home() / ".cache") / "edbatch" / "compiled"
     except RuntimeError as error:
-        raise EdBatchError("no home folder is known; expected one, or a folder named by XDG_CACHE_HOME") from error
+        raise EdBatchError(
+            "no home folder is known to keep compiled code in; set XDG_CACHE_HOME to a folder"
+        ) from error
 
 
 def path_of(key: bytes) -> Path:
@@ -156,7 +158,7 @@ def _check(path: Path, status: os.stat_result) -> None:
         problem = f"others may write to it (mode {stat.S_IMODE(status.st_mode):o})"
     else:
         return
-    raise EdBatchError(f"{path}: {problem}; expected what only this user, or root, can have written")
+    raise EdBatchError(f"{path}: {problem}; expected that only this user or root can write it")
 
 
 def works() -> bool:
@@ -183,7 +185,7 @@ def complain(problem: str, heals: bool = False) -> None:
         hint = f" (the folder {cache_folder()} may be deleted, or another be named by XDG_CACHE_HOME)"
     except EdBatchError:
         hint = ""
-    warn(f"{what}: {problem}; it is compiled anew, which takes seconds, {when}{hint}")
+    warn(f"{what}: {problem}; it is compiled again, which takes seconds, {when}{hint}")
 
 
 def say_once(text: str, said: threading.Event) -> None:

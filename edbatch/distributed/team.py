@@ -12,11 +12,9 @@ from edbatch.base.context_stack import on_exit
 from edbatch.base.lazy import LazyModule
 from edbatch.distributed.cluster import Cluster, WorkerLost, ray
 from edbatch.distributed.failures import failed, unsendable
-from edbatch.distributed.samples import Recipe, Samples, read
+from edbatch.distributed.samples import Recipe, read
 from edbatch.distributed.worker import Job, Worker, state_of, take_state
 from edbatch.errors import EdBatchError
-from edbatch.runtime.graph import Graph
-from edbatch.training.mini_batch import total_of
 from edbatch.training.run import Run
 
 cloudpickle = LazyModule("ray.cloudpickle")
@@ -73,17 +71,6 @@ class Team:
             return self._run.evaluate() if self._run.evaluate is not None else {}
         except Exception as error:
             raise failed("train: evaluate", error) from error
-
-    def record(self, numbers: list[int]) -> Graph:
-        """A mini-batch to learn a policy from, recorded here."""
-        run = self._run
-        samples = Samples([read(run.data, number) for number in numbers], numbers, range(len(numbers)))
-        try:
-            with Graph(policy=run.policy, dtype=run.model.dtype) as graph:
-                total_of(run.losses, samples)
-        except Exception as error:
-            raise failed(f"train: losses of {samples.place}", error) from error
-        return graph
 
     def steps(self, batches: list[list[int]]) -> Generator[float]:
         """Do mini-batches; at each checkpoint the run's own model becomes what the workers have."""

@@ -25,7 +25,7 @@ def train(
     `dropout` follow from the place of the sample in the mini-batch, and are others than those of `run.epochs`).
     Samples are read here, one mini-batch ahead, and sent to who needs them; or read by who needs them, see `Recipe`.
 
-    The policy is learned, or loaded, once, and sent to all. `run.evaluate` is called here, with the model of then.
+    The policy is loaded once, and sent to all. `run.evaluate` is called here, with the model of then.
     Checkpoints are those of the run: what began with workers may go on without, and with another number of them.
 
     A worker that is killed, or hangs, is replaced, and the run goes on after the last step that was done. If all are
@@ -92,4 +92,4 @@ def _epochs(run: Run, number: int, address: str | None, report: Report, *rest: A
     store = LEAST_STORE + 8 * report.workers * sum(x.value().nbytes for x in run.model.values())
     with cluster("train", address, report.workers, store) as found:
         team = Team(run, found, report, *rest)
-        yield from run.epochs_by(Doing(team.steps, team.record, team.evaluate), number)
+        yield from run.epochs_by(Doing(team.steps, team.evaluate), number)

@@ -97,12 +97,12 @@ class Operand(methods.Methods):
     def __bool__(self) -> bool:
         what = hint_in_cells(self) or "; compare its .value()"
         raise EdBatchError(
-            f"truth of {self!r}: an expression's is not known before it runs{what}; "
+            f"truth of {self!r}: it is not known before the graph runs{what}; "
             "eb.where(condition, a, b) chooses entry by entry"
         )
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise EdBatchError(f"{self!r} is no array; expected its .value()")
+        raise EdBatchError(f"{self!r} is not an array; expected its .value()")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **given: Any) -> Any:
         """What NumPy asks for where an array or a number of its own is beside an operand."""
@@ -113,12 +113,14 @@ class Operand(methods.Methods):
                 return compare(self, inputs[0])
         name = ufunc.__name__
         ours = f"eb.{name}" if hasattr(vars(methods)["ops"], name) else "a function of edbatch"
-        raise MissingOperatorError(f"np.{name} of {self!r}: NumPy knows no expressions; expected {ours}, or .value()")
+        raise MissingOperatorError(
+            f"np.{name} of {self!r}: NumPy does not know expressions; expected {ours}, or .value()"
+        )
 
     def __array_function__(self, function: Callable[..., Any], *_: Any) -> NoReturn:
         name = function.__name__
         raise EdBatchError(
-            f"np.{name} of {self!r}: NumPy knows no expressions; expected a function of edbatch, or .value()"
+            f"np.{name} of {self!r}: NumPy does not know expressions; expected a function of edbatch, or .value()"
         )
 
     if TYPE_CHECKING:

@@ -147,7 +147,7 @@ class FSM:
                 raise EdBatchError(f"{place}: {len(row.frontier)} types, but {len(row.q)} values of q")
             letters = np.array([letter[name] for name in row.frontier], np.int32)
             if insert(table, letters, len(letters), row.mark) != state:
-                raise EdBatchError(f"{place}: the same state stands in the file twice")
+                raise EdBatchError(f"{place}: the same state is in the file twice")
             table.choice[state] = row.frontier.index(row.choice)
             table.q[table.start[state] : table.start[state + 1]] = row.q
             for after, count in row.next.items():

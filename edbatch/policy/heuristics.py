@@ -133,4 +133,6 @@ RULES = {
     "improved-sort": "runs the nodes of one type at one distance from the roots together, the farthest first",
     "none": "runs every node alone",
 }
+#: Of graphs that name no policy.
+DEFAULT = "critical-path"
 RUN_TIME_RULES = ("critical-path", "sufficient", "agenda", "depth")

@@ -64,7 +64,7 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
     if not isinstance(spec, str | os.PathLike):
         # asking for a `Policy` takes 25 us, and a graph in all 250
         if isinstance(spec, type) or not callable(getattr(spec, "schedule", None)):
-            raise EdBatchError(f"a policy, a name or a path is needed, not {type(spec).__name__}")
+            raise EdBatchError(f"expected a policy, a name or a path, got {type(spec).__name__}")
         return spec
     if isinstance(spec, str) and spec in RULES:
         return Heuristic(spec)

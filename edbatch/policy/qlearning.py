@@ -120,5 +120,5 @@ def _checked(graphs: Sequence[TypedGraph]) -> list[TypedGraph]:
     for at, graph in enumerate(found):
         require_typed_graph(f"learn: graph {at}", graph)
     if not found:
-        raise EdBatchError("learn: at least one graph is needed")
+        raise EdBatchError("learn: expected at least one graph, got none")
     return [run for graph in found for run in graph.runs()]

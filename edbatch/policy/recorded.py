@@ -41,11 +41,11 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
             if len(words) == 3 and words[0] == "type" and words[1].isdecimal():
                 (kind,) = _integers(place, words[1])
                 if kind in names:
-                    raise EdBatchError(f"{place}: type {kind} has a name already, {names[kind][1]!r}")
+                    raise EdBatchError(f"{place}: type {kind} already has a name, {names[kind][1]!r}")
                 names[kind] = place, words[2].rstrip()
             elif words[:1] == ["runs"]:
                 if ends:
-                    raise EdBatchError(f"{place}: where runs end is said already")
+                    raise EdBatchError(f"{place}: the line of where runs end occurs twice")
                 ends = _integers(place, " ".join(words[1:]))
         elif line.strip():
             rows.append((place, _integers(place, line)))
@@ -55,7 +55,7 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
     if len(head) != 1 or head[0] < 0:
         raise EdBatchError(f"{place}: expected the number of nodes alone")
     if len(nodes) != head[0]:
-        raise EdBatchError(f"{rows[-1][0]}: the first line promises {head[0]} nodes, but {len(nodes)} follow")
+        raise EdBatchError(f"{rows[-1][0]}: the first line says {head[0]} nodes, but {len(nodes)} follow")
     for place, row in nodes:
         if len(row) < 2 or row[0] < 0 or row[1] != len(row) - 2:
             raise EdBatchError(f"{place}: expected 'type n_inputs inputs...' with so many inputs, found {row}")

@@ -26,13 +26,14 @@ from edbatch.memory.plan.addresses import SAVING
 from edbatch.memory.plan.arenas import Arenas, GradientRows
 from edbatch.memory.plan.growing import GrowingPlan, Used
 from edbatch.memory.plan.pool import KeptBuffer
+from edbatch.policy.heuristics import DEFAULT
 from edbatch.policy.policy import Policy, get_policy, is_known, schedule_of
+from edbatch.policy.rounds import schedule_of_round
 from edbatch.policy.typed_graph import Successors, TypedGraph
 from edbatch.runtime.backward.asked import Asked
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, Saved, claim_saved
 from edbatch.runtime.execute import Timed, run_plan
-from edbatch.runtime.learned import RULE, default_policy, schedule_of_round
 from edbatch.runtime.lower import FEW, UNKNOWN, contract, decode, plan_batches, plan_few
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.plan_cache import CachedPlan, plans
@@ -276,14 +277,11 @@ class Evaluation:
         clock.stop("lowering")
         if not len(graph):
             return chosen, chosen, np.zeros(1, np.int64)
-        if policy is None and not in_rounds:  # what is new may have types that the last policy does not know
-            policy = default_policy(graph)
-            clock.stop("learning")
-        self.policy = policy or get_policy(RULE)  # in rounds, each of which may have types of its own
+        self.policy = policy = policy or get_policy(DEFAULT)
         before = getattr(policy, "fallbacks", 0)
         self.is_scheduling = True
         try:
-            schedule = schedule_of_round(policy, graph) if in_rounds else schedule_of(self.policy, graph)
+            schedule = schedule_of_round(policy, graph) if in_rounds else schedule_of(policy, graph)
         finally:
             self.is_scheduling = False
         self.fallbacks += getattr(policy, "fallbacks", 0) - before
@@ -381,7 +379,7 @@ class Evaluation:
     def gradient(self, id: int | np.ndarray, spec: Spec) -> Any:
         """The gradient with respect to an expression, or several of one spec; see `Expression.gradient`."""
         if self._backward is None:
-            raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
+            raise EdBatchError("gradient: call backward() on an expression of this graph first")
         # Taken out while it works: it may go back once more, and what an interrupt left of that must not be read.
         backward, self._backward = self._backward, None
         clock = Clock(self.clock.seconds, self.clock.passed)

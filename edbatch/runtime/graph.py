@@ -73,11 +73,9 @@ class Graph(Columns, metaclass=ShownByName):
     what is new. Values live as long as the graph, the graph as long as one of its expressions.
 
     Args:
-        policy: decides which type runs next. None: the rule `critical-path`, until so many mini-batches with this set
-            of types have come that learning a machine pays (see `edbatch.runtime.learned`); a name ("depth", "agenda",
-            "critical-path", ..., "none" for one node at a time); the path of a policy file; or a `Policy`. With one
-            that is given, a graph has the same numbers to the last bit whatever the process ran before it; with None it
-            may be batched, and so rounded, otherwise once a machine was learned.
+        policy: decides which type runs next: a name ("depth", "agenda", "critical-path", ..., "none" for one node at a
+            time); the path of a policy file; or a `Policy`, as `edbatch.learn` returns. None: the rule `critical-path`.
+            A graph has the same numbers to the last bit whatever the process ran before it.
         dtype: float32 or float64, of inputs and constants; parameters bring their own, which must be the same.
         check_nan: raise an error that names the op after the first batch whose result has a NaN.
         device: where it runs ("cpu", "cuda", "cuda:1"). None: where its parameters are; if it has none, on the current
@@ -248,7 +246,7 @@ class Graph(Columns, metaclass=ShownByName):
         if roots and evaluation.no_gradient_reached():
             warn(
                 "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "
-                "or all that leads to one is stopped (numbers that were read, by value() or float(x), lead nowhere)"
+                "or the gradient is stopped on the way (none flows through numbers read by value() or float(x))"
             )
 
     def _ran_for(self, place: str, outputs: Any, gradients: Any) -> tuple[Evaluation, list[int], list[np.ndarray]]:
@@ -288,7 +286,7 @@ class Graph(Columns, metaclass=ShownByName):
         self._expect_idle()
         self._check()
         if self._evaluation is None:
-            raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
+            raise EdBatchError("gradient: call backward() on an expression of this graph first")
         evaluation = self._evaluation
         ids: Any = expression.id
         last = ids & NODE_MASK
@@ -407,9 +405,9 @@ class Graph(Columns, metaclass=ShownByName):
         """
         evaluation, passed = self._evaluation, self._clock.passed
         if passed is None:
-            raise EdBatchError("timeline: expected a graph that was made under edbatch.options(profile=True)")
+            raise EdBatchError("timeline: record the graph under edbatch.options(profile=True)")
         if evaluation is None or not evaluation.done:
-            raise EdBatchError("timeline: expected a graph that has run, by reading a value or by run()")
+            raise EdBatchError("timeline: the graph has not run; read a value, or call run(), first")
         write_atomically(path, reporting.timeline_of(evaluation, passed))
 
     @property
@@ -470,7 +468,7 @@ class Graph(Columns, metaclass=ShownByName):
         """
         self._expect_idle()
         if self._evaluation is not None and self._evaluation.is_scheduling:
-            raise EdBatchError("release: a policy is scheduling this graph, which runs then")
+            raise EdBatchError("release: a policy is scheduling this graph, which is about to run")
         reason = "release() has given its memory back"
         with signals_deferred():
             with suppress(EdBatchError):

@@ -20,7 +20,6 @@ tabulate = LazyModule("tabulate")
 STAGES = (
     "construction",
     "lowering",
-    "learning",
     "scheduling",
     "planning",
     "execution",

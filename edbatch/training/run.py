@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.base.context_stack import on_exit
 from edbatch.base.files import checked_path
 from edbatch.base.lazy import LazyModule
 from edbatch.base.locking import signals_deferred
@@ -26,17 +25,14 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.model.checkpoint import saved_metadata
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.options import options
-from edbatch.policy.policy import Policy, get_policy
+from edbatch.policy.heuristics import DEFAULT
+from edbatch.policy.policy import Policy
 from edbatch.runtime.graph import Graph
 from edbatch.training.curve import OWN, Curve, conditions, warn_of_changes
 from edbatch.training.mini_batch import Losses, total_of
 from edbatch.training.trainer import Trainer
 
-learned = LazyModule("edbatch.runtime.learned")
-qlearning = LazyModule("edbatch.policy.qlearning")
 tqdm = LazyModule("tqdm")
-
-TO_LEARN_FROM = 2  # mini-batches
 
 
 class Doing(NamedTuple):
@@ -46,12 +42,10 @@ class Doing(NamedTuple):
         steps: from mini-batches, as numbers of their samples, the loss of each, given when it is done: when `step` and
             `curve` have it too and, where `save_every` asks for a checkpoint and at the end, model and trainer are what
             they are after it.
-        record: the graph of a mini-batch, to learn a policy from.
         evaluate: as of `Run`.
     """
 
     steps: Callable[[list[list[int]]], Generator[float]]
-    record: Callable[[list[int]], Graph]
     evaluate: Callable[[], Mapping[str, float]]
 
 
@@ -65,11 +59,10 @@ class Run:
     is to load its checkpoint, if there is one, into the model and the trainer; hyper-parameters stay those of the
     trainer.
 
-    The order of the samples follows from the seed and the epoch, and the batching policy from the first samples, so a
-    run that was killed computes the same numbers to the last bit as one that was not, on the same machine. What the
-    last bits depend on is in the checkpoint - BLAS and the processor that it computes for, device, dtype, policy - and
-    a run that goes on under another warns. Gradients are those of the mini-batch alone: what is left over from before,
-    or comes in `evaluate`, is forgotten.
+    The order of the samples follows from the seed and the epoch, so a run that was killed computes the same numbers to
+    the last bit as one that was not, on the same machine. What the last bits depend on is in the checkpoint - BLAS and
+    the processor that it computes for, device, dtype, policy - and a run that goes on under another warns. Gradients
+    are those of the mini-batch alone: what is left over from before, or comes in `evaluate`, is forgotten.
 
     Args:
         folder: of the run; made if it is not there.
@@ -85,8 +78,7 @@ class Run:
         settings: what else the curve depends on, as JSON can hold it: a run that began with others is refused, as one
             with another `batch_size`, `seed` or number of samples is.
         save_every: mini-batches from one checkpoint to the next.
-        policy: as of `edbatch.Graph`; None: the rule "critical-path"; or one that is learned from the first two
-            mini-batches of `data`, where that saves in each epoch what learning takes.
+        policy: as of `edbatch.Graph`.
         progress: show a progress bar; None shows it on a terminal.
 
     Attributes:
@@ -185,7 +177,7 @@ class Run:
                 needs, a checkpoint cannot be written, or a later call has gone on with the run; the last checkpoint is
                 intact.
         """
-        return self.epochs_by(Doing(self._steps, self._graph_of, self.evaluate or dict), number)
+        return self.epochs_by(Doing(self._steps, self.evaluate or dict), number)
 
     def epochs_by(self, doing: Doing, number: int) -> Iterator[dict[str, Any]]:
         """As `epochs`, with mini-batches done elsewhere."""
@@ -194,7 +186,7 @@ class Run:
     def _epochs(self, number: int, doing: Doing) -> Iterator[dict[str, Any]]:
         mine = self._iteration = object()
         if self.step < number * self.steps_per_epoch:
-            self._settle(doing)
+            self._settle()
         for epoch in range(len(self.curve.epochs) - self._is_to_save, number):
             if not self._is_to_save:  # as after an error, or an interrupt, while the last was
                 self._train(epoch, doing)
@@ -249,28 +241,12 @@ class Run:
         with Graph(policy=self.policy, dtype=self.model.dtype) as graph:
             return graph, *total_of(self.losses, batch)
 
-    def _graph_of(self, numbers: list[int]) -> Graph:
-        return self._recorded([self.data[i] for i in numbers])[0]
-
-    def _settle(self, doing: Doing) -> None:
-        """Choose a policy, if there is none; say so where mini-batches are now computed otherwise than before."""
-        if self.policy is None:
-            self.policy = self._chosen_policy(doing)
-        now = conditions(self.model, self.policy)
+    def _settle(self) -> None:
+        """Say so where mini-batches are now computed otherwise than before."""
+        now = conditions(self.model, DEFAULT if self.policy is None else self.policy)
         if self._conditions:
             warn_of_changes(self._checkpoint, self._conditions, now)
         self._conditions = now
-
-    def _chosen_policy(self, doing: Doing) -> Policy:
-        """From the same mini-batches whether the run begins or goes on; dropout then draws as if they had not been."""
-        drawn, size = draws.state(), self.batch_size
-        n = min(TO_LEARN_FROM * size, len(self.data))
-        batches = [list(range(at, min(at + size, n))) for at in range(0, n, size)]
-        with on_exit(lambda: draws.restore(drawn)):
-            graphs = [doing.record(batch).typed_graph() for batch in batches]
-            if learned.savings(graphs, len(self.data) / size) < learned.LEARNING_SECONDS:
-                return get_policy(learned.RULE)
-            return qlearning.learn(graphs, progress=False)
 
     def _evaluated(self, doing: Doing) -> dict[str, float]:
         with options(training=False):

@@ -80,9 +80,11 @@ class VertexFunction:
         if isinstance(given, ExpressionArray):
             base = base.base
         if isinstance(base, Trace):
-            raise EdBatchError(f"{self!r} is called in a cell: a cell's calls are one node; expected it outside")
+            raise EdBatchError(f"{self!r} is called in a cell, whose calls are one node; call it outside")
         if base.base is not None:
-            raise EdBatchError(f"{self!r} is called in a vertex function: expected it outside, or a kind of its own")
+            raise EdBatchError(
+                f"{self!r} is called in a vertex function; call it outside, or make it a kind of its own"
+            )
         return base
 
 

@@ -38,7 +38,7 @@ class InputGraph:
         (3, array([2]))
         >>> eb.InputGraph([0, 1, 2], [1, 0])
         Traceback (most recent call last):
-        edbatch.errors.EdBatchError: InputGraph: vertex 0 gathers 1 gathers 0: expected no circle
+        edbatch.errors.EdBatchError: InputGraph: vertex 0 gathers 1 gathers 0: expected no cycle
     """
 
     def __init__(self, offsets: Any, children: Any, kinds: Any = None) -> None:
@@ -70,7 +70,7 @@ class InputGraph:
             self._order, path = loops.depth_first(self._offsets, self._children)
             if len(path):
                 way = " gathers ".join([*map(str, path[:8].tolist()), *["..."] * (len(path) > 8)])
-                raise EdBatchError(f"InputGraph: vertex {way}: expected no circle")
+                raise EdBatchError(f"InputGraph: vertex {way}: expected no cycle")
         self._ranks: tuple[np.ndarray, np.ndarray] = _NOTHING, _NOTHING
 
     def __len__(self) -> int:

@@ -94,7 +94,7 @@ class Vertex:
         """
         if self._inputs is None:
             raise EdBatchError(
-                "pull(): there is no input of such vertices; expected it behind the input graph, in the order of kinds"
+                "pull(): these vertices have no input; give one after the input graph, in the order of kinds"
             )
         leaves, tree = flatten(self._inputs)
         return tree.build([self._input(Input(at), x) for at, x in enumerate(leaves)])

@@ -45,7 +45,7 @@ def test_another_ending(tmp_path):
 
 
 def test_more_than_a_picture_holds(tmp_path):
-    with pytest.raises(EdBatchError, match="2,000 boxes take more room than a picture has"):
+    with pytest.raises(EdBatchError, match="2,000 boxes do not fit into one picture"):
         Diagram("title", [Box("a")] * 2000).write(tmp_path / "made.png")
 
 

@@ -139,7 +139,7 @@ NUMBERS = [
     ("eb.forward(None)", Error, "expected"), ("eb.forward([1])", Error, "expected"),
     ("eb.forward(np.ones(2))", Error, "expected"), ("xs.backward()", Error,
         "backward of ExpressionArray(3 expr…eb.sum"),
-    ("np.asarray(xs)", Error, "is no array; expected its .value()"),
+    ("np.asarray(xs)", Error, "is not an array; expected its .value()"),
     # graphs and options
     ("eb.Graph(check_nan='no')", Error, "check_nan: expected True or False"),
     ("eb.Graph(check_nan=np.ones(2))", Error, "check_nan: expected True or False"),

@@ -16,7 +16,7 @@ def test_files(tmp_path):
     [
         ("fast", "'fast' and there is no such file; names are depth, agenda"),
         (".", "and it is no file; names are depth, agenda"),
-        (3, "a policy, a name or a path is needed, not int"),
+        (3, "expected a policy, a name or a path, got int"),
     ],
 )
 def test_neither_a_name_nor_a_file(spec, message):

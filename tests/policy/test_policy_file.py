@@ -95,7 +95,7 @@ def change(content, path):
         (lambda c: c["states"][1].update(q=[float("nan")]), "not a policy file: JSON is malformed"),
         (lambda c: c["training"].update(episodes=-1), r"Expected `int` >= 0 - at `\$.training.episodes"),
         (lambda c: c["training"]["batches"].append(-1), r"Expected `int` >= 0 - at `\$.training.batches"),
-        (lambda c: c["states"].append(c["states"][0]), "the same state stands in the file twice"),
+        (lambda c: c["states"].append(c["states"][0]), "the same state is in the file twice"),
     ],
 )
 def test_each_fault_is_named_with_the_file(saved, edit, message):

@@ -58,7 +58,7 @@ class Net:
 
 
 @pytest.fixture(autouse=True)
-def plans(monkeypatch, nothing_learned):
+def plans(monkeypatch):
     """A plan cache that is new."""
     own = PlanCache()
     for module, name in ((plan_cache, "plans"), (evaluation, "plans"), (backward, "plan_cache")):

@@ -11,10 +11,10 @@ NO_INTEGERS = "expected a list or an array of integers"
 
 # fmt: off
 GRAPHS = [
-    ("G([0, 1], [0])", Error, "InputGraph: …vertex 0 gathers 0: expected no circle"),
-    ("G([0, 1, 2, 3], [1, 2, 0])", Error, "vertex 0 gathers 1 gathers 2 gathers 0: expected no circle"),
-    ("G([0, 0, 1, 2], [2, 1])", Error, "vertex 1 gathers 2 gathers 1: expected no circle"),
-    ("G(np.arange(51), (np.arange(50) + 1) % 50)", Error, "gathers 1 … gathers 7 gathers ...: expected no circle"),
+    ("G([0, 1], [0])", Error, "InputGraph: …vertex 0 gathers 0: expected no cycle"),
+    ("G([0, 1, 2, 3], [1, 2, 0])", Error, "vertex 0 gathers 1 gathers 2 gathers 0: expected no cycle"),
+    ("G([0, 0, 1, 2], [2, 1])", Error, "vertex 1 gathers 2 gathers 1: expected no cycle"),
+    ("G(np.arange(51), (np.arange(50) + 1) % 50)", Error, "gathers 1 … gathers 7 gathers ...: expected no cycle"),
     ("G([0, 0, 2], [0, 2])", Error, "child 1 of vertex 1 is 2, out of range for 2 vertices"),
     ("G([0, 0, 1], [-1])", Error, "child 0 of vertex 1 is -1, out of range for 2 vertices"),
     ("G([0, 2, 1], [0])", Error, "vertex 0 has children from 0 to 2 of 1"),

@@ -84,7 +84,7 @@ class Parameter(Operand):
         """Whether it is the same parameter, as lists of parameters ask; beside a value `==` is an error."""
         if isinstance(other, Number | np.ndarray | list | tuple | Operand) and not isinstance(other, Parameter):
             raise EdBatchError(
-                f"== of {self!r}: it is equal to no value, only to itself; compare .value(), or use `is`; "
+                f"== of {self!r}: a parameter equals only itself; compare .value(), or use `is`; "
                 "eb.equal(a, b) is 1 where entries are equal"
             )
         return self is other
@@ -191,7 +191,9 @@ class Parameter(Operand):
             raise EdBatchError(f"{place}: expected shape {self.shape}, got {found.shape}")
         with lock, signals_deferred(), self.device.backend.active():
             if self.stack is not None or self.parts:
-                raise EdBatchError(f"{place}: a cell has put it beside others; expected it before any is called")
+                raise EdBatchError(
+                    f"{place}: a cell has stored it beside others; set its memory before the first cell is called"
+                )
             self.array, self.is_shared = found, True
             self._stored = "C" if found.flags.c_contiguous else "F"
             if self._gradient is not None:  # it lies as the array does

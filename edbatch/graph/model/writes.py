@@ -75,6 +75,6 @@ def expect_unwritten(specs: Iterable[ParameterSpec], since: int) -> None:
     if changed:
         raise EdBatchError(
             f"backward: {', '.join(changed)} changed after the graph had run (an update, set_value, load or "
-            "touch), and going back needs the values of then; call backward() and gradient() before "
+            "touch), and the backward pass needs the values from that run; call backward() and gradient() before "
             "parameters change, or build the graph again"
         )

@@ -98,7 +98,7 @@ def checked_axis(name: str, spec: Spec, axis: Any, new: int = 0) -> int:
     except TypeError:
         raise EdBatchError(f"{name}({spec!r}): expected an integer axis, got {shown(axis)}") from None
     if not ndim:
-        raise EdBatchError(f"{name}({spec!r}): a number has no axis; of a list of numbers, expected list(xs)")
+        raise EdBatchError(f"{name}({spec!r}): a number has no axes; for a list of numbers, give list(xs)")
     if not -ndim <= found < ndim:
         raise EdBatchError(f"{name}({spec!r}): there is no axis {shown(found)}, expected one in [{-ndim}, {ndim})")
     return found % ndim

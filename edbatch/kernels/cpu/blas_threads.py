@@ -35,8 +35,9 @@ class Control(NamedTuple):
 
 
 def blas_kernels() -> str:
-    """The BLAS libraries, with versions and kernels: they decide the last bits of matrix products."""
-    told = [library.info() for library in libraries()]
+    """The BLAS that computes, with its version and kernels: they decide the last bits of matrix products."""
+    used = [library for library in libraries() if library.internal_api == "openblas"][:1] or libraries()  # see `gemms`
+    told = [library.info() for library in used]
     names = {
         " ".join(str(of[key]) for key in ("internal_api", "version", "architecture") if of.get(key)) for of in told
     }

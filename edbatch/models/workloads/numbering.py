@@ -51,7 +51,7 @@ def number_nested(trees: list[Tree], known: Known) -> Numbered:
     samples = []
     for at, tree in enumerate(trees, start=1):
         if tree.labels[-1] not in topics:
-            raise eb.EdBatchError(f"tree {at}: {tree.labels[-1]!r} is no label of the model")
+            raise eb.EdBatchError(f"tree {at}: {tree.labels[-1]!r} is not a label of the model")
         nodes: list[Any] = []
         for word, children in zip(tree.words, tree.children, strict=True):
             nodes.append(tuple(nodes[child] for child in children) if word is None else words[word])

@@ -105,7 +105,7 @@ class Workload:
             if right is None:
                 raise eb.EdBatchError(f"{self.noun} {at}: expected one with labels")
             if unknown := [label for label in right if label not in numbers]:
-                raise eb.EdBatchError(f"{self.noun} {at}: {unknown[0]!r} is no label of the model")
+                raise eb.EdBatchError(f"{self.noun} {at}: {unknown[0]!r} is not a label of the model")
             samples.append(Labelled(inputs, [numbers[label] for label in right]))
         return samples, numbered
 

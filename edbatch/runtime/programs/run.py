@@ -90,7 +90,7 @@ def run(
             with Graph(policy, "float32" if dtype is None else dtype) as own:
                 return _run(own, True, enumerate(programs), limit, kept, bar)
         if policy is not None or dtype is not None:
-            raise EdBatchError("run: policy and dtype are those of the graph that is open; expected them there")
+            raise EdBatchError("run: policy and dtype are those of the open graph; give them to eb.Graph")
         if not isinstance(graph, Graph):
             raise EdBatchError("run: inside a cell, which is traced and has no values; expected it outside")
         return _run(graph, False, enumerate(programs), limit, kept, bar)

@@ -65,7 +65,7 @@ class Task:
         """
         if not self._begun:
             if is_program(self._program) and has_begun(self._program):
-                raise EdBatchError("this program has begun before; expected one that nobody runs, or has run")
+                raise EdBatchError("this program has begun already; give a new coroutine or generator")
             self._begun = True
         graph.stream = self._stream
         graph.next_draw = self._drawn

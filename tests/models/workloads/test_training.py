@@ -120,7 +120,7 @@ def test_what_has_no_labels():
     question = get_workload("module-network")
     with pytest.raises(eb.EdBatchError, match=r"^question 2: expected one with labels$"):
         question.labelled([QUESTION, replace(QUESTION, answer=None)])
-    with pytest.raises(eb.EdBatchError, match=r"^question 1: 'perhaps' is no label of the model$"):
+    with pytest.raises(eb.EdBatchError, match=r"^question 1: 'perhaps' is not a label of the model$"):
         question.labelled([replace(QUESTION, answer="perhaps")])
     with pytest.raises(eb.EdBatchError, match="piece 1: expected one with labels"):
         get_workload("tree-fc").labelled([["a"] * 256])

@@ -5,7 +5,7 @@ import pytest
 import edbatch as eb
 from edbatch.models.workloads import get_workload
 from edbatch.policy import TypedGraph, get_policy, lower_bound, read_graph
-from edbatch.runtime.learned import schedule_of_round
+from edbatch.policy.rounds import schedule_of_round
 
 EACH, BATCH = 4, 12
 

@@ -45,7 +45,7 @@ def body_over_lists(type: NodeType) -> Body:
     assert type.op.composite is not None
     body = _body_of(type, type.op.composite, (*type.operands[:singles], *lists))
     if any(node.type.parameters for node in body.nodes):
-        raise EdBatchError(f"{type}: what it is made of reads a parameter: expected that among its operands")
+        raise EdBatchError(f"{type}: its definition reads a parameter; expected the parameter among its operands")
     return body
 
 
@@ -104,11 +104,11 @@ def _body_of(type: NodeType, function: Callable[..., Any], specs: Sequence[Spec]
     given += [trace.payload() for _ in range(op.payload)]
     result = traced(trace, partial(function, *given, **dict(type.attributes)))
     if not isinstance(result, Expression) or result.graph is not trace:
-        raise EdBatchError(f"{type}: what it is made of: expected an expression of its operands, got {shown(result)}")
+        raise EdBatchError(f"{type}: its definition: expected an expression of its operands, got {shown(result)}")
     if result.shape != type.out.shape:
-        raise EdBatchError(f"{type}: its shape rule gives {type.out!r}, but what it is made of is {result.spec!r}")
+        raise EdBatchError(f"{type}: its shape rule gives {type.out!r}, but its definition gives {result.spec!r}")
     if result.spec.each and not type.out.each:
-        raise EdBatchError(f"{type}: what it is made of is a value for each element of a list: expected one for all")
+        raise EdBatchError(f"{type}: its definition gives a value for each element of a list; expected one for all")
     return body_of(trace, tuple(specs), [result.id], op.payload)
 
 
