@@ -1,4 +1,4 @@
-"""Pictures: boxes and arrows from left to right, and bars in groups.
+"""Pictures: boxes and arrows from left to right.
 
 igraph finds the places of boxes (Sugiyama's layers), Matplotlib draws; both come as wheels with the extra `plot`.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -173,27 +172,3 @@ def _draw_arrow(axes: Any, arrow: Arrow, places: list[Point], sizes: list[Point]
     across, up = end[0] - start[0], end[1] - start[1]
     middle = (start[0] + end[0] - bend * up) / 2, (start[1] + end[1] + bend * across) / 2
     _text(axes, middle, arrow.text, 7, ha="center", va="top" if across < 0 else "bottom", color="#444444")
-
-
-def bars(title: str, panels: Mapping[str, Mapping[str, Sequence[float]]], sides: Sequence[str]) -> Any:
-    """A figure of bars in groups, with a line across at 1.
-
-    Args:
-        panels: by their titles, each to a scale of its own: by the name of a group a value for each side.
-        sides: their names; each has a colour.
-    """
-    figure = figures.Figure(figsize=(5.5 * len(panels), 3.6), layout="constrained")
-    figure.suptitle(title)
-    for axes, (name, groups) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
-        axes.set_title(name, fontsize="medium")
-        axes.axhline(1, color="#444444", linestyle="--", linewidth=0.8)
-        width = 1 / (len(sides) + 1)
-        for at, (side, colour) in enumerate(zip(sides, COLOURS, strict=False)):
-            heights = [values[at] for values in groups.values()]
-            places = [group + at * width for group in range(len(groups))]
-            made = axes.bar(places, heights, width, label=side, color=colour)
-            axes.bar_label(made, [f"{value:.2f}" if value < 10 else f"{value:.0f}" for value in heights], fontsize=8)
-        axes.set_xticks([group + (len(sides) - 1) * width / 2 for group in range(len(groups))], list(groups))
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].legend()
-    return figure

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import edbatch as eb
-from edbatch.base.drawing import bars, missing, write_figure
+from edbatch.base.drawing import COLOURS, missing, write_figure
 from edbatch.base.lazy import LazyModule
 from edbatch.cli.arguments import Options, check_output, number, option
 from edbatch.cli.output import print_table
@@ -15,6 +16,7 @@ from edbatch.devices import current_device
 from edbatch.errors import EdBatchError
 
 workloads = LazyModule("edbatch.models.workloads")
+figures = LazyModule("matplotlib.figure")
 
 MODELS = {"trees": "tree-lstm", "tagger": "tagger", "lattices": "lattice-lstm"}
 LEARNED = "learned"
@@ -95,4 +97,28 @@ def _picture(found: dict[str, Any]) -> Any:
         seconds = [of.seconds.total() for of in policies.values()]
         panels[over][model] = [of.sums["batches"] / of.sums["lower_bound"] for of in policies.values()][1:]
         panels[faster][model] = [seconds[0] / of for of in seconds[1:]]
-    return bars("EdBatch: what a batching policy decides", panels, [*list(RULES)[1:], LEARNED])
+    return _bars("EdBatch: what a batching policy decides", panels, [*list(RULES)[1:], LEARNED])
+
+
+def _bars(title: str, panels: Mapping[str, Mapping[str, Sequence[float]]], sides: Sequence[str]) -> Any:
+    """A figure of bars in groups, with a line across at 1.
+
+    Args:
+        panels: by their titles, each to a scale of its own: by the name of a group a value for each side.
+        sides: their names; each has a colour.
+    """
+    figure = figures.Figure(figsize=(5.5 * len(panels), 3.6), layout="constrained")
+    figure.suptitle(title)
+    for axes, (name, groups) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        axes.set_title(name, fontsize="medium")
+        axes.axhline(1, color="#444444", linestyle="--", linewidth=0.8)
+        width = 1 / (len(sides) + 1)
+        for at, (side, colour) in enumerate(zip(sides, COLOURS, strict=False)):
+            heights = [values[at] for values in groups.values()]
+            places = [group + at * width for group in range(len(groups))]
+            made = axes.bar(places, heights, width, label=side, color=colour)
+            axes.bar_label(made, [f"{value:.2f}" if value < 10 else f"{value:.0f}" for value in heights], fontsize=8)
+        axes.set_xticks([group + (len(sides) - 1) * width / 2 for group in range(len(groups))], list(groups))
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].legend()
+    return figure

@@ -14,15 +14,14 @@ from edbatch.policy.schedule import Schedule
 from edbatch.policy.typed_graph import Int32s, TypedGraph, require_typed_graph
 
 loops, topology = LazyModule("edbatch.policy.loops"), LazyModule("edbatch.policy.topology")
-sparse, csgraph = LazyModule("scipy.sparse"), LazyModule("scipy.sparse.csgraph")
 
 
 class Heuristic:
     """A policy that follows a rule and learns nothing.
 
     Its `meaning` says what the rule does, and `docs/policies.md` why: `depth` (TensorFlow Fold), `agenda` (DyNet),
-    `critical-path` (the default), `sufficient` (section 5.3 of the paper), `standard-sort` and `improved-sort`
-    (Suarez and Zhu 2019), and `none`.
+    `critical-path` (the default), `sufficient` (section 5.3 of the paper), `improved-sort` (Suarez and
+    Zhu 2019), and `none`.
 
     Args:
         name: one of these names.
@@ -59,8 +58,7 @@ class Heuristic:
                 return Schedule(*loops.by_fixed_rule(graph.columns(), len(graph.names), _average_depths(graph)))
             case "none":
                 return Schedule(graph.topological, np.arange(len(graph) + 1), graph.types[graph.topological])
-        step = _standard_sort(graph) if self.name == "standard-sort" else _depths(graph, self.name == "improved-sort")
-        key = step.astype(np.int64) * len(graph.names) + graph.types
+        key = _depths(graph, self.name == "improved-sort").astype(np.int64) * len(graph.names) + graph.types
         order = np.argsort(key, kind="stable").astype(np.int32)
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))
         return Schedule(order, np.append(starts, len(graph)), graph.types[order[starts]])
@@ -91,45 +89,12 @@ def _average_depths(graph: TypedGraph) -> NDArray[np.float64]:
     return np.bincount(types, _depths(graph), kinds) / np.maximum(np.bincount(types, minlength=kinds), 1)
 
 
-def _standard_sort(graph: TypedGraph) -> Int32s:
-    """int32[n]: the column of each node; nodes that join all samples, as the sum of their losses does, come last."""
-    edges, nodes, reads = (graph.indptr, graph.operands), np.arange(len(graph)), np.diff(graph.indptr)
-    links = np.unique(np.stack([np.repeat(nodes, reads), graph.operands]), axis=1)
-    last = _joining_node(_depths(graph), links, reads == 0)
-    joins = topology.longest_paths(*edges, graph.topological, nodes == last) > 0  # it, and what reads it
-    height = topology.longest_paths(*graph.successors, graph.topological[::-1].copy(), ~joins)
-    links = links[:, ~joins[links[0]] & (reads[links[1]] > 0)]  # samples may share inputs
-    samples = sparse.coo_array((np.ones(len(links[0])), links), (len(graph), len(graph)))
-    column = topology.columns_of_rows(*edges, height, csgraph.connected_components(samples, directed=False)[1])
-    return np.where(joins, column.max(initial=-1) + 1 + _depths(graph, from_roots=True), column)
-
-
-def _joining_node(depths: Int32s, links: NDArray[np.intp], is_input: NDArray[np.bool_]) -> int:
-    """The node that joins all samples, the last by depth that joins two parts of the graph; -1 where several are left.
-
-    An input is a part until it is taken, and joins none that take it.
-
-    Args:
-        links: [2, edges]: users, and what they read.
-    """
-    n, rank = len(depths), np.argsort(np.argsort(depths, kind="stable")) + 1
-    users, read = links[:, np.argsort(rank[links[0]])]
-    of_inputs = is_input[read]
-    _, first = np.unique(read[of_inputs], return_index=True)
-    inner = users[~of_inputs], read[~of_inputs]
-    tree = csgraph.minimum_spanning_tree(sparse.coo_array((rank[inner[0]], inner), (n, n)))
-    joined = np.bincount(np.append(users[of_inputs][first], tree.nonzero()[0]), minlength=n)
-    one = tree.nnz + 1 == n - is_input.sum() and joined.max() > 1
-    return int(np.where(joined > 1, rank, 0).argmax()) if one else -1
-
-
 #: The rules by name, and what each does, as sentences without their subject.
 RULES = {
     "depth": "runs the nodes of one type at one depth together, depth by depth",
     "agenda": "runs the ready type of smallest average depth, taken once over all its nodes",
     "critical-path": "runs the type with most work ahead of those whose batch lowers the bound of what remains",
     "sufficient": "runs the type with the largest ready share of its nodes that wait for no other of their type",
-    "standard-sort": "runs each sample's nodes one after the other, depth first, all samples side by side",
     "improved-sort": "runs the nodes of one type at one distance from the roots together, the farthest first",
     "none": "runs every node alone",
 }

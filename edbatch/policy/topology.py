@@ -37,42 +37,6 @@ def longest_paths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, c
 
 
 @compiled(small=True)
-def columns_of_rows(indptr: np.ndarray, operands: np.ndarray, height: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """int32[n]: the column of every node, where each sample is a row of its nodes, depth first.
-
-    What takes a node of another row, an input of several samples, stands behind it. Nodes of height 0 are no row's, and
-    have column -1; the roots of the samples have height 1. Inputs get the `row` of who takes them first.
-    """
-    nodes = len(height)
-    next_column = np.zeros(nodes, np.int32)  # of every row
-    column = np.full(nodes, -1, np.int32)
-    cursor = indptr[:-1].copy()
-    stack = np.empty(nodes, np.int32)
-    for root in range(nodes):
-        if height[root] != 1:
-            continue
-        stack[0], top = root, 1
-        while top:
-            node = stack[top - 1]
-            if cursor[node] < indptr[node + 1]:
-                operand = operands[cursor[node]]
-                cursor[node] += 1
-                if column[operand] < 0:
-                    stack[top] = operand
-                    top += 1
-                continue
-            top -= 1
-            if indptr[node] == indptr[node + 1] and top:
-                row[node] = row[stack[top - 1]]
-            at = next_column[row[node]]
-            for edge in range(indptr[node], indptr[node + 1]):
-                at = max(at, column[operands[edge]] + 1)
-            column[node] = at
-            next_column[row[node]] = at + 1
-    return column
-
-
-@compiled(small=True)
 def repeating_types(
     types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
 ) -> np.ndarray:

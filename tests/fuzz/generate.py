@@ -19,7 +19,7 @@ from tests.fuzz.program import NAME, Program, Statement
 from tests.fuzz.scope import UNFIT, Scope
 
 POLICIES = [
-    "depth", "agenda", "critical-path", "sufficient", "standard-sort", "improved-sort", "none", None,
+    "depth", "agenda", "critical-path", "sufficient", "improved-sort", "none", None,
 ]  # fmt: skip
 OTHERS = {"threads": [1, 2, 3], "precision": ["tf32", "bf16"], "compile": ["plain"]}
 #: Per option what it may be but its default.
