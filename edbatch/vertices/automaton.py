@@ -35,14 +35,9 @@ class Classes(NamedTuple):
 
 
 class Automaton:
-    """A vertex begins in the state of its kind, and goes on with the form of what each child scatters.
+    """A vertex begins in the state of its kind, and goes on with the form of what each child scatters."""
 
-    Args:
-        views: whether what is seen through other views has other forms.
-    """
-
-    def __init__(self, starts: int, views: bool = False) -> None:
-        self.views = views
+    def __init__(self, starts: int) -> None:
         self.recordings: list[VertexRecording] = []
         self._forms: dict[Form, int] = {}
         self._next_state: dict[tuple[int, int], int] = {}  # by state and form

@@ -93,10 +93,12 @@ def seen_alike(kinds: np.ndarray, ranks: np.ndarray, inputs: list[Any]) -> tuple
     Returns:
         Per vertex its class; per class its kind, and the kind's inputs with these views.
     """
+    flat = list(map(flatten, inputs))
+    if all(x.view is not None for leaves, _ in flat for x in leaves if isinstance(x, Column)):
+        return kinds, list(enumerate(inputs))
     classes = np.empty(len(kinds), np.int64)
     found: list[tuple[int, Any]] = []
-    for kind, given in enumerate(inputs):
-        leaves, tree = flatten(given)
+    for kind, (given, (leaves, tree)) in enumerate(zip(inputs, flat, strict=True)):
         mixed = [x for x in leaves if isinstance(x, Column) and x.view is None]
         (vertices,) = (kinds == kind).nonzero()
         if not mixed:

@@ -29,7 +29,6 @@ class VertexRecording(NamedTuple):
         arguments: a child and which of its results, an input, an index, or a constant.
         constants: what makes each in a graph, and of what.
         given: "scatter" and "push", what it gives, if it does.
-        looks: whether it looks at a part of something of which it is not told through which view that is seen.
         rows: of arrays that mean something else for as many vertices.
         placed: see `placed_from`.
     """
@@ -39,7 +38,6 @@ class VertexRecording(NamedTuple):
     arguments: list[Any]
     constants: list[Any]
     given: dict[str, Form]
-    looks: bool
     rows: frozenset[int]
     placed: dict[int, Block]
 
@@ -72,7 +70,6 @@ class _Writer(BlockWriter):
     def __init__(self, graph: VertexGraph) -> None:
         super().__init__(graph.sources)
         self.graph = graph
-        self.looks = False
         graph.flush_arrays()
         nodes = list(nodes_of(graph.types, graph.operands, graph.integers))
         for node, (type, _, given) in enumerate(nodes):  # inputs have one value for all vertices
@@ -91,20 +88,17 @@ class _Writer(BlockWriter):
         """What a placeholder stands for."""
         node = id & NODE_MASK
         source = self.graph.sources[node]
-        more = id - node - ((source.view or 0) << NODE_BITS)
-        self.looks |= more > 0 and source.view is None
-        return source.id + more, source.of
+        return source.id + id - node - (source.view << NODE_BITS), source.of
 
 
-def recording_of(graph: VertexGraph, vertex: Vertex, views: bool) -> VertexRecording:
-    """What a function has recorded; `views`: see `Automaton`."""
+def recording_of(graph: VertexGraph, vertex: Vertex) -> VertexRecording:
+    """What a function has recorded."""
     writer = _Writer(graph)
     results: list[Pair] = []
     given: dict[str, Form] = {}
     for name, (found, tree) in sorted(vertex._results.items(), reverse=True):  # what is scattered first
-        codes = tuple(x.id >> NODE_BITS for x in found) if views and name == "scatter" else ()
-        given[name] = Form(tree, tuple(x.spec for x in found), codes, len(results))
+        given[name] = Form(tree, tuple(x.spec for x in found), tuple(x.id >> NODE_BITS for x in found), len(results))
         results += [writer.operand(x.id) for x in found]
     block = writer.block(results, (), graph.drawn, graph.types.lines if isinstance(graph.types, LinedTypes) else [])
-    of_graph = writer.arguments, graph.made, given, writer.looks, frozenset(graph.refusable)
+    of_graph = writer.arguments, graph.made, given, frozenset(graph.refusable)
     return VertexRecording(vertex.kind, block, *of_graph, {})

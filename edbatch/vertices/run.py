@@ -27,11 +27,7 @@ class _NotKept(Exception):
 
 
 class Run(NamedTuple):
-    """Records all vertices of one call; `inputs`: by kind, what they pull.
-
-    What is scattered has one form if its shapes are the same; only where a function looks at parts of what it gathered
-    are the views that it is seen through told apart as well.
-    """
+    """Records all vertices of one call; `inputs`: by kind, what they pull."""
 
     functions: tuple[Callable[..., Any], ...]
     names: list[str]
@@ -62,27 +58,21 @@ class Run(NamedTuple):
 
     def _classes(self, state: VertexState | None) -> Classes:
         """Classify vertices, and record what is not kept in a state; `_NotKept` if that is right of these alone."""
-        starts, start = list(enumerate(self.inputs)), self.graph._kinds
+        start, starts = seen_alike(self.graph._kinds, self.ranks, self.inputs)
+        if state is not None and len(starts) > len(self.inputs):  # of one kind, some are seen through other views
+            raise _NotKept
         automaton = Automaton(len(starts)) if state is None else state.automaton
 
         def record(vertex: int, at: int, forms: list[Form]) -> VertexRecording:
-            graph, made = self._recorded(vertex, *starts[at], forms, automaton.views)
+            graph, made = self._recorded(vertex, *starts[at], forms)
             if state is not None:
-                again = self._recorded(vertex, *starts[at], forms, automaton.views)[1]
+                again = self._recorded(vertex, *starts[at], forms)[1]
                 if not graph.is_kept or not made.is_like(again):  # random numbers, say
                     raise _NotKept
                 state.guards |= graph.held
             return made
 
         found = automaton.classify(self.graph, start, record)
-        if not automaton.views and any(one.looks for one in found.recordings):
-            start, starts = seen_alike(start, self.ranks, self.inputs)
-            automaton = Automaton(len(starts), views=True)
-            if state is not None:
-                if len(starts) > len(self.inputs):  # of one kind, some are seen through other views
-                    raise _NotKept
-                state.automaton = automaton
-            found = automaton.classify(self.graph, start, record)
         if state is not None:
             counts = self.graph._ranked(len(self.functions))[0]
             if any(int(counts[one.kind]) in one.rows for one in found.recordings):
@@ -91,9 +81,7 @@ class Run(NamedTuple):
                 state.note(self.base)
         return found
 
-    def _recorded(
-        self, number: int, kind: int, inputs: Any, forms: list[Form], views: bool
-    ) -> tuple[VertexGraph, VertexRecording]:
+    def _recorded(self, number: int, kind: int, inputs: Any, forms: list[Form]) -> tuple[VertexGraph, VertexRecording]:
         """What vertices like this one record."""
         graph = VertexGraph(self.base, self.names[kind], int(self.graph._ranked(len(self.functions))[0][kind]))
         vertex = Vertex(graph, kind, forms, inputs)
@@ -103,7 +91,7 @@ class Run(NamedTuple):
                 if returned is not None:
                     raise EdBatchError(f"it returns {type(returned).__name__}: expected v.scatter(...) or v.push(...)")
                 vertex._check_gathered()
-                return graph, recording_of(graph, vertex, views)
+                return graph, recording_of(graph, vertex)
         except EdBatchError as error:
             of_kind = f" of kind {kind}" if len(self.functions) > 1 else ""
             raise EdBatchError(f"{self.names[kind]}, vertex {number}{of_kind}: {error}") from error

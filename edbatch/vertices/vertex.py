@@ -15,7 +15,7 @@ from edbatch.vertices.vertex_graph import IndexArgument, Input, Source, VertexGr
 
 
 class Form(NamedTuple):
-    """What a vertex gives: its nesting (None: nothing), specs, and, where these are told apart, views.
+    """What a vertex gives: its nesting (None: nothing), specs, and the views that these are seen through.
 
     Attributes:
         begin: the first of these among the results of the block.
@@ -75,10 +75,9 @@ class Vertex:
             form = self._forms[child]
             if form.tree is None:
                 raise EdBatchError(f"gather({child}): that vertex scatters nothing")
-            views = form.views or (None,) * len(form.specs)
             leaves = [
                 self._graph.placeholder(Source((child, at), view=view), spec)
-                for at, (spec, view) in enumerate(zip(form.specs, views, strict=True))
+                for at, (spec, view) in enumerate(zip(form.specs, form.views, strict=True))
             ]
             self._gathered[child] = form.tree.build(leaves)
         return self._gathered[child]

@@ -34,12 +34,12 @@ class Source(NamedTuple):
 
     Attributes:
         of: a child and which of its results, an input, a constant, or `NOTHING`: the expression with that id.
-        view: that it is seen through; None where vertices may differ in it.
+        view: that it is seen through.
     """
 
     of: tuple[int, int] | Input | Constant | int
     id: int = 0
-    view: int | None = 0
+    view: int = 0
 
 
 class IndexArgument(Payload):
@@ -130,7 +130,7 @@ class VertexGraph(FunctionGraph):
         """What stands for something from elsewhere."""
         made = self.argument(spec)
         self.sources[made.id] = source
-        return self.expression_class(self, made.id + ((source.view or 0) << NODE_BITS), spec)
+        return self.expression_class(self, made.id + (source.view << NODE_BITS), spec)
 
     def placed(self, x: Expression) -> Expression:
         """What stands for an expression of the base: the same one for all vertices."""

@@ -62,7 +62,7 @@ FUNCTIONS = [
     ("run(CHAIN, leaf, X[:2])", Error, "leaf, inputs: expected an entry for each of 3 vertices, got 2"),
     ("run(TREE, [leaf, of_two], (X[:2], {'a': X[:2], 'b': X}))", Error,
      "leaf, inputs of kind 0, part 1, 'b': expected an entry for each of 2 vertices, got 3"),
-    ("run(CHAIN, leaf)", Error, "leaf, vertex 0: pull(): there is no input of such vertices"),
+    ("run(CHAIN, leaf)", Error, "leaf, vertex 0: pull(): these vertices have no input"),
     *((f"run(CHAIN, leaf, {wrong})", Error, "leaf, inputs: expected an array with an entry for each vertex")
       for wrong in ("'abc'", "3", "{1, 2}", "np.float32(3)", "object()")),
     ("run(CHAIN, leaf, [X, 'a', 3])", Error, "leaf, inputs: "),
