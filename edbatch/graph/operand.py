@@ -97,7 +97,7 @@ class Operand(methods.Methods):
     def __bool__(self) -> bool:
         what = hint_in_cells(self) or "; compare its .value()"
         raise EdBatchError(
-            f"truth of {self!r}: it is not known before the graph runs{what}; "
+            f"truth of {self!r}: its value is not known before it runs{what}; "
             "eb.where(condition, a, b) chooses entry by entry"
         )
 

@@ -100,11 +100,11 @@ def test_a_new_file_is_as_the_mask_wants_it_which_other_threads_do_not_notice(tm
 def test_what_is_no_file_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "."):
-        with pytest.raises(EdBatchError, match="it is no file, and would be replaced"):
+        with pytest.raises(EdBatchError, match="it is not a regular file, and would be replaced"):
             write_atomically(tmp_path / name, "data")
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
 def test_a_path_without_a_meaning_to_the_system_is_refused():
-    with pytest.raises(EdBatchError, match=r"'m\\x00': no path \(it holds a character that no path can\)"):
+    with pytest.raises(EdBatchError, match=r"'m\\x00': not a valid path \(it holds a character that paths cannot\)"):
         write_atomically("m\0", "data")

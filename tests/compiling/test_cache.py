@@ -148,7 +148,7 @@ def test_what_is_of_another_user_is_not_read(place, folder, monkeypatch):
     keep(NEW, b"new")
     theirs = {"folder": folder, "folder above": folder.parent, "file": path_of(NEW)}[place]
     give_away(theirs, monkeypatch)
-    read_again(monkeypatch, r"belongs to user \d+, and would run as user \d+; expected what only this user, or root")
+    read_again(monkeypatch, r"belongs to user \d+, and would run as user \d+; expected that only this user or root")
 
 
 @no_modes

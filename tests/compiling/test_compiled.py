@@ -214,7 +214,7 @@ def test_a_damaged_file_is_said_once_and_worked_around(folder, monkeypatch, dama
 def test_a_folder_that_cannot_be_written_is_said_and_worked_around(folder):
     folder.parent.mkdir()
     folder.write_text("a file where the folder should be")
-    with pytest.warns(EdBatchWarning, match="compiled anew"):
+    with pytest.warns(EdBatchWarning, match="compiled again"):
         assert plus_five()(1) == 6
 
 

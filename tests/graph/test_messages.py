@@ -192,7 +192,7 @@ INDICES = [
     ("eb.argmax(eb.input(large))", Error, "[1,16777218]…apart"), ("eb.top_k(eb.input(large), 2)", Error, "apart"),
     ("eb.gather(eb.input(large), eb.input([[0.0, 1.0]]), axis=1)", Error, "apart"),
     ("eb.top_k(m, 4)", Error, "k in [1, 3]"), ("eb.top_k(m, 0)", Error, "at least 1"), ("eb.top_k(s, 1)", Error,
-        "no axis"),
+        "no axes"),
     ("eb.top_k(x, 2.0)", Error, "k: expected an integer, got 2.0"), ("eb.top_k(x, True)", Error, "expected an integer"),
     ("eb.k_max_pool(m, (1, 2))", Error, "k: expected one integer"), ("eb.pick(x, 3)", Error, "out of range"),
     ("eb.lookup(E, [1, 2])", Error, "got list; several rows, as a matrix, are E[[1, 2]]"),
@@ -301,7 +301,7 @@ ARRAYS = [
     ("eb.hinge(xs, np.array([0, -1, 1]))", Error, "the integer -1 of entry 1 is no label, expected one in [0, 2)"),
     ("eb.pick(xs, np.array([0.0, 1.0, 1.0]))", Error, "expected an integer"),
     ("eb.cross_entropy(xs, [0.0, 1.0, 1.0])", Error, "expected integers, np.array(labels), or eb.input"),
-    ("eb.softmax(xs[:, 0])", Error, "softmax([]): a number has no axis; … list(xs)"),
+    ("eb.softmax(xs[:, 0])", Error, "softmax([]): a number has no axes; … list(xs)"),
     ("eb.cell(lambda x: eb.array([x, x]))(x)", Error, "it returns an array of expressions"),
 ]
 # fmt: on

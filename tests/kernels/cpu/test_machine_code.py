@@ -74,7 +74,7 @@ def test_a_damaged_kernel_is_compiled_again(folder, damage):
         damage[len(damage) // 2] ^= 255
     file.write_bytes(damage)
     forget()
-    with pytest.warns(EdBatchWarning, match=r"damaged; it is compiled anew, .* once, and the file replaced"):
+    with pytest.warns(EdBatchWarning, match=r"damaged; it is compiled again, .* once, and the file replaced"):
         got = run(combined("add", 43), NUMBERS)
     np.testing.assert_array_equal(got, want)
     forget()
