@@ -101,13 +101,13 @@ class Run(NamedTuple):
         recordings, of_vertices, counts = classes
         columns: list[Any] = []
         blocks: list[Block] = []
+        leaves_of = [flatten(given)[0] for given in self.inputs]
         for at, one in enumerate(recordings):
             blocks.append(one.placed_from(len(columns)))
-            leaves = flatten(self.inputs[one.kind])[0]
             constants = [make(self.base, *of).id for make, *of in one.constants]
             for of in one.arguments:
                 if isinstance(of, Input):
-                    given = leaves[of.number]
+                    given = leaves_of[one.kind][of.number]
                     columns.append(self._used(one, of_vertices, at, of, given) if of.size else given.values)
                 elif isinstance(of, Constant):
                     columns.append(constants[of.number])
