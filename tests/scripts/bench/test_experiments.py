@@ -9,7 +9,7 @@ from scripts.bench.__main__ import experiments
 from scripts.bench.contest import Own, Task, compare, sides_of
 from scripts.bench.mini_batches import NINE
 
-ELSEWHERE = {"pins", "dynet", "schedules"}  # they have tests of their own
+ELSEWHERE = {"pins", "dynet", "ed_batch", "schedules"}  # they have tests of their own
 TORCH = {"peers", "cavs", "recursion", "moe", "published", "torch"}  # the extra bench
 SIDES = ["edbatch", "edbatch replayed", "edbatch unbatched", "pytorch per sample", "pytorch by hand"]
 SMALL = {
