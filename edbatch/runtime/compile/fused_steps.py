@@ -15,9 +15,9 @@ from edbatch.graph.cell.passes.goes_through import LENGTH, GoesThrough, goes_thr
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.kernels.language.build import Builder
-from edbatch.kernels.language.ir import NEXT, SAME, Count, Index, Integer, Kernel, Load, Place, Store, Whole
+from edbatch.kernels.language.ir import SAME, Count, Index, Integer, Kernel, Load, Place, Store, Whole
 from edbatch.kernels.program import Step
-from edbatch.runtime.compile.placed_steps import kinds
+from edbatch.runtime.compile.placed_steps import kinds, told
 from edbatch.runtime.compile.places import Parts, Row
 from edbatch.runtime.compile.steps import CellStep
 
@@ -85,7 +85,7 @@ class _Making:
         def of(access: _Access) -> tuple[int, Strides, int]:
             if access not in accessed:
                 strides = access.along(axes)
-                runs.extend([stride for stride in (*strides, access.more) if stride not in (SAME, NEXT)])
+                runs.extend(told((*strides, access.more)))
                 column = columns.setdefault(access, len(columns))
                 accessed[access] = self._place(access.whose, access.each), kinds(strides), column
             return accessed[access]

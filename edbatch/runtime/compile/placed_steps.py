@@ -38,9 +38,9 @@ def placed_steps(body: Body, number: int, homes: Mapping[int, tuple[int, int]]) 
     node = body.nodes[number]
     op, attributes, out = node.type.op, dict(node.type.attributes), node.type.out
     if op.name in ("added_at", "last_at"):
-        return [_filled(body, number, 0.0), _at_index(body, number)]
+        return [_filled(body, number, 0.0), _through_axis(body, number)]
     if op.name == "top_k":
-        return [_largest(body, number)]
+        return [_through_axis(body, number)]
     if op.name == "embed":
         place = shown(lambda x: INDEX.forward(x, attributes["index"]), out.shape, by_rows(out.shape))
         return [_filled(body, number, attributes["fill"]), _copy(body, node.operands[0], number, place)]
@@ -58,6 +58,11 @@ def placed_steps(body: Body, number: int, homes: Mapping[int, tuple[int, int]]) 
 def kinds(strides: Strides) -> Strides:
     """What a kernel knows of strides."""
     return tuple([stride if stride in (SAME, NEXT) else RUN for stride in strides])
+
+
+def told(strides: Strides) -> list[int]:
+    """Those that it does not know: the first of its words."""
+    return [stride for stride in strides if stride not in (SAME, NEXT)]
 
 
 def _filled(body: Body, number: int, fill: float) -> CellStep:
@@ -96,15 +101,14 @@ def _copy(body: Body, operand: Value, number: int, to: tuple[Shape, Strides, int
             sizes, source, target, lists = [LENGTH, *sizes], (0, *source), (0, *target), 0
         load, store = Load(0, kinds(source), 0), Store(0, 1, kinds(target), column=1)
         kernel = Kernel(len(sizes), 0, (Place(each[0]), Place(each[1])), (load,), (store,), lists, link.dtype)
-        runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
         positions = [link.at(root), link.at(Value(number))]
-        return link.kernel_step(kernel, sizes, positions, [*runs, first, begin])
+        return link.kernel_step(kernel, sizes, positions, [*told((*source, *target)), first, begin])
 
     return CellStep(encode, (operand,), (number,))
 
 
-def _at_index(body: Body, number: int) -> CellStep:
-    """Go through the entries of the index along its axis, for each place along the others."""
+def _through_axis(body: Body, number: int) -> CellStep:
+    """Go through an axis, for each place along the others: put entries where an index says, or number the largest."""
     node = body.nodes[number]
     operands, out, attributes = node.operands, node.type.out, dict(node.type.attributes)
     shape, axis = node.type.operands[0].shape, attributes["axis"]
@@ -112,45 +116,27 @@ def _at_index(body: Body, number: int) -> CellStep:
     into = by_rows(out.shape)
 
     def encode(link: Any) -> Step:
-        make, runs, positions, firsts = Builder(), [], [], []
+        make, read, positions, firsts = Builder(), list[int](), [], []
         for place, operand in enumerate(operands):
             root, lies, first = _lies_at(body, operand, link)
-            strides = tuple(lies[at] for at in axes)
-            make.add(Load(place, kinds(strides), place))
-            runs += [stride for stride in strides if kinds((stride,)) == (RUN,)]
+            lies = tuple([lies[at] for at in axes])
+            make.add(Load(place, kinds(lies), place))
+            read += lies
             positions.append(link.at(root))
             firsts.append(first)
-        named = make.expression("i if i >= 0 and i < n else -1", i=0, n=make.add(Whole(len(operands))))
-        adds = len(operands) > 1
-        value = 1 if adds else make.compute("add", make.add(Index(len(axes) - 1)), make.number(1))
-        strides = (*(into[at] for at in axes[:-1]), 0)
-        (along,) = kinds((into[axis],))
-        store = Store(value, len(operands), kinds(strides), adds, index=named, along=along)
-        runs += [stride for stride in (*strides, into[axis]) if kinds((stride,)) == (RUN,)]
-        places = (Place(),) * (len(operands) + 1)
-        kernel = Kernel(len(axes) - 1, 1, places, make.instructions, (store,), dtype=link.dtype)
-        sizes, words = [shape[at] for at in axes], [*runs, *firsts, out.shape[axis]]
-        return link.kernel_step(kernel, sizes, [*positions, link.at(Value(number))], words)
+        some, written = len(operands), tuple([into[at] for at in axes])
+        store: Store | StoreLargest
+        if node.type.op.name == "top_k":
+            store, count = StoreLargest(0, some, kinds(written), count=some), attributes["k"]
+        else:
+            named = make.expression("i if i >= 0 and i < n else -1", i=0, n=make.add(Whole(some)))
+            adds, count = some > 1, out.shape[axis]
+            value = 1 if adds else make.compute("add", make.add(Index(len(axes) - 1)), make.number(1))
+            written = (*written[:-1], 0, into[axis])
+            *strides, along = kinds(written)
+            store = Store(value, some, tuple(strides), adds, index=named, along=along)
+        kernel = Kernel(len(axes) - 1, 1, (Place(),) * (some + 1), make.instructions, (store,), dtype=link.dtype)
+        words = [*told((*read, *written)), *firsts, count]
+        return link.kernel_step(kernel, [shape[at] for at in axes], [*positions, link.at(Value(number))], words)
 
     return CellStep(encode, operands, (number,))
-
-
-def _largest(body: Body, number: int) -> CellStep:
-    """Number the largest entries along an axis."""
-    node = body.nodes[number]
-    (operand,), attributes = node.operands, dict(node.type.attributes)
-    shape, axis = node.type.operands[0].shape, attributes["axis"]
-    axes = [at for at, size in enumerate(shape) if at != axis and size != 1] + [axis]
-    into = by_rows(node.type.out.shape)
-
-    def encode(link: Any) -> Step:
-        root, lies, first = _lies_at(body, operand, link)
-        source, target = tuple(lies[at] for at in axes), tuple(into[at] for at in axes)
-        store = StoreLargest(0, 1, kinds(target), count=1)
-        places = (Place(), Place())
-        kernel = Kernel(len(axes) - 1, 1, places, (Load(0, kinds(source), 0),), (store,), dtype=link.dtype)
-        runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
-        positions, words = [link.at(root), link.at(Value(number))], [*runs, first, attributes["k"]]
-        return link.kernel_step(kernel, [shape[at] for at in axes], positions, words)
-
-    return CellStep(encode, (operand,), (number,))
