@@ -83,14 +83,15 @@ def plan_back(
             counts[batches[last]["type"]] -= batches[last]["n"]
             end -= batches[last]["n"]
         left[number] -= m
-        if rule["type"] < 0 and rule["end"] == rule["computed"]:
+        if rule["runs"] < 0 and rule["end"] == rule["computed"]:
             continue
         which, row = np.empty(0, np.int32), 0
         if m < batch["n"]:
             which = np.flatnonzero(flowing.sets[plan.nodes[end : end + batch["n"]]] == number).astype(np.int32)
         if rule["own"] >= 0:
-            row = left[number] + arenas[rule["own"]]["used"]
-            rows[rule["own"]] = max(rows[rule["own"]], row + m)
+            own = tables.windows[rule["own"]]["arena"]
+            row = left[number] + arenas[own]["used"]
+            rows[own] = max(rows[own], row + m)
         of_saved = counts[batch["type"]] + (saved[batch["type"]] if len(saved) else 0)
         _through(plan, Chosen(batch, which, m, of_saved, row), rule, adding, tables, out, seen, rows)
     for at in range(out.used[0]["operands"]):
@@ -127,8 +128,8 @@ def _through(
                 which
             ]
             used["integers"] += m
-    if rule["type"] >= 0:
-        append_batch(out, rule["type"], chosen.left, m, integers, -1 if own else offsets)
+    if rule["runs"] >= 0:
+        append_batch(out, rule["runs"], chosen.left, m, integers, -1 if own else offsets)
         _append_given(rule, tables.slots, read, chosen, out)
     for slot in range(len(targets)):
         kind, window, some = targets[slot]["kind"], targets[slot]["which"], read[slot]["n"]

@@ -24,21 +24,27 @@ if TYPE_CHECKING:
     from edbatch.runtime.type_table import TypeTable
 
 
-class Rule(NamedTuple):
-    """How gradients flow through nodes with one set of live outputs, as compiled code is told.
+class GradientRule(NamedTuple):
+    """How gradients flow through nodes with one set of live outputs, to some of their operands.
 
     Attributes:
-        type: of the derivative in batches; -1: there is nothing to compute.
+        number: of the rule.
+        set, kind: the number of the set, and of its type.
+        runs: number of the derivative in batches; -1: there is nothing to compute.
         window: of the results.
-        own: the arena of the rows that the derivative computes, one for each node, from which the operands' gradients
-            are added; -1: it reads lists, and its outputs are operands.
+        own: window of the rows that the derivative computes, one for each node, from which the operands' gradients are
+            added; -1: it reads lists, and its outputs are operands.
         given, computed, end: which of all records `Slot` say what the derivative is given, and then, for each operand,
             where it leaves the operand's gradient.
         integers: of a node.
         singles: operands before lists.
+        how: the derivative, which compiled code is not told; None of sources.
     """
 
-    type: int
+    number: int
+    set: int
+    kind: int
+    runs: int
     window: int
     own: int
     given: int
@@ -46,6 +52,7 @@ class Rule(NamedTuple):
     end: int
     integers: int
     singles: int
+    how: CompiledDerivative | None
 
 
 class Slot(NamedTuple):
@@ -62,7 +69,7 @@ class Slot(NamedTuple):
     which: int
 
 
-RULE, SLOT = (record_type(form._fields) for form in (Rule, Slot))
+RULE, SLOT = record_type(GradientRule._fields[:-1]), record_type(Slot._fields)
 NOWHERE, ROWS, EACH, AS_GIVEN = range(4)
 
 
@@ -70,7 +77,7 @@ class RuleTables(NamedTuple):
     """Rules, and the windows of what they read and compute.
 
     Attributes:
-        rules, slots: records `Rule`, and those of all of them `Slot`.
+        rules, slots: of each a record, a `GradientRule` without its last field; and those of all of them `Slot`.
         windows: records `Columns`.
         stopped: per window of values, whether no gradient flows to what is read through it. A batch reads some of its
             operands stopped and others not: each that differs is seen through a window of its own.
@@ -85,25 +92,6 @@ class RuleTables(NamedTuple):
 rules_in = reader(RuleTables, RULE, SLOT, COLUMNS, BOOL)
 
 
-class GradientRule(NamedTuple):
-    """How gradients flow through nodes with one set of live outputs, to some of their operands.
-
-    Attributes:
-        number: of its record `Rule`.
-        set, kind: the number of the set, and of its type.
-        own: window of the rows that the derivative computes, one for each node; -1: there are none.
-        runs: number of the derivative in batches; -1: there is nothing to compute.
-        how: the derivative; None of sources.
-    """
-
-    number: int
-    set: int
-    kind: int
-    own: int
-    runs: int
-    how: CompiledDerivative | None
-
-
 class GradientRules:
     """The rules that the graphs of a type table have met.
 
@@ -115,7 +103,6 @@ class GradientRules:
         self._table = table
         self.of_kinds: dict[int, GradientRule] = {}
         self._rules: dict[tuple[int, int, bool], GradientRule] = {}
-        self._records: list[Rule] = []
         self._slots: list[Slot] = []
         self._adding: dict[np.dtype, int] = {}
         self._tables: ArrayTable[RuleTables] | None = None
@@ -123,12 +110,12 @@ class GradientRules:
     def tables(self) -> np.ndarray:
         """Directory of the `RuleTables`."""
         columns, known = self._table.windows.columns(), self._tables
-        if known is None or known.tables.windows is not columns or len(known.tables.rules) < len(self._records):
+        if known is None or known.tables.windows is not columns or len(known.tables.rules) < len(self._rules):
             view_stops, of_views = stopping_views(), self._table.facts.tables.view_windows
             stopping = view_stops[: len(of_views)] & (of_views[: len(view_stops)] >= 0)
             stopped = np.zeros(len(columns), np.bool_)
             stopped[of_views[: len(stopping)][stopping]] = True
-            rules = records(self._records, RULE), records(self._slots, SLOT)
+            rules = records([rule[:-1] for rule in self._rules.values()], RULE), records(self._slots, SLOT)
             known = self._tables = ArrayTable(RuleTables(*rules, columns, stopped))
         return known.entries
 
@@ -183,11 +170,11 @@ class GradientRules:
             if program is not None:
                 runs = table.derived([DerivedType(program, max(own, 0))])[0]
                 given = self._given(how, saved)
-        rule = GradientRule(len(self._records), number, kind, own, runs, how)
-        arena, begin = -1 if own < 0 else table.windows.windows[own].arena, len(self._slots)
+        begin = len(self._slots)
         self._slots += given + computed
         places = begin, begin + len(given), len(self._slots)
-        self._records.append(Rule(runs, type.window, arena, *places, op.payload, op.singles))
+        of_rule = len(self._rules), number, kind, runs, type.window, own
+        rule = GradientRule(*of_rule, *places, op.payload, op.singles, how)
         if runs >= 0:
             self.of_kinds[runs] = rule
         return rule
