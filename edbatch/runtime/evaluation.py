@@ -218,7 +218,7 @@ class Evaluation:
         """Run the nodes that were taken over last.
 
         Args:
-            policy: decides which type runs next; None: the rule `critical-path`, or what was learned.
+            policy: decides which type runs next; None: the rule `critical-path`.
             inputs: arrays of the input nodes, found by payload.
             saving: keep what a backward run will read.
             in_rounds: whether they are a round of programs.
