@@ -9,7 +9,6 @@ import sys
 import pytest
 
 import edbatch as eb
-from edbatch.runtime import plan_cache
 from tests.pages import README, ROOT, blocks_of, run
 
 DOCS = ROOT / "docs"
@@ -22,8 +21,6 @@ pytestmark = pytest.mark.cpu  # reports show the device
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_code_of_a_page_prints_what_it_shows(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    for count in ("_missed", "_asked"):  # plans are looked for as in a program of its own
-        monkeypatch.setattr(plan_cache.plans, count, 0)
     run(PAGES[name])
 
 

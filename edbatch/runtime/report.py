@@ -75,7 +75,7 @@ class Report:
         fallbacks: steps at which the FSM did not know the state and the rule `critical-path` decided.
         memory_bytes: all values of the graph.
         seconds: by stage, printed in this order: construction (since the graph was opened or last ran), lowering (to
-            the typed graph that is scheduled), learning where a policy was learned, scheduling, planning, execution,
+            the typed graph that is scheduled), scheduling, planning, execution,
             backward, update (by an optimizer, of what got gradients here), and compilation, which no other stage holds:
             of functions that this machine has not run before, or loading them from the disk. On a GPU, execution is
             what it takes until everything is enqueued.
