@@ -10,6 +10,7 @@ import numpy as np
 from edbatch.base.records import record_type, records
 from edbatch.compiling.array_table import BOOL, ArrayTable, reader
 from edbatch.graph.cell.derivative import Given
+from edbatch.graph.cell.derivative_row import Place
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.row_kernels import adding_rows
 from edbatch.memory.plan.addresses import COLUMNS
@@ -155,21 +156,13 @@ class GradientRules:
             slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
             needed = [bool(bits >> min(slot, MOST_SLOTS) & 1) for slot in range(slots)]
             how = compiled(type, needed, saved is not None, live)
-            program = how.program
-            if type.type.lists:
-                computed = self._of_lists(type, how)
-                program = program if computed else None
-            elif program is not None:
-                own = table.windows.own(how.width, type.type.out.dtype)
-                computed = [
-                    Slot(NOWHERE, -1)
-                    if place is None
-                    else Slot(ROWS, table.windows.part(own, place.column, place.spec.size))
-                    for place in how.operands
-                ]
-            if program is not None:
-                runs = table.derived([DerivedType(program, max(own, 0))])[0]
-                given = self._given(how, saved)
+            if any(how.operands) if type.type.lists else how.program is not None:
+                if not type.type.lists:
+                    own = table.windows.own(how.width, type.type.out.dtype)
+                computed = [self._left(type, slot, place, own) for slot, place in enumerate(how.operands)]
+                if how.program is not None:
+                    runs = table.derived([DerivedType(how.program, max(own, 0))])[0]
+                    given = self._given(how, saved)
         begin = len(self._slots)
         self._slots += given + computed
         places = begin, begin + len(given), len(self._slots)
@@ -189,17 +182,15 @@ class GradientRules:
             given.append(Slot(int(source), which))
         return given
 
-    def _of_lists(self, type: BoundType, how: CompiledDerivative) -> list[Slot]:
-        """Where the derivative of an op over lists leaves gradients: in windows that the next batch uses again."""
-        computed = list[Slot]()
-        if not any(how.operands):
-            return computed
-        for slot, place in enumerate(how.operands):
-            if place is None:
-                computed.append(Slot(NOWHERE, -1))
-            elif place.column < 0:
-                computed.append(Slot(AS_GIVEN, type.window + GRADIENT))
-            else:
-                kind = EACH if slot >= type.type.op.singles and not place.spec.each else ROWS
-                computed.append(Slot(kind, self._table.windows.own(place.spec.size, place.spec.dtype)))
-        return computed
+    def _left(self, type: BoundType, slot: int, place: Place | None, own: int) -> Slot:
+        """Where a derivative leaves an operand's gradient: of an op over lists, in a window that the next batch uses
+        again."""
+        windows = self._table.windows
+        if place is None:
+            return Slot(NOWHERE, -1)
+        if own >= 0:
+            return Slot(ROWS, windows.part(own, place.column, place.spec.size))
+        if place.column < 0:
+            return Slot(AS_GIVEN, type.window + GRADIENT)
+        kind = EACH if slot >= type.type.op.singles and not place.spec.each else ROWS
+        return Slot(kind, windows.own(place.spec.size, place.spec.dtype))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,10 +30,11 @@ NUMBERS: Literal["numbers"] = "numbers"
 def fused_step(body: Body, run: Run, parts: Parts) -> CellStep:
     """The step of a run."""
     operands, places = reads(body, run)
-    loaded = tuple([operand for operand in operands if _number(body, operand) is None])
+    numbers = [_number(body, operand) for operand in operands]
+    loaded = tuple([operand for operand, number in zip(operands, numbers, strict=True) if number is None])
 
     def encode(link: Any) -> Step:
-        return _Making(body, run, parts, link).step(places)
+        return _Making(body, run, parts, link).step({place: numbers[at] for place, at in places.items()})
 
     return CellStep(encode, loaded, run.stores)
 
@@ -67,17 +68,17 @@ class _Making:
         self.columns: dict[_Access | int, int] = {}  # of accesses; or integers, the same for all rows
         self.numbers: dict[str, int] = {}  # by their text: kernels that differ in these alone are one
 
-    def step(self, inputs: Iterable[tuple[int, int]]) -> Step:
-        """The step; `inputs`: the operands that it reads from outside, as (node, operand slot)."""
+    def step(self, inputs: Mapping[tuple[int, int], float | None]) -> Step:
+        """The step; `inputs`: of the operands from outside, as (node, operand slot), the number; None: it is read."""
         body, run, link = self.body, self.run, self.link
-        loads = {place: self._load(*place) for place in inputs}
+        loads = {place: self._load(*place) for place, number in inputs.items() if number is None}
         stores = {node: self._store(node) for node in run.stores}
         numbers = [
             self._along_all(through.size, through.shape, strides)
             for through in (run.through[node] for node in run.nodes if body.nodes[node].payload)
             for strides in through.numbers.values()
         ]
-        axes = self._joined([*(access.strides for access in (*loads.values(), *stores.values()) if access), *numbers])
+        axes = self._joined([*(access.strides for access in (*loads.values(), *stores.values())), *numbers])
         make, columns = Builder(), self.columns
         accessed: dict[_Access, tuple[int, Strides, int]] = {}
         runs: list[int] = []  # strides of what is read, as the kernel's instructions are, and then of what is written
@@ -103,7 +104,7 @@ class _Making:
                 elif operand.node in computed:
                     operands.insert(0, computed[operand.node])
                 else:
-                    number = _number(body, operand)
+                    number = inputs[node, slot]
                     assert number is not None
                     operands.insert(0, make.number(number) if number in (0, 1) else self._number(make, number, axes))
             computed[node] = self._value(make, node, operands, axes)
@@ -190,12 +191,10 @@ class _Making:
             return self.link.row(whose), 0
         return self.link.at(Value(whose))
 
-    def _load(self, number: int, slot: int) -> _Access | None:
-        """What a node reads from memory; None of a number."""
+    def _load(self, number: int, slot: int) -> _Access:
+        """What a node reads from memory."""
         node = self.body.nodes[number]
         operand = node.operands[slot]
-        if _number(self.body, operand) is not None:
-            return None
         through = self._through(number)
         strides = self._along_all(through.size, through.shape, through.strides[slot])
         whose, column = self.parts.whole(operand.node)
