@@ -63,8 +63,7 @@ class _Making:
         self.through: dict[int, GoesThrough] = {}
         self.lies: dict[tuple[int, tuple[int, ...], Strides], Strides] = {}  # what `_along_all` has found
         self.integers: dict[int, int] = {}  # of calls, those that the kernel takes
-        self.places: dict[Whose, int] = {}
-        self.each: set[Whose] = set()  # those that have a row for each element of a list
+        self.places: dict[tuple[Whose, bool], int] = {}  # and whether there is a row for each element of a list
         self.columns: dict[_Access | int, int] = {}  # of accesses; or integers, the same for all rows
         self.numbers: dict[str, int] = {}  # by their text: kernels that differ in these alone are one
 
@@ -112,11 +111,11 @@ class _Making:
         of_stores = {node: of(access) for node, access in stores.items()}
         written = tuple([Store(computed[node], *of[:2], column=of[2]) for node, of in of_stores.items()])
         outer = sum(not run.reduced[axis] for axis, _ in axes)
-        places = tuple(Place(whose in self.each, whose == NUMBERS) for whose in self.places)
+        places = tuple(Place(each, whose == NUMBERS) for whose, each in self.places)
         sizes = [size for _, size in axes]
         lists = sizes.index(LENGTH) if LENGTH in sizes else None
         kernel = Kernel(outer, len(axes) - outer, places, make.instructions, written, lists, link.dtype)
-        positions = [self._position(whose) for whose in self.places]
+        positions = [self._position(whose) for whose, _ in self.places]
         begins = [access.column if isinstance(access, _Access) else access for access in columns]
         return link.kernel_step(kernel, sizes, positions, [*runs, *begins], [*self.integers])
 
@@ -179,9 +178,7 @@ class _Making:
         return make.add(Load(self._place(NUMBERS), (SAME,) * len(axes), entry=entry))
 
     def _place(self, whose: Whose, each: bool = False) -> int:
-        if each:
-            self.each.add(whose)
-        return self.places.setdefault(whose, len(self.places))
+        return self.places.setdefault((whose, each), len(self.places))
 
     def _position(self, whose: Whose) -> tuple[int, int]:
         """Slot and column of a place."""

@@ -107,7 +107,8 @@ class Program:
 
 
 def _is_right(made: tuple[Any, Tables | None]) -> bool:
-    return made[1] is None or made[1].is_right()
+    """Whether parameters lie where they did."""
+    return made[1] is None or made[1].held() is not None
 
 
 def tables_of(body: Body, backend: Backend, plain: bool, rows: tuple[tuple[Row, int], ...]) -> Tables:

@@ -74,10 +74,6 @@ class Tables(NamedTuple):
         """
         return arrays_of(self.fixed.parameters)
 
-    def is_right(self) -> bool:
-        """Whether parameters lie where they did."""
-        return self.held() is not None
-
     def range_fields(self, backend: Backend) -> tuple[int, int, int, int, int]:
         """`calls`, `itemsize`, `width`, `element_width` and `lists` of a `ProgramRange`: a block's values have room."""
         itemsize, lists = self.itemsize, self.lists
