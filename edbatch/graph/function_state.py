@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import sys
 from array import array
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import is_dataclass
 from types import FunctionType, ModuleType
 from typing import Any
@@ -179,6 +179,8 @@ class _State:
         if isinstance(value, dict) and {str, int}.issuperset(map(type, value)):
             keys = tuple(dict.keys(value))
             self._add(Read.KEYS, slot, keys, f"the keys of {path}", token(keys, Read.KEYS))
+            if isinstance(value, OrderedDict):  # whose order is its own, and not that of its keys as a dictionary's
+                self._add(Read.PARTS, slot, None, f"the order of {path}", token(value, Read.PARTS))
             for key in keys:
                 self._add(Read.VALUE, slot, key, f"{path}[{key!r}]" if slot != STATIC else key)
         elif isinstance(value, list | tuple):

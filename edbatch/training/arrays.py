@@ -22,6 +22,11 @@ def one_row(array: Any) -> Any:
     return (array if array.flags.c_contiguous else array.T).reshape(1, -1)
 
 
+def is_copied(array: Any) -> bool:
+    """Whether `one_row` makes a copy, which does not change with the array."""
+    return not (array.flags.c_contiguous or array.flags.f_contiguous)
+
+
 def as_stored(entries: Any, like: Any) -> Any:
     """Entries in the order of the memory of an array, as that is: the inverse of `one_row`."""
     return entries.reshape(like.shape) if like.flags.c_contiguous else entries.reshape(like.shape[::-1]).T
@@ -29,7 +34,7 @@ def as_stored(entries: Any, like: Any) -> Any:
 
 def in_rows(array: Any) -> Any:
     """The entries as rows of neighbours, without a copy: one row, or those columns that a part of a stack has."""
-    return one_row(array) if array.flags.c_contiguous or array.flags.f_contiguous else array.T
+    return array.T if is_copied(array) else one_row(array)
 
 
 def gradient_of(parameter: Parameter) -> Any:

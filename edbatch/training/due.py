@@ -7,7 +7,7 @@ from typing import Any
 
 from edbatch.base.locking import signals_deferred
 from edbatch.graph.model.parameters import LookupParameters, Parameter
-from edbatch.training.arrays import gradient_of, norm, sent
+from edbatch.training.arrays import gradient_of, is_copied, norm, sent
 from edbatch.training.storage import Storage, by_storage, is_whole
 
 
@@ -44,13 +44,13 @@ class Due:
         calls = [storage(owner).call(x) for owner, x, _ in self.applied]
         self._calls, self._handles = calls, self._backend.handles([call.kernel for call in calls])
         self._sent: dict[Parameter, tuple[list[float], Any]] = {}  # the constants of the last update
-        # All but tables keep their gradients where they are.
-        self._tables = [x for x in measured if isinstance(x, LookupParameters)]
+        # All but tables keep their gradients where they are; entries of a part of a stack are a copy, made each time.
+        self._moving = [x for x in measured if isinstance(x, LookupParameters) or is_copied(x.gradient_array())]
         self._places = [
             (owner, owner.array, None if isinstance(owner, LookupParameters) else owner.gradient_array())
             for owner in by_storage(parameters)
         ]
-        self._entries = [gradient_of(x) for x in measured if not isinstance(x, LookupParameters)]
+        self._entries = [gradient_of(x) for x in measured if x not in self._moving]
         self._rows = [call.give_gradient()[0] if call.table is None else 0 for call in calls]
         self._of_tables = [(at, call) for at, call in enumerate(calls) if call.table is not None]
 
@@ -68,7 +68,7 @@ class Due:
 
     def norm(self) -> float:
         """See `arrays.norm`: of all gradients."""
-        return norm(self._backend, self._entries + [gradient_of(table) for table in self._tables])
+        return norm(self._backend, self._entries + [gradient_of(x) for x in self._moving])
 
     def give_constants(self, place: str, constants: Mapping[Parameter, list[float]]) -> None:
         """Have the rule's constants for each of those that `alike` names; errors as of `arrays.sent`."""

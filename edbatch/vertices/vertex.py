@@ -118,6 +118,7 @@ class Vertex:
             if isinstance(x, Integers):
                 found = IndexArgument(self._graph, leaf, x)
             else:
+                assert x.view is not None  # see `seen_alike`
                 found = self._graph.placeholder(Source(leaf, view=x.view), x.spec)
             self._pulled[leaf] = found
         return found

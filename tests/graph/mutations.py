@@ -71,6 +71,8 @@ MUTATIONS = {
     "key of a dictionary": ("keys", "net.d = {'b': 2.0}", "x * len(net.d)", "net.d['c'] = 7.0", "del net.d['c']"),
     "order of a dictionary": ("keys", "net.d = {'a': 1.0, 'b': 2.0}", "x * next(iter(net.d.values()))",
         "net.d = {'b': 2.0, 'a': 1.0}"),
+    "order of an ordered dictionary": ("order", "net.d = collections.OrderedDict(a=1.0, b=2.0)",
+        "x * next(iter(net.d.values()))", "net.d.move_to_end('a')", "net.d.move_to_end('b')"),
     "dictionary by tuples": ("d", "net.d = {(1, 2): 2.0}", "x * net.d[1, 2]", "net.d[1, 2] = 7.0"),
     "tuple": ("t", "net.t = 1.0, 2.0", "x * net.t[1]", "net.t = 1.0, 5.0", "net.t = 1.0, 2.0"),
     "named tuple": ("p", "P = collections.namedtuple('P', 'a')\nnet.p = P(1.0)", "x * net.p.a", "net.p = P(3.0)"),

@@ -53,10 +53,10 @@ def every_other(says):
 REFUSED = [
     *[(lambda says=says: made_of(lambda x: x * 2, says), f"made([3]): its shape rule gives {text}, but what it is")
       for says, text in (((6,), "[6]"), ((1,), "[1]"), ((), "[]"), ((3, 1), "[3,1]"))],
-    *[(lambda body=body: made_of(body), "made([3]): what it is made of: expected an expression")
+    *[(lambda body=body: made_of(body), "made([3]): its definition: expected an expression")
       for body in (lambda x: None, lambda x: (x, x), lambda x: 1.0, lambda x: x.value)],
     (lambda: unary(declare(Op("un", lambda s: s, scalar="x", unrolled=lambda x: eb.concatenate([x, x])))),
-     "its shape rule gives [3], but what it is made of is [6]"),
+     "its shape rule gives [3], but its definition gives [6]"),
     (lambda: computed((9,), scalar="x * 2", elementwise=True), "gives [9], but it computes [3]"),
     (lambda: computed((1,), scalar="x * 2", elementwise=True), "gives [1], but it computes [3]"),
     (lambda: computed((9,), scalar="x * 2"), "gives [9], but its operands do not broadcast to it"),
@@ -69,11 +69,11 @@ REFUSED = [
     (lambda: computed((3.0,), scalar="x"), "expected a tuple of positive integers"),
     (lambda: computed(None, scalar="x"), "expected a tuple of positive integers, got None"),
     (lambda: every_other((3,)), "every_other([3]): its shape rule gives [3], but it shows [2]"),
-    (lambda: of_lists(segment_sum, (4,)), "odd([3]...): its shape rule gives [4], but what it is made of is [3]"),
+    (lambda: of_lists(segment_sum, (4,)), "odd([3]...): its shape rule gives [4], but its definition gives [3]"),
     (lambda: of_lists(lambda x: segment_mean(x) + x), "made of is a value for each element of a list: expected one"),
     (lambda: of_lists(lambda x: x), "made of is a value for each element of a list: expected one for all"),
-    (lambda: of_lists(lambda x: eb.sum(segment_sum(x))), "its shape rule gives [3], but what it is made of is []"),
-    (lambda: of_lists(lambda x: None), "odd([3]...): what it is made of: expected an expression"),
+    (lambda: of_lists(lambda x: eb.sum(segment_sum(x))), "its shape rule gives [3], but its definition gives []"),
+    (lambda: of_lists(lambda x: None), "odd([3]...): its definition: expected an expression"),
     (lambda: declare(Op("bare", lambda s: s, variadic=True, unrolled=lambda *xs: xs[0])), "op 'bare': expected"),
 ]  # fmt: skip
 
@@ -162,5 +162,5 @@ def test_what_asks_for_a_size_is_compiled_for_each(in_cell):
             if length % 2:
                 assert halved(eb.input(data)).value().tolist() == (2 * data).tolist()
                 continue
-            with pytest.raises(eb.EdBatchError, match=rf"gives \[{length}\], but what it is made of is"):
+            with pytest.raises(eb.EdBatchError, match=rf"gives \[{length}\], but its definition gives"):
                 halved(eb.input(data)).value()

@@ -307,3 +307,34 @@ class TestTwoTrainers:
             generating.update()
         judging.update()
         np.testing.assert_allclose(D.value(), [[1.0] * 3, [0.1] * 3], atol=1e-6)
+
+
+@pytest.mark.parametrize("left_out", ["frozen", "another trainer's", "cleared"])
+def test_parts_of_a_stack_are_clipped_and_checked_by_the_gradients_of_now(left_out):
+    model = eb.ParameterCollection(seed=0)
+    a, b = (model.add_parameters((3, 3), name=name, init=np.eye(3)) for name in "ab")
+
+    @eb.cell
+    def step(x, scale):
+        return scale * (a @ x) * eb.sigmoid(b @ x)  # a and b lie in one array
+
+    if left_out == "frozen":
+        b.freeze()
+    trainer = eb.SGD([a] if left_out == "another trainer's" else model, lr=1.0, clip=1.0)
+
+    def change(scale):
+        with eb.Graph():
+            loss = eb.sum(step(eb.ones(3), scale))
+        loss.backward()
+        if left_out == "cleared":
+            b.zero_grad()
+        before = a.value().copy()
+        trainer.update()
+        return np.linalg.norm(a.value() - before)
+
+    assert a.stack is None
+    assert change(0.01) == pytest.approx(0.0219, rel=1e-2)
+    assert a.stack is b.stack is not None
+    assert change(1e6) == pytest.approx(1.0, rel=1e-5)
+    with pytest.raises(eb.EdBatchError, match="NaN or infinite gradient of 'a'"):
+        change(float("nan"))

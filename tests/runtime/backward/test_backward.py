@@ -130,7 +130,7 @@ def test_errors(model):
             y.backward([1, 2])
         with pytest.raises(eb.EdBatchError, match="gradient: expected numbers"):
             y.backward("abc")
-        with pytest.raises(eb.EdBatchError, match="expected a call of backward"):
+        with pytest.raises(eb.EdBatchError, match=r"call backward\(\) on"):
             y.gradient()
     with eb.Graph(policy="sufficient", dtype="float64", check_nan=True):
         x = eb.parameter(W) * eb.input(np.full((3, 2), 0.0))

@@ -189,9 +189,9 @@ def test_in_plain_steps():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (lambda x: segment_sum(x * W), "reads a parameter: expected that among its operands"),
-        (lambda x: x * 2, "a value for each element of a list: expected one for all"),
-        (lambda x: eb.sum(segment_sum(x)), "its shape rule gives .3., but what it is made of is .."),
+        (lambda x: segment_sum(x * W), "reads a parameter; expected the parameter among its operands"),
+        (lambda x: x * 2, "a value for each element of a list; expected one for all"),
+        (lambda x: eb.sum(segment_sum(x)), "its shape rule gives .3., but its definition gives .."),
         (
             lambda x: segment_sum(x * (eb.reshape(x, (1, D)) @ x)),
             "of each element of a list: expected element-wise ops",
