@@ -22,7 +22,7 @@ from edbatch.torch.cells import STATES, Cells
 from edbatch.torch.inputs import Inputs
 from edbatch.torch.lazy import LazyTensor
 from edbatch.torch.recording import Recording, current
-from edbatch.torch.state import changed, holder_of_lazy, state_of
+from edbatch.torch.state import changed, holder_of_lazy, is_users, state_of
 from edbatch.torch.submodules import installed, note_callers
 from edbatch.torch.unread import Kept
 from edbatch.torch.weights import Computed, Weight
@@ -194,7 +194,8 @@ class Batched(nn.Module):
 
     def _replayed(self, bound: _Bound, state: Any) -> Callable[..., Any]:
         """The same for samples that come again."""
-        state = state, torch.is_grad_enabled()
+        users = [part.forward for part in self.model.modules() if is_users(type(part))]
+        state = state, torch.is_grad_enabled(), tuple([getattr(one, "__func__", one) for one in users])
         kept = bound.replays
         if state not in kept:
 
@@ -202,6 +203,8 @@ class Batched(nn.Module):
                 return tree_map(Kept.of, current.get().keep(self.model, args, named))
 
             kept[state] = eb.replay(update_wrapper(recorded, self.model.forward))
+            # It depends on what these read, too, which no name leads to: PyTorch finds a module's parts itself.
+            recorded.__wrapped__ = users  # type: ignore[attr-defined]
             while len(kept) > STATES:
                 kept.pop(next(iter(kept)), None)
         return kept[state]

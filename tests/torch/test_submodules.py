@@ -456,3 +456,57 @@ def test_shapes_that_cannot_be_cells():
     compared(Whole(of_part, function), POINTS)
     with pytest.raises(eb.EdBatchError, match="or is of a cell, of a lazy tensor is not supported"):
         Batched(Whole(of_part, lambda self, x: (self.part(x), written(self.part(x[:2])))))(POINTS)
+
+
+FACTOR, FACTORS = 1.0, [1.0]
+
+
+def _scaled(x):
+    return x * FACTOR * FACTORS[0]
+
+
+class Reads(nn.Module):
+    """No cell, as what it holds may change; it reads what is of no module."""
+
+    shared = (1.0,)
+
+    def __init__(self):
+        super().__init__()
+        self.given = {"bias": 1.0}
+
+    def forward(self, x):
+        return _scaled(x) + self.given["bias"] * self.shared[0] + self.more(x)
+
+    def more(self, x):
+        return x * 0
+
+
+class ReadsBelow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2))
+        self.parts = nn.ModuleList([Reads(), Reads()])
+
+    def forward(self, x):
+        return self.parts[0](self.parts[1](self.w * x))
+
+
+CHANGES = {
+    "global": (f"{__name__}.FACTOR", 3.0),
+    "item of a global": (f"{__name__}.FACTORS", [2.0]),
+    "helper": (f"{__name__}._scaled", lambda x: x * 5),
+    "class attribute": (f"{__name__}.Reads.shared", (4.0,)),
+    "method": (f"{__name__}.Reads.more", lambda self, x: x),
+    "a part's forward": (f"{__name__}.Reads.forward", lambda self, x: x * 7),
+    "forward": (f"{__name__}.ReadsBelow.forward", lambda self, x: self.w * x * 9),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_parts_read_is_seen_where_samples_are_replayed(what, monkeypatch):
+    module = ReadsBelow()
+    batched = Batched(module, replay=True)
+    before = [batched([1.0])[0].tolist() for _ in range(2)]
+    assert before == [module(1.0).tolist()] * 2
+    monkeypatch.setattr(*CHANGES[what])
+    assert batched([1.0])[0].tolist() == module(1.0).tolist() != before[0]
