@@ -51,7 +51,7 @@ def every_other(says):
 
 # What makes a function of a vector of three numbers, and what is said when it is used.
 REFUSED = [
-    *[(lambda says=says: made_of(lambda x: x * 2, says), f"made([3]): its shape rule gives {text}, but what it is")
+    *[(lambda says=says: made_of(lambda x: x * 2, says), f"made([3]): its shape rule gives {text}, but its definition")
       for says, text in (((6,), "[6]"), ((1,), "[1]"), ((), "[]"), ((3, 1), "[3,1]"))],
     *[(lambda body=body: made_of(body), "made([3]): its definition: expected an expression")
       for body in (lambda x: None, lambda x: (x, x), lambda x: 1.0, lambda x: x.value)],
@@ -70,8 +70,8 @@ REFUSED = [
     (lambda: computed(None, scalar="x"), "expected a tuple of positive integers, got None"),
     (lambda: every_other((3,)), "every_other([3]): its shape rule gives [3], but it shows [2]"),
     (lambda: of_lists(segment_sum, (4,)), "odd([3]...): its shape rule gives [4], but its definition gives [3]"),
-    (lambda: of_lists(lambda x: segment_mean(x) + x), "made of is a value for each element of a list: expected one"),
-    (lambda: of_lists(lambda x: x), "made of is a value for each element of a list: expected one for all"),
+    (lambda: of_lists(lambda x: segment_mean(x) + x), "its definition gives a value for each element of a list"),
+    (lambda: of_lists(lambda x: x), "its definition gives a value for each element of a list; expected one for all"),
     (lambda: of_lists(lambda x: eb.sum(segment_sum(x))), "its shape rule gives [3], but its definition gives []"),
     (lambda: of_lists(lambda x: None), "odd([3]...): its definition: expected an expression"),
     (lambda: declare(Op("bare", lambda s: s, variadic=True, unrolled=lambda *xs: xs[0])), "op 'bare': expected"),

@@ -111,7 +111,7 @@ def test_what_owns_its_memory_moves_unless_cells_have_put_it_beside_others():
 
     with eb.Graph(dtype="float64"):
         both(eb.ones(SIZE)).value()
-    with pytest.raises(eb.EdBatchError, match="a cell has put it beside others"):
+    with pytest.raises(eb.EdBatchError, match="a cell has stored it beside others"):
         parts[0].move(array((SIZE, SIZE)))
 
 

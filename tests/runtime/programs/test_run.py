@@ -288,7 +288,7 @@ def test_a_program_runs_once(kind):
     async def twice(part):
         return await eb.all(part, part)
 
-    again = r"this program has begun before"
+    again = r"this program has begun already"
     program = one()
     with pytest.raises(eb.EdBatchError, match=again) as caught:
         eb.run([program, program])
