@@ -1,9 +1,14 @@
 """Three models beside the original ED-Batch, by its own benchmark: forward, from samples to the value of the loss.
 
-ED_BATCH names a checkout of it that was built, `benchmark/test_graph` included; see docs/benchmarks.md. The same
-mini-batches of the same data on both sides, in turns, by the clock, as that is what ED-Batch measures. Of ED-Batch the
-faster counts of its two settings with static subgraphs laid out by the PQ tree: batches chosen by the learned state
-machine, or by DyNet's agenda. Its benchmark learns the machine from the first mini-batch before it times anything.
+ED_BATCH names a checkout of github.com/gulang2019/ED-Batch that was built as its README says (Debian: cmake,
+libeigen3-dev, libboost-regex-dev). In `benchmark/test_graph.cc`, read `REPEAT` from the environment, and leave as
+`configs` {"rl_sorted-opt", 0, 3, 5} and {"dynet_agenda-opt5", 1, 0, 5}; copy WikiNER to
+`benchmark/data/tags/train.txt`; then `make test_graph` there, with Eigen's headers and `-march=native`.
+
+The same mini-batches of the same data on both sides, in turns, by the clock, as that is what ED-Batch measures; values
+are not compared, as its parameters are constants. Of ED-Batch the faster counts of two settings with static subgraphs
+laid out by the PQ tree: batches chosen by the learned state machine, or by DyNet's agenda. Its benchmark learns the
+machine from the first mini-batch before it times anything.
 """
 
 from __future__ import annotations
