@@ -28,7 +28,6 @@ ARROW = {
     "clip_on": False, "zorder": 1,
 }  # fmt: skip
 BEND, LOOP = 0.15, 1.5  # of arrows that do not lead to the next layer, and of those to their own box
-COLOURS = ("#d1495b", "#edae49", "#4aa3df", "#1f4e79", "#7b5ea7", "#2a9d8f")  # of bars
 
 Point = tuple[float, float]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import edbatch as eb
-from edbatch.base.drawing import COLOURS, missing, write_figure
+from edbatch.base.drawing import missing, write_figure
 from edbatch.base.lazy import LazyModule
 from edbatch.cli.arguments import Options, check_output, number, option
 from edbatch.cli.output import print_table
@@ -20,6 +20,7 @@ figures = LazyModule("matplotlib.figure")
 
 MODELS = {"trees": "tree-lstm", "tagger": "tagger", "lattices": "lattice-lstm"}
 LEARNED = "learned"
+COLOURS = ("#d1495b", "#edae49", "#4aa3df", "#1f4e79", "#7b5ea7", "#2a9d8f")
 RULES = {"unbatched": "none", "depth": "depth", "agenda": "agenda", "critical-path": "critical-path"}
 LEARN_FROM, ROUNDS = 4, 7
 SEED = 1  # of the samples; learning from the first of them takes no search, which would have to be compiled

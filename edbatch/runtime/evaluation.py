@@ -277,7 +277,7 @@ class Evaluation:
         clock.stop("lowering")
         if not len(graph):
             return chosen, chosen, np.zeros(1, np.int64)
-        self.policy = policy = policy or get_policy(DEFAULT)
+        self.policy = policy = get_policy(DEFAULT) if policy is None else policy
         before = getattr(policy, "fallbacks", 0)
         self.is_scheduling = True
         try:
