@@ -26,7 +26,7 @@ LEARN_FROM, ROUNDS = 4, 7
 SEED = 1  # of the samples; learning from the first of them takes no search, which would have to be compiled
 MOST_APART = 1e-5  # that probabilities in float32 may be from unbatched ones
 
-HELP = "see what batching policies do, in half a minute"
+HELP = "see what batching policies do, in a minute"
 DESCRIPTION = f"""\
 A TreeLSTM over trees, a BiLSTM tagger and a lattice LSTM, over made-up samples, one operation at a time and batched: by
 depth (TensorFlow Fold's rule), by agenda (DyNet's), by the default rule `critical-path`, and by machines learned from
